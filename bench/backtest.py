@@ -27,15 +27,15 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.events import (
-    AnyEvent,
     CallIntended,
     CallSettled,
+    Event,
     MessagePosted,
     ModelReplied,
     SessionOpened,
     TurnEnded,
 )
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 
 SESSIONS = 200
 CALLS_PER_TURN = 4
@@ -75,7 +75,7 @@ def _run(home: str) -> tuple[float, float]:
 
 async def _fill(home: Home) -> None:
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     opened = SessionOpened(
         principal=PERSON, folder="/p", workspace="/p", policy=POLICY, policy_digest="", model="m"
     )
@@ -88,7 +88,7 @@ async def _fill(home: Home) -> None:
         await store.close()
 
 
-def _turn(session: int, turn: int) -> Iterator[AnyEvent]:
+def _turn(session: int, turn: int) -> Iterator[Event]:
     yield MessagePosted(turn=turn, text=f"Look at module {turn} and fix what is wrong.", principal=PERSON)
     calls = [
         Call(id=call_id(turn, number), operation=operation, arguments=arguments)

@@ -20,7 +20,7 @@ from holdfast.core import PERSON, Call, FunctionToolset, Parked, SystemClock, To
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import ApprovalFiles, Gate, GateSettings
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import Home, Journal, SqliteStore
+from holdfast.store import Home, Journal, Store, open_store
 
 CALLS = 400
 CALLS_PER_ROUND = 20
@@ -80,7 +80,7 @@ class _Disk:
 async def _measure(folder: Path) -> tuple[float, float, float, float, float, float]:
     home = Home(folder / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     disk = _Disk(folder)
     try:
         raw, one, both = await _interleaved(disk, await _gate(store), await _gate(store))
@@ -93,7 +93,7 @@ async def _measure(folder: Path) -> tuple[float, float, float, float, float, flo
     return raw, one, both, many, answer, polled
 
 
-async def _gate(store: SqliteStore, verdict: Verdict = "allow") -> tuple[Gate, Journal]:
+async def _gate(store: Store, verdict: Verdict = "allow") -> tuple[Gate, Journal]:
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await store.create(opened)
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
@@ -143,7 +143,7 @@ async def _amortized(gates: list[tuple[Gate, Journal]]) -> float:
     return (time.perf_counter() - started) / (each * len(gates)) * 1000
 
 
-async def _answers(store: SqliteStore, folder: Path) -> float:
+async def _answers(store: Store, folder: Path) -> float:
     gate, journal = await _gate(store, "escalate")
     approvals = ApprovalFiles(folder, gate=gate, journal=journal)
     await approvals.open()

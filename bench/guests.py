@@ -104,11 +104,11 @@ class HoldfastSessions:
     async def session(self) -> Session:
         from holdfast.core import FunctionToolset, Limits, SystemClock
         from holdfast.session import Settings
-        from holdfast.store import Home, SqliteStore
+        from holdfast.store import Home, open_store
         from holdfast.testing import memory_session
 
         home = Home(Path(tempfile.mkdtemp(dir=self._folder)))
-        store = await SqliteStore.start(home, clock=SystemClock())
+        store = await open_store(home, clock=SystemClock())
         stack = AsyncExitStack()
         session = await stack.enter_async_context(
             memory_session(
@@ -233,9 +233,9 @@ async def _durable_write(folder: Path) -> float:
     """The seconds of storing one event, to separate the gate's share of a call from the disk's."""
     from holdfast.core import PERSON, Limits, SystemClock
     from holdfast.core.events import Noted, SessionOpened
-    from holdfast.store import Home, SqliteStore
+    from holdfast.store import Home, open_store
 
-    store = await SqliteStore.start(Home(folder / "store"), clock=SystemClock())
+    store = await open_store(Home(folder / "store"), clock=SystemClock())
     opened = SessionOpened(
         principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="", limits=Limits()
     )

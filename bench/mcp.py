@@ -23,7 +23,7 @@ from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings
 from holdfast.mcp import McpToolset, Pins, ServerSpec
 from holdfast.policy import FixedPolicy
-from holdfast.store import Home, Journal, MemoryStore, SqliteStore, Store
+from holdfast.store import Home, Journal, MemoryStore, Store, open_store
 from holdfast.world import WorldPaths
 
 ROUNDS = int(os.environ.get("ROUNDS", "40"))
@@ -191,7 +191,7 @@ async def _gate(root: Path, toolset: McpToolset) -> AsyncIterator[tuple[Gate, Jo
     """A gate, its journal, and a second journal on the same disk."""
     home = Home(root / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     try:
         gate, journal = await _gate_over(root, toolset, store)
         _, second = await _gate_over(root, toolset, store)

@@ -26,14 +26,14 @@ from pathlib import Path
 from bench._store_peers import PEERS, TURN, MeasuredStore
 from holdfast.core import PERSON, ModelMessage, SessionId, SystemClock, TextPart, ToolCallPart, Usage
 from holdfast.core.events import (
-    AnyEvent,
     CallSettled,
+    Event,
     MessagePosted,
     ModelReplied,
     SessionOpened,
 )
 from holdfast.core.ids import CallId
-from holdfast.store import Home, Journal, SqliteStore, search
+from holdfast.store import Home, Journal, open_store
 
 SCALE = float(os.environ.get("BENCH_STORE_SCALE", "1"))
 LENGTHS = (10, 1_000, 10_000)
@@ -53,7 +53,7 @@ class HoldfastStore:
     at_once = 200
 
     async def start(self, folder: Path) -> None:
-        self._store = await SqliteStore.start(Home(folder), clock=SystemClock())
+        self._store = await open_store(Home(folder), clock=SystemClock())
         self._journals: dict[str, Journal] = {}
 
     async def create(self, session: str) -> None:
@@ -76,10 +76,10 @@ class HoldfastStore:
         await self._store.close()
 
     async def search(self, word: str) -> int:
-        return len(await search(self._store, word))
+        return len(await self._store.search(word))
 
 
-def turn_events() -> tuple[AnyEvent, ...]:
+def turn_events() -> tuple[Event, ...]:
     """One turn of about 4 KB, as four events."""
     question, call, result, answer = TURN
     part = ToolCallPart(id="1", tool="read", arguments={"path": call})

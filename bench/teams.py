@@ -26,7 +26,7 @@ from tests.teams.team_broker import roster, team_broker
 from tests.teams.test_claude import claude_roster, environ
 
 from holdfast.core import JsonObject, Principal, Returned, SystemClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 from holdfast.teams import Pair, Roster, TeamMessage
 from holdfast.teams.claude.agent import ClaudeAgent
 
@@ -53,7 +53,7 @@ async def measure(folder: Path) -> dict[str, list[float]]:
     clock = SystemClock()
     home = Home(folder / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     times: dict[str, list[float]] = {"program, warm": [], "pooled, warm": [], "a start each": []}
     async with StubServer(respond, size=1000) as stub:
         team_roster = claude_roster(folder / "p")
@@ -88,7 +88,7 @@ async def measure_store(folder: Path) -> dict[str, float]:
     clock = SystemClock()
     home = Home(folder / "home-store")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     (folder / "q").mkdir()
     team_roster = roster("alpha", "beta", project=str(folder / "q"))
     pairs = [Pair(sender="alpha", receiver="beta", thread=f"t{n}") for n in range(PAIRS)]

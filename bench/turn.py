@@ -19,7 +19,7 @@ from bench._turn_peers import ANSWERED, SAID, Loop, peers
 from bench.mcp import ECHO
 from holdfast.app import Runtime
 from holdfast.core import PERSON, ModelMessage, Ok, TextPart, ToolCallPart, Usage
-from holdfast.core.events import AnyEvent, MessagePosted, ModelReplied, TurnEnded
+from holdfast.core.events import Event, MessagePosted, ModelReplied, TurnEnded
 from holdfast.mcp import ServerSpec
 from holdfast.models import OnText, Prompt, Reply
 from holdfast.policy import FixedPolicy
@@ -120,7 +120,7 @@ async def _column(messages: int) -> dict[str, list[float]]:
     return times
 
 
-async def _durable_writes(runtime: Runtime, messages: int, written: list[AnyEvent]) -> Loop:
+async def _durable_writes(runtime: Runtime, messages: int, written: list[Event]) -> Loop:
     session = await runtime.create(model=InstantModel(), policy=ALLOW)
     await _fill(session, messages)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from bench._world_peers import Git, Plain, Sandbox, copy
 from holdfast.core import SystemClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 from holdfast.world import FolderWorld, RestorePoints, StagedWorld, UndoJournal, WorldPaths
 from holdfast.world.paths.open_beneath import open_by_walk
 
@@ -127,7 +127,7 @@ async def large_workspace(folder: Path) -> None:
     print(f"\n{title:33}{'copy':>12}{'git':>12}{'holdfast':>12}{'to copy':>10}{'to git':>9}")
     home = Home(folder / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     copies = itertools.count()
 
     def copy_all() -> None:

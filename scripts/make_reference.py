@@ -10,7 +10,6 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 
@@ -88,7 +87,7 @@ def event_kinds() -> str:
         "What a journal holds, and what `holdfast show --events --json` and an export contain: one JSON object per event, with\n"
         "its kind in `event`. An event is written once and never changed; new fields have defaults.\n"
     )
-    for kind in get_args(events.AnyEvent):
+    for kind in events.event_types():
         tag = kind.__struct_config__.tag
         parts += [f"## {tag}\n", f"{' '.join((kind.__doc__ or '').split())}\n"]
         shape = msgspec.structs.fields(kind)

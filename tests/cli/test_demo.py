@@ -21,11 +21,11 @@ from holdfast.core.events import (
     RecordedEvent,
     TurnEnded,
 )
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 
 DYING_DEMO = """
 import os, signal, sys
-from holdfast.store import SqliteStore
+from holdfast.store.sqlite.store import SqliteStore
 
 point, create = int(sys.argv[1]), SqliteStore.create
 
@@ -50,7 +50,7 @@ def environment(home: Path) -> dict[str, str]:
 
 def journal_of(home: Path) -> list[RecordedEvent]:
     async def read() -> list[RecordedEvent]:
-        store = await SqliteStore.start(Home(home / "holdfast"), clock=FakeClock())
+        store = await open_store(Home(home / "holdfast"), clock=FakeClock())
         try:
             [session] = await store.sessions()
             return list(await store.read(session.id))

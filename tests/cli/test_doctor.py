@@ -161,7 +161,7 @@ def test_a_check_that_cannot_run_is_a_problem_and_the_other_checks_run(run: Run,
     (tmp_path / "holdfast" / "key").write_bytes(b"too short")
     (tmp_path / "holdfast" / "mcp-servers.json").mkdir()
     found = findings(run)
-    assert "9 bytes and should have 32" in found["sandbox"]["told"]
+    assert "9 bytes instead of 32" in found["sandbox"]["told"]
     assert "backup" in found["sandbox"]["fix"]
     assert found["mcp"]["state"] == "bad"
 

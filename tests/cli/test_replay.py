@@ -12,7 +12,7 @@ from holdfast.core import PERSON, Ok, SystemClock
 from holdfast.core.events import CodePosted, RunEnded, RunStarted, SessionOpened, TurnEnded
 from holdfast.models import ScriptedModel, use
 from holdfast.policy import FixedPolicy
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 
 Captured = pytest.CaptureFixture[str]
 
@@ -27,7 +27,7 @@ def record(home: Path, *runs: RunEnded, code: str = "print('one')\nprint('two')\
     """Record a session whose journal claims these endings for the code."""
 
     async def write() -> None:
-        store = await SqliteStore.start(Home(home), clock=SystemClock())
+        store = await open_store(Home(home), clock=SystemClock())
         opened = SessionOpened(
             principal=PERSON, folder="/", workspace="", policy="p", policy_digest="", model=""
         )

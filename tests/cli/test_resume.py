@@ -156,7 +156,7 @@ def test_a_rebuilt_session_list_is_reported_in_one_line(home: Path, words: tuple
     done = holdfast(*words, home=home)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("note: ")] == [
-        "note: the list of sessions was made anew from the journals: 2 sessions"
+        "note: the session list was rebuilt from the journals: 2 sessions"
     ]
     assert "note: " not in holdfast("sessions", home=home).stderr
 
@@ -167,6 +167,6 @@ def test_a_chat_starts_with_the_repairs_of_the_store(home: Path) -> None:
     connection.commit()
     connection.close()
     with terminal("-c", home=home) as user:
-        assert user.wait_for("note: the list of sessions was made anew from the journals: 2 sessions")
+        assert user.wait_for("note: the session list was rebuilt from the journals: 2 sessions")
         assert user.wait_for(NOTICE)
         assert user.end("\x04") == 0

@@ -13,7 +13,7 @@ from contextlib import closing
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 import msgspec.inspect as inspect
 
@@ -24,7 +24,7 @@ from holdfast.cli.views.team_tables import LogLine
 from holdfast.config import current_key
 from holdfast.config.load import PROJECT_CONFIG, ProjectSettings
 from holdfast.core.errors import HoldfastError
-from holdfast.core.events import FORMAT, AnyEvent
+from holdfast.core.events import FORMAT, event_types
 from holdfast.gate import approval_files, audit, control_requests, tree_budget_file
 from holdfast.guests import signed_snapshot
 from holdfast.guests.lisp import engine as lisp
@@ -37,9 +37,8 @@ from holdfast.mcp.trust import argument_roles, pins
 from holdfast.models import translate
 from holdfast.policy import load, parser, tool_roles
 from holdfast.session import rewind_fork
-from holdfast.store import home, summary
+from holdfast.store import contract, home, summary
 from holdfast.store.archive import format as archive_format
-from holdfast.store.recovery import inspect as inspection
 from holdfast.store.sqlite import database
 from holdfast.world.restore_points import manifest
 from holdfast.world.staging import commit
@@ -47,7 +46,7 @@ from holdfast.world.staging import commit
 DATA = Path(__file__).parent / "data" / "formats.json"
 
 STRUCTS: dict[str, Any] = {
-    "event": AnyEvent,
+    "event": Union[event_types()],  # noqa: UP007
     "config.toml": session.Settings,
     ".holdfast/config.toml": ProjectSettings,
     "grants.json": tuple[core.Grant, ...],
@@ -60,8 +59,8 @@ STRUCTS: dict[str, Any] = {
     "commit.undo": commit.UndoHead,
     "restore point": manifest.Manifest,
     "session.tally": summary.SummaryState,
-    "archive manifest.json": archive_format.Manifest,
-    "archive events.jsonl": archive_format._Head,
+    "archive manifest.json": contract.ArchiveManifest,
+    "archive events.jsonl": archive_format._EventLine,
     "python state": python_state.PythonState,
     "python parked run": python_state.ParkedRun,
     "model wire": translate.ProviderPayload,
@@ -76,7 +75,7 @@ STRUCTS: dict[str, Any] = {
     "teams.yaml": teams.Roster,
     "teams usage": teams.TeamsStats,
     "teams log": list[LogLine],
-    "verify": list[inspection.Inspection],
+    "verify": list[contract.Inspection],
     "rewind": rewind_fork.RewindPlan,
     "audit --stats": audit.AuditStats,
 }
@@ -201,7 +200,15 @@ def _files() -> Iterator[str]:
     for name, member in vars(home.Home).items():
         if isinstance(member, property):
             yield str(getattr(place, name).relative_to(root))
-        elif name in ("session_folder", "workspace", "escalations", "inbox", "purse", "signs", "audit"):
+        elif name in (
+            "session_folder",
+            "workspace",
+            "escalations",
+            "control_requests",
+            "tree_budget",
+            "stat_cache",
+            "audit",
+        ):
             yield str(getattr(place, name)(ID).relative_to(root))
     listed = mcp_files.McpFiles(root)
     for path in (listed.servers_file, listed.annotations_file, listed._clients_file, listed.pins._path):
@@ -213,7 +220,7 @@ def _files() -> Iterator[str]:
 
 
 def _archive_files() -> Iterator[str]:
-    described = archive_format.Manifest(session=core.SessionId(ID), events=0, last_hash="", exported_ms=0)
+    described = contract.ArchiveManifest(session=core.SessionId(ID), events=0, last_hash="", exported_ms=0)
     file = io.BytesIO()
     archive_format.pack(file, described, (), [("digest", b"content")])
     with zipfile.ZipFile(file) as archive:

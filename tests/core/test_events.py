@@ -1,4 +1,4 @@
-"""Events keep their form on disk, and their chain shows what was changed."""
+"""Events keep their encoded form, and the hash chain detects changes."""
 
 from decimal import Decimal
 
@@ -9,9 +9,9 @@ from holdfast.core import AGENT, Amount, Call, Decision, Limits, Performed, Prop
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     GENESIS,
-    AnyEvent,
     CallIntended,
     CallSettled,
+    Event,
     SessionOpened,
     TurnEnded,
     TurnReopened,
@@ -21,7 +21,7 @@ from holdfast.core.events import (
 )
 
 CALL = Call(id=call_id(3, 2), operation="world.read", arguments={"path": "a.txt"})
-EVENTS: list[AnyEvent] = [
+EVENTS: list[Event] = [
     SessionOpened(
         principal=AGENT,
         folder="/f",
@@ -44,16 +44,16 @@ EVENTS: list[AnyEvent] = [
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
-def test_an_event_comes_back_from_its_bytes_as_it_was(event: AnyEvent) -> None:
+def test_an_event_survives_encoding_and_decoding(event: Event) -> None:
     assert decode_event(encode_event(event)) == event
 
 
-def test_bytes_that_are_no_event_are_refused() -> None:
+def test_bytes_that_are_not_an_event_are_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
         decode_event(b'{"event": "made-up"}')
 
 
-def test_the_chain_depends_on_everything() -> None:
+def test_the_hash_depends_on_every_input() -> None:
     base = event_hash(GENESIS, "s", 1, 1000, b"{}")
     others = [
         event_hash(base, "s", 1, 1000, b"{}"),
@@ -74,7 +74,7 @@ def test_a_call_has_one_digest_whatever_the_order_of_its_arguments() -> None:
 
 
 @pytest.mark.parametrize("bad", [-1, float("nan")])
-def test_a_negative_or_missing_number_is_no_limit_and_no_amount(bad: float) -> None:
+def test_a_negative_number_or_nan_is_not_a_limit_or_an_amount(bad: float) -> None:
     with pytest.raises(InvalidInput):
         Limits(wall_seconds=bad)
     with pytest.raises(InvalidInput):
@@ -82,7 +82,7 @@ def test_a_negative_or_missing_number_is_no_limit_and_no_amount(bad: float) -> N
 
 
 @pytest.mark.parametrize("bad", ["-0.01", "NaN"])
-def test_a_price_below_zero_or_without_a_value_is_refused(bad: str) -> None:
+def test_a_negative_or_non_finite_price_is_refused(bad: str) -> None:
     with pytest.raises(InvalidInput):
         Limits(cost_usd=Decimal(bad))
     with pytest.raises(InvalidInput):
@@ -98,7 +98,7 @@ def test_narrowing_takes_the_stricter_of_each_limit() -> None:
     assert both == Limits(tokens=7, steps=5, calls=3)
 
 
-def test_a_call_that_spent_nothing_says_nothing_of_it() -> None:
+def test_an_empty_amount_is_omitted_from_the_encoded_event() -> None:
     settled = CallSettled(call=CALL.id, status="ok", amount=Performed().amount)
     assert b"amount" not in encode_event(settled)
     assert decode_event(encode_event(settled)) == settled

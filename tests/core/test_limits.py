@@ -1,4 +1,4 @@
-"""Limits that are dealt out: the shares together never pass the whole."""
+"""Dividing limits: the shares together never exceed the whole."""
 
 from decimal import Decimal
 
@@ -8,7 +8,7 @@ from holdfast.core import Limits
 from holdfast.core.errors import InvalidInput
 
 
-def test_shares_are_rounded_down_in_every_dimension_and_what_is_unbounded_stays_so() -> None:
+def test_shares_are_rounded_down_and_an_unlimited_dimension_stays_unlimited() -> None:
     whole = Limits(cost_usd=Decimal("0.10"), tokens=10, wall_seconds=1.5)
     first, second, third = whole.shares([1, 1, 4])
     assert (first.cost_usd, first.tokens, first.wall_seconds) == (Decimal("0.016666"), 1, 0.25)
@@ -18,6 +18,6 @@ def test_shares_are_rounded_down_in_every_dimension_and_what_is_unbounded_stays_
 
 
 @pytest.mark.parametrize("weights", [[], [0, 0], [1, -1], [2, -1]])
-def test_weights_that_share_nothing_out_are_refused(weights: list[int]) -> None:
+def test_negative_or_all_zero_weights_are_refused(weights: list[int]) -> None:
     with pytest.raises(InvalidInput):
         Limits(tokens=10).shares(weights)

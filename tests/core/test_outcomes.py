@@ -1,4 +1,4 @@
-"""Outcomes are values with a small algebra: only what is done goes on."""
+"""Outcomes are values with a small algebra."""
 
 import pytest
 
@@ -31,13 +31,13 @@ def double(value: Json) -> Outcome:
     return Ok(value=value * 2)
 
 
-def test_what_is_done_goes_on_with_its_value() -> None:
+def test_bind_applies_the_function_to_the_value_of_ok() -> None:
     assert bind(Ok(value=3), double) == Ok(value=6)
     assert bind(bind(Ok(value=3), double), lambda _: OTHERS[1]) == OTHERS[1]
 
 
 @pytest.mark.parametrize("outcome", OTHERS, ids=lambda each: type(each).__name__)
-def test_every_other_outcome_passes_unchanged_and_nothing_runs(outcome: Outcome) -> None:
+def test_bind_returns_every_other_outcome_unchanged(outcome: Outcome) -> None:
     def never(_: Json) -> Outcome:
         raise AssertionError("it must not run")
 
@@ -74,7 +74,5 @@ def test_success_is_ok_or_proposed_and_blocked_is_needs_or_error() -> None:
         (None, None),
     ],
 )
-def test_a_program_says_how_it_ended_by_a_value_of_that_shape_and_no_other(
-    value: Json, outcome: Outcome | None
-) -> None:
+def test_only_a_value_of_the_right_shape_is_read_as_an_outcome(value: Json, outcome: Outcome | None) -> None:
     assert read_outcome(value) == outcome

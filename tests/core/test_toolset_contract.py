@@ -1,4 +1,4 @@
-"""What every toolset promises, over all of them: the public fake, the world's, a model's, the person's, the session's own."""
+"""The contract of a toolset, tested over all of them: the public fake, the world's, a model's, the user's, the session's."""
 
 import pytest
 
@@ -54,7 +54,7 @@ GOOD: dict[str, tuple[Toolset, Call]] = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_tools_are_named_once_described_and_have_a_schema(name: str) -> None:
+def test_tools_have_unique_names_descriptions_and_schemas(name: str) -> None:
     tools = GOOD[name][0].tools()
     assert len({tool.name for tool in tools}) == len(tools) > 0
     for tool in tools:
@@ -63,7 +63,7 @@ def test_tools_are_named_once_described_and_have_a_schema(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GOOD)
-async def test_a_well_formed_call_is_carried_out(name: str) -> None:
+async def test_a_well_formed_call_is_performed(name: str) -> None:
     toolset, call = GOOD[name]
     [tool] = [each for each in toolset.tools() if each.name == call.operation]
     assert validate_arguments(tool, call.arguments) is None
@@ -72,12 +72,12 @@ async def test_a_well_formed_call_is_carried_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["world", "model", "person"])
-def test_the_same_tools_are_the_same_tuple_so_that_the_gate_need_not_look_twice(name: str) -> None:
+def test_unchanged_tools_are_the_same_tuple_object(name: str) -> None:
     toolset = GOOD[name][0]
     assert toolset.tools() is toolset.tools()
 
 
-async def test_the_session_offers_all_of_them_under_names_of_their_own() -> None:
+async def test_a_session_offers_all_tools_under_distinct_names() -> None:
     async with memory_session(engine=ScriptedEngine()) as session:
         names = [tool.name for tool in session._gate.tools()]
     assert len(names) == len(set(names))

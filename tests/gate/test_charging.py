@@ -88,7 +88,7 @@ class Costly:
     def tools(self) -> tuple[Tool, ...]:
         return (TOOL,)
 
-    def most(self, call: Call) -> Amount:
+    def max_cost(self, call: Call) -> Amount:
         return Amount(tokens=40, bytes_written=5)
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
@@ -231,7 +231,7 @@ async def test_a_call_refused_for_want_of_budget_is_made_once_there_is_more() ->
     gate = gate_over(journal, [Quick()])
     refused = await gate.submit(CALL)
     assert isinstance(refused, Refused)
-    assert refused.ran_out == "calls"
+    assert refused.exhausted == "calls"
     await journal.append(BudgetRaised(limits=Limits(calls=1), principal=PERSON))
     assert await gate.submit(CALL) == Returned(value="done")
 
@@ -248,7 +248,7 @@ async def test_a_rule_that_is_named_like_a_budget_says_no_for_good() -> None:
     gate.adopt(NamedLikeABudget(default="deny"))
     refused = await gate.submit(CALL)
     assert isinstance(refused, Refused)
-    assert refused.ran_out is None
+    assert refused.exhausted is None
     gate.adopt(FixedPolicy(default="allow"))
     assert await gate.submit(CALL) == refused, "it is on record"
 

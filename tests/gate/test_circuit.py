@@ -12,7 +12,7 @@ from holdfast.core import PERSON, Answer, Parked, Refused, Returned, SystemClock
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import GateSettings
 from holdfast.policy import FixedPolicy
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 
 REPEATS = GateSettings(repeats=3)
 
@@ -22,7 +22,7 @@ async def on_disk(folder: Path, verdict: Verdict) -> AsyncIterator[Scene]:
     """A gate whose records take a while, so that calls at once are all judged before the first is on record."""
     home = Home(folder)
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await store.create(opened)
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))

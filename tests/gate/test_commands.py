@@ -25,7 +25,7 @@ from holdfast.core import (
 from holdfast.core.events import CallIntended, MessagePosted
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 
 TOOL = Tool(
     name="box.put", parameters={"type": "object", "properties": {"what": {"type": "string"}}}, roles={}
@@ -206,7 +206,7 @@ def test_a_call_that_a_crash_cut_off_is_shown_on_resume_and_not_repeated(termina
         runtime = await Runtime.start(home=home.root)
         session = await runtime.create(model=terminal.script("I looked, it is gone."))
         await runtime.close()
-        store = await SqliteStore.start(home, clock=SystemClock())
+        store = await open_store(home, clock=SystemClock())
         journal = await store.open(session.id)
         call = Call(id=call_id(1, 1), operation="world.delete", arguments={"path": "a.txt"})
         allowed = Decision(verdict="allow", rule="r", reason="")

@@ -28,7 +28,8 @@ from holdfast.core.errors import InvalidInput, LeaseLost
 from holdfast.core.events import BudgetWarned, CallIntended, CallSettled
 from holdfast.gate import Gate, InMemoryTreeBudget
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import Home, Journal, SqliteStore
+from holdfast.store import Home, Journal, Store, open_store
+from holdfast.store.sqlite.store import SqliteStore
 
 PUT = Tool(name="box.put", parameters={"type": "object"}, roles={})
 MAIL = Tool(name="mail.send", parameters={"type": "object"}, roles={})
@@ -39,8 +40,8 @@ def put(number: int, **arguments: Json) -> Call:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.start(Home(tmp_path / "home"), clock=FakeClock())
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = await open_store(Home(tmp_path / "home"), clock=FakeClock())
     yield store
     await store.close()
 
@@ -65,7 +66,7 @@ def intended(journal: Journal) -> list[str]:
 
 
 async def test_no_effect_happens_before_the_outcome_of_the_one_before_is_on_disk(
-    store: SqliteStore,
+    store: Store,
 ) -> None:
     journal = await record(store)
     seen: list[tuple[list[str], list[str]]] = []
@@ -87,7 +88,7 @@ async def test_no_effect_happens_before_the_outcome_of_the_one_before_is_on_disk
 
 
 async def test_without_a_record_that_follows_it_is_on_disk_when_the_answer_comes(
-    store: SqliteStore,
+    store: Store,
 ) -> None:
     journal = await record(store)
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
@@ -95,7 +96,7 @@ async def test_without_a_record_that_follows_it_is_on_disk_when_the_answer_comes
     assert settled(journal) == ["1.1"]
 
 
-async def test_asked_again_before_it_is_on_disk_the_call_is_not_made_again(store: SqliteStore) -> None:
+async def test_asked_again_before_it_is_on_disk_the_call_is_not_made_again(store: Store) -> None:
     journal = await record(store)
     toolset = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
     gate = gate_over(journal, toolset)
@@ -108,7 +109,7 @@ async def test_asked_again_before_it_is_on_disk_the_call_is_not_made_again(store
 
 
 @pytest.mark.parametrize("has_tree", [False, True])
-async def test_every_call_of_a_budget_is_usable_and_none_more(store: SqliteStore, has_tree: bool) -> None:
+async def test_every_call_of_a_budget_is_usable_and_none_more(store: Store, has_tree: bool) -> None:
     limits = Limits(calls=5)
     journal = await record(store, None if has_tree else limits)
     tree = InMemoryTreeBudget(limits) if has_tree else None
@@ -122,7 +123,7 @@ async def test_every_call_of_a_budget_is_usable_and_none_more(store: SqliteStore
 class Estimated(FunctionToolset):
     """Holds a hundred bytes for each call and writes ten."""
 
-    def most(self, call: Call) -> Amount:
+    def max_cost(self, call: Call) -> Amount:
         return Amount(bytes_written=100)
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
@@ -130,7 +131,7 @@ class Estimated(FunctionToolset):
         return Performed(result="done", amount=Amount(bytes_written=10))
 
 
-async def test_what_was_reserved_and_not_spent_is_there_for_the_next_call(store: SqliteStore) -> None:
+async def test_what_was_reserved_and_not_spent_is_there_for_the_next_call(store: Store) -> None:
     journal = await record(store, Limits(bytes_written=120))
     gate = gate_over(journal, Estimated({PUT.name: (PUT, lambda _: "done")}))
     answers = [await gate.submit(put(number, n=number), is_followed=True) for number in (1, 2, 3, 4)]
@@ -138,7 +139,7 @@ async def test_what_was_reserved_and_not_spent_is_there_for_the_next_call(store:
     assert gate.budget.spent.bytes_written == 30
 
 
-async def test_the_warning_does_not_wait_for_a_further_call(store: SqliteStore) -> None:
+async def test_the_warning_does_not_wait_for_a_further_call(store: Store) -> None:
     journal = await record(store, Limits(calls=5))
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
     for number in range(1, 5):
@@ -147,7 +148,7 @@ async def test_the_warning_does_not_wait_for_a_further_call(store: SqliteStore) 
     assert [(one.dimension, one.spent, one.limit) for one in warned] == [("calls", "4", "5")]
 
 
-async def test_what_the_last_call_returned_is_known_as_an_origin(store: SqliteStore) -> None:
+async def test_what_the_last_call_returned_is_known_as_an_origin(store: Store) -> None:
     journal = await record(store)
     found = FunctionToolset(
         {PUT.name: (PUT, lambda _: "attacker@example.org"), MAIL.name: (MAIL, lambda _: "")}
@@ -160,7 +161,7 @@ async def test_what_the_last_call_returned_is_known_as_an_origin(store: SqliteSt
     assert [label.source for label in waiting.call.labels] == ["to: what box.put returned in call 1.1"]
 
 
-async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: SqliteStore) -> None:
+async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: Store) -> None:
     journal = await record(store)
     toolset = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
     gate = gate_over(journal, toolset)
@@ -173,7 +174,7 @@ async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: S
 
 
 async def test_an_outcome_that_no_journal_can_hold_is_not_taken_for_recorded(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = await record(store, Limits(calls=5))
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
@@ -181,15 +182,16 @@ async def test_an_outcome_that_no_journal_can_hold_is_not_taken_for_recorded(
     def refuse(_: object) -> None:
         raise InvalidInput("a known secret is a word that it is made of")
 
-    monkeypatch.setattr(journal, "leave", refuse)
+    monkeypatch.setattr(journal, "append_deferred", refuse)
     with pytest.raises(InvalidInput):
         await gate.submit(put(1), is_followed=True)
     assert gate.calls.answer(put(1)) is None
     assert [cut_off.call.id for cut_off in gate.calls.unknown()] == ["1.1"]
 
 
-async def take_over(store: SqliteStore, journal: Journal) -> Journal:
+async def take_over(store: Store, journal: Journal) -> Journal:
     """Whoever takes a session from a process that seems dead has another lease from then on."""
+    assert isinstance(store, SqliteStore)
     await store.writing(lambda transaction: store._leases.grant(transaction, journal.session))
     store._leases._forget(journal.session)
     return await store.open(journal.session)
@@ -201,10 +203,10 @@ from pathlib import Path
 from tests.gate.scene import record
 from tests.gate.test_followed import PUT, gate_over, put
 from holdfast.core import FunctionToolset, SystemClock
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, open_store
 
 async def main(folder, last):
-    store = await EmbeddedStore.start(Home(folder), clock=SystemClock())
+    store = await open_store(Home(folder), clock=SystemClock())
     journal = await record(store)
     effects = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -239,7 +241,7 @@ async def test_a_process_that_dies_leaves_at_most_one_call_that_nobody_knows_the
     tmp_path: Path, last: int
 ) -> None:
     made = die(tmp_path, last)
-    store = await SqliteStore.start(Home(tmp_path), clock=FakeClock())
+    store = await open_store(Home(tmp_path), clock=FakeClock())
     (session,) = await store.sessions()
     journal = await store.open(session.id)
     assert len(intended(journal)) == len(made) == (last or 7)

@@ -41,7 +41,7 @@ from holdfast.core.events import (
 from holdfast.gate import ApprovalFiles, AuditEntry, GateSettings, SavedGrants, audit_view, describe_grant
 from holdfast.policy import FixedPolicy, PolicyDocument, RulePolicy
 from holdfast.session import Settings
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 from holdfast.testing import memory_session
 from holdfast.world import WorldPaths
 
@@ -116,7 +116,7 @@ from holdfast.core import PERSON, Call, FunctionToolset, SystemClock, Tool, call
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import Gate
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, open_store
 
 home, effect = Home(Path(sys.argv[1])), Path(sys.argv[2])
 tool = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})
@@ -127,7 +127,7 @@ def send(_):
 
 async def main():
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await store.create(opened, session="killed")
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
@@ -150,7 +150,7 @@ async def test_w10_a_process_killed_in_mid_call_leaves_its_intent_and_the_call_i
     assert killed.returncode == -signal.SIGKILL
     assert effect.read_text() == "sent", "the effect took place"
     effect.unlink()
-    store = await SqliteStore.start(Home(tmp_path / "home"), clock=SystemClock())
+    store = await open_store(Home(tmp_path / "home"), clock=SystemClock())
     journal = await store.open(SessionId("killed"))
     assert isinstance(journal.recorded[-1].event, CallIntended), "and its intent was on disk before"
     tool = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})

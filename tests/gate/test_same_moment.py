@@ -14,7 +14,7 @@ from holdfast.core.events import EscalationAnswered, EscalationOpened, MessagePo
 from holdfast.guests import OnCall, Run, RunRequest, ScriptedEngine, script
 from holdfast.guests.scripted import ScriptedGuest
 from holdfast.policy import FixedPolicy
-from holdfast.store import Home, Journal, SqliteStore
+from holdfast.store import Home, Journal, open_store
 from holdfast.testing import memory_session
 
 
@@ -22,7 +22,7 @@ from holdfast.testing import memory_session
 async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
     home = Home(tmp_path / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=FakeClock())
+    store = await open_store(home, clock=FakeClock())
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     made = await store.create(opened)
     await made.append(MessagePosted(turn=1, text="go", principal=PERSON))

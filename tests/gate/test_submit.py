@@ -38,7 +38,7 @@ from holdfast.core.events import (
 )
 from holdfast.gate import Gate, GateSettings, OutputFilter, audit_view
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import Home, Journal, SqliteStore
+from holdfast.store import Home, Journal, open_store
 
 TOOL = Tool(
     name="box.put",
@@ -366,7 +366,7 @@ async def test_a_call_cancelled_while_its_intent_is_written_is_on_record_as_neve
 ) -> None:
     home = Home(tmp_path)
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     made = await bench(journal=await store.create(opened))
     task = asyncio.create_task(made.gate.submit(put("rope")))

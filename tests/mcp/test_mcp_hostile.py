@@ -149,7 +149,9 @@ async def test_an_unfinished_message_stops_the_server(
     harness = await hostile(open_toolset, "unfinished")
     await harness.toolset.close()
     monkeypatch.setattr("holdfast.mcp.client.stdio.STALL_SECONDS", 0.01)
-    with pytest.raises(ToolFailed, match="server 'unfinished' sent half a message and was cut off"):
+    with pytest.raises(
+        ToolFailed, match="server 'unfinished' sent an incomplete message and was disconnected"
+    ):
         await harness.call("work")
 
 

@@ -102,7 +102,7 @@ async def test_a_line_that_is_too_long_ends_reading_however_it_is_split(pieces: 
     stream.feed_eof()
     record_received: list[bytes] = []
     with pytest.raises(InvalidLine, match="a message of more than"):
-        record_received += [line async for line in read_lines(stream, most_bytes=10)]
+        record_received += [line async for line in read_lines(stream, max_bytes=10)]
     assert b"x" * 11 not in record_received
 
 
@@ -110,4 +110,4 @@ async def test_a_line_of_the_maximum_length_is_read() -> None:
     stream = asyncio.StreamReader()
     stream.feed_data(b"\n" + b"x" * 10 + b"\n \n")
     stream.feed_eof()
-    assert [line async for line in read_lines(stream, most_bytes=10)] == [b"x" * 10]
+    assert [line async for line in read_lines(stream, max_bytes=10)] == [b"x" * 10]

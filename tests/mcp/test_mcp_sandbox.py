@@ -17,7 +17,8 @@ from holdfast.mcp import load_servers
 from holdfast.mcp.config.sandbox import Sandbox, confined_command, parse_sandbox
 
 pytestmark = pytest.mark.skipif(
-    landlock.version() < confine_server_main.OLDEST_LANDLOCK, reason="this kernel cannot confine programs"
+    landlock.version() < confine_server_main.MIN_LANDLOCK_VERSION,
+    reason="this kernel cannot confine programs",
 )
 REFUSED = "refused: Permission denied"
 

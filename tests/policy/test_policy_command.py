@@ -26,16 +26,16 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.events import (
-    AnyEvent,
     CallIntended,
     CallRefused,
     EscalationOpened,
+    Event,
     SessionOpened,
     SessionReconfigured,
     SessionRewound,
 )
 from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, load_policy, targets_of
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 
 
 @pytest.fixture(autouse=True)
@@ -142,10 +142,10 @@ def test_backtest_without_history_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert said(capsys, "backtest", "project")["calls"] == 0
 
 
-async def record(events: list[AnyEvent], workspace: str = "") -> None:
+async def record(events: list[Event], workspace: str = "") -> None:
     home = Home.default()
     home.prepare()
-    store = await SqliteStore.start(home, clock=FakeClock())
+    store = await open_store(home, clock=FakeClock())
     opened = SessionOpened(
         principal=PERSON, folder="", workspace=workspace, policy="p", policy_digest="", model=""
     )
@@ -192,7 +192,7 @@ def test_backtest_counts_a_call_once_however_many_forks_share_it_and_each_after_
     async def forked() -> str:
         home = Home.default()
         home.prepare()
-        store = await SqliteStore.start(home, clock=FakeClock())
+        store = await open_store(home, clock=FakeClock())
         opened = SessionOpened(
             principal=PERSON, folder="", workspace="", policy="", policy_digest="", model=""
         )
@@ -310,7 +310,7 @@ def test_backtest_takes_paths_by_the_workspace_a_session_had_at_the_time(
     async def moved() -> None:
         home = Home.default()
         home.prepare()
-        store = await SqliteStore.start(home, clock=FakeClock())
+        store = await open_store(home, clock=FakeClock())
         opened = SessionOpened(
             principal=PERSON, folder="", workspace=first, policy="", policy_digest="", model=""
         )

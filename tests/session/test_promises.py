@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.app import Runtime
 from holdfast.core import Error, Escalation, EscalationId, FakeClock, Needs, Ok, Response
-from holdfast.core.errors import EscalationUnknown, ModelUnavailable, SessionClosed, SessionNotReady
+from holdfast.core.errors import EscalationUnknown, ModelUnavailable, SessionIsClosed, SessionNotReady
 from holdfast.core.events import EscalationAnswered, EscalationOpened, Noted, RecordedEvent
 from holdfast.mcp import ServerSpec
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
@@ -94,7 +94,7 @@ async def test_a_message_during_a_turn_is_refused(runtime: Runtime) -> None:
 async def test_a_message_after_closing_is_refused(runtime: Runtime) -> None:
     session = await opened(runtime, "Hello.")
     await session.close()
-    with pytest.raises(SessionClosed):
+    with pytest.raises(SessionIsClosed):
         await session.send("Hi")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.app import Runtime
 from holdfast.core import Escalation, FakeClock, FunctionToolset, Response, Tool
-from holdfast.core.events import AnyEvent, CallIntended, RecordedEvent, RunEnded, RunStarted
+from holdfast.core.events import CallIntended, Event, RecordedEvent, RunEnded, RunStarted
 from holdfast.guests import python_engine
 from holdfast.models import ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
@@ -55,7 +55,7 @@ async def again(recorded: list[RecordedEvent]) -> Replay:
         await engine.close()
 
 
-def changed(recorded: list[RecordedEvent], change: Callable[[AnyEvent], AnyEvent]) -> list[RecordedEvent]:
+def changed(recorded: list[RecordedEvent], change: Callable[[Event], Event]) -> list[RecordedEvent]:
     return [msgspec.structs.replace(entry, event=change(entry.event)) for entry in recorded]
 
 
@@ -68,7 +68,7 @@ async def test_a_recorded_turn_runs_again_to_the_same_end(recorded: list[Recorde
 
 
 async def test_other_code_is_reported_where_it_first_differs(recorded: list[RecordedEvent]) -> None:
-    def another(event: AnyEvent) -> AnyEvent:
+    def another(event: Event) -> Event:
         if isinstance(event, RunStarted) and event.run == 4:
             return msgspec.structs.replace(event, code=event.code.replace("'one'", "'two'"))
         return event
@@ -81,7 +81,7 @@ async def test_other_code_is_reported_where_it_first_differs(recorded: list[Reco
 async def test_another_value_another_print_and_a_missing_call_are_reported(
     recorded: list[RecordedEvent],
 ) -> None:
-    def another(event: AnyEvent) -> AnyEvent:
+    def another(event: Event) -> Event:
         if isinstance(event, RunEnded) and event.run == 1:
             return msgspec.structs.replace(event, value="another")
         if isinstance(event, RunEnded) and event.run == 2:
@@ -96,7 +96,7 @@ async def test_another_value_another_print_and_a_missing_call_are_reported(
 
 
 async def test_runs_of_another_engine_are_counted_and_not_guessed(recorded: list[RecordedEvent]) -> None:
-    def another(event: AnyEvent) -> AnyEvent:
+    def another(event: Event) -> Event:
         if isinstance(event, RunStarted) and event.run == 1:
             return msgspec.structs.replace(event, engine="wasi")
         return event

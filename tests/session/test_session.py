@@ -20,7 +20,7 @@ from holdfast.core import (
     Usage,
     UserMessage,
 )
-from holdfast.core.errors import InvalidInput, SessionClosed, SessionNotReady
+from holdfast.core.errors import InvalidInput, SessionIsClosed, SessionNotReady
 from holdfast.core.events import RunParked, TurnEnded
 from holdfast.guests import ScriptedEngine, script
 from holdfast.models import Prompt, Reply, ScriptedReply, say, use
@@ -222,7 +222,7 @@ async def test_closing_with_an_open_escalation_is_prompt_and_keeps_the_turn() ->
         assert isinstance(await session.send("Write it."), Needs)
         await session.close()
         await session.close()
-        with pytest.raises(SessionClosed):
+        with pytest.raises(SessionIsClosed):
             await session.send("Hi")
         assert session.status.has_open_turn, "it waits for whoever takes the session up"
 
@@ -256,7 +256,7 @@ async def test_an_aborted_session_drops_its_proposals_and_takes_no_more_turns() 
         assert files.read("a.txt") == b"old"
         assert session.proposals() == ()
         assert "ProposalsRejected" in recorded
-        with pytest.raises(SessionClosed):
+        with pytest.raises(SessionIsClosed):
             await session.send("Hi")
 
 

@@ -23,7 +23,6 @@ from holdfast.gate import ControlRequests, Grants, RevokeGrant
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
-from holdfast.store import SqliteStore, import_session
 
 STAGES = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "escalate"})
 ASKS = FixedPolicy(default="escalate")
@@ -120,7 +119,7 @@ async def test_what_was_taken_back_is_so_in_a_fork_from_its_very_first_event(her
     session = await here.create(policy=ASKS, toolsets=[box], needs_model=False, approver=yes)
     await session.execute("box.put()")
     [grant] = session.grants()
-    ControlRequests(here.home.inbox(session.id)).put(RevokeGrant(grant=grant.id))
+    ControlRequests(here.home.control_requests(session.id)).put(RevokeGrant(grant=grant.id))
     assert await session.advance() is None, "it only heeds what was asked of it"
     fork = await here.fork(session.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
     again = await here.fork(fork.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
@@ -163,8 +162,7 @@ async def test_a_fork_of_what_came_in_by_a_file_goes_on_under_our_policy_too(
 ) -> None:
     await lawless(here, tmp_path / "session.zip")
     store = there.store
-    assert isinstance(store, SqliteStore)
-    session = await import_session(store, tmp_path / "session.zip", now_ms=0)
+    session = await store.import_session(tmp_path / "session.zip", now_ms=0)
     fork = await there.fork(session, at=1, needs_model=False)
     assert fork.status.policy == there.settings.policy
 
@@ -192,7 +190,7 @@ async def test_a_yes_that_was_given_there_and_not_acted_on_does_not_count_here(
     await again.advance()
     assert box.performed == []
     [entry] = again.audit(operation=PUT.name)
-    assert entry.decision.reason.endswith("the yes to it was given on another home")
+    assert entry.decision.reason.endswith("it was approved in another home")
 
 
 async def test_variables_sealed_by_another_home_are_not_taken_up_and_the_session_goes_on(

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from holdfast.core import Escalation, Needs, Nonconverged, Ok, Response
-from holdfast.core.errors import SessionClosed, SessionNotReady
+from holdfast.core.errors import SessionIsClosed, SessionNotReady
 from holdfast.guests import script
 from holdfast.models import OnText, Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
@@ -122,7 +122,7 @@ async def test_closing_sends_the_line_away() -> None:
         others = await in_line(session, "second", "third")
         await session.close()
         for other in others:
-            with pytest.raises(SessionClosed):
+            with pytest.raises(SessionIsClosed):
                 await other
         assert len(session.history()) == 1
 

@@ -3,7 +3,7 @@
 from itertools import count
 
 from holdfast.core import PERSON, SessionId
-from holdfast.core.events import AnyEvent, RecordedEvent, SessionOpened, SessionReconfigured, SessionRewound
+from holdfast.core.events import Event, RecordedEvent, SessionOpened, SessionReconfigured, SessionRewound
 from holdfast.session.status import workspace_of
 
 
@@ -13,7 +13,7 @@ def opened(workspace: str) -> SessionOpened:
     )
 
 
-def folder_after(*events: AnyEvent) -> str:
+def folder_after(*events: Event) -> str:
     return workspace_of(
         RecordedEvent(session=SessionId("s"), seq=seq, at_ms=0, event=event, hash=b"")
         for seq, event in zip(count(1), events, strict=False)

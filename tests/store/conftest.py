@@ -1,4 +1,4 @@
-"""Both stores, started and closed: every promise is tested over each. A further store joins by adding its way in."""
+"""Fixtures of the stores. The contract tests run over every entry of `BACKENDS`; add a new backend there."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -8,11 +8,12 @@ from typing import Protocol
 import pytest
 
 from holdfast.core import FakeClock
-from holdfast.store import Home, MemoryStore, SqliteStore, Store
+from holdfast.store import Home, MemoryStore, Store
+from holdfast.store.sqlite.store import SqliteStore
 
 
-class Door(Protocol):
-    """A way into one kind of store."""
+class Backend(Protocol):
+    """Opens a store of one kind, and closes it."""
 
     def __call__(self, folder: Path, clock: FakeClock) -> AbstractAsyncContextManager[Store]: ...
 
@@ -25,13 +26,13 @@ async def memory(folder: Path, clock: FakeClock) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def embedded(folder: Path, clock: FakeClock) -> AsyncIterator[Store]:
+async def sqlite(folder: Path, clock: FakeClock) -> AsyncIterator[Store]:
     store = await SqliteStore.start(Home(folder / "home"), clock=clock)
     yield store
     await store.close()
 
 
-DOORS: dict[str, Door] = {"memory": memory, "embedded": embedded}
+BACKENDS: dict[str, Backend] = {"memory": memory, "sqlite": sqlite}
 
 
 @pytest.fixture
@@ -44,9 +45,9 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-@pytest.fixture(params=DOORS)
+@pytest.fixture(params=BACKENDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Store]:
-    async with DOORS[request.param](tmp_path, clock) as opened:
+    async with BACKENDS[request.param](tmp_path, clock) as opened:
         yield opened
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-import tests.store.crashing as crashing
+import tests.store.crash_runs as crash_runs
 
 import holdfast.store.sqlite.database as database
 import holdfast.store.sqlite.transaction as transaction
@@ -31,32 +31,32 @@ def run(folder: Path, step: int, fault: str, *, is_lasting: bool) -> dict[str, o
     if child == 0:
         DISK.disk_arm(str(home.root).encode(), ctypes.c_long(step), FAULTS.index(fault), int(is_lasting))
         try:
-            asyncio.run(crashing.work(home, writing))
+            asyncio.run(crash_runs.work(home, writing))
         except StoreError as problem:
-            crashing.NOTE(writing, f"told:{problem.code}\n".encode())
+            crash_runs.NOTE(writing, f"reported:{problem.code}\n".encode())
         except BaseException as problem:
-            crashing.NOTE(writing, f"raised:{type(problem).__name__}\n".encode())
-        crashing.NOTE(writing, f"steps:{DISK.disk_steps()}\n".encode())
+            crash_runs.NOTE(writing, f"raised:{type(problem).__name__}\n".encode())
+        crash_runs.NOTE(writing, f"steps:{DISK.disk_steps()}\n".encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as notes:
         acknowledged = notes.read().split()
     os.waitpid(child, 0)
-    wrong = asyncio.run(crashing.look(home, acknowledged))
+    wrong = asyncio.run(crash_runs.look(home, acknowledged))
     wrong += [note for note in acknowledged if note.startswith("raised:")]
     steps = next((note.partition(":")[2] for note in acknowledged if note.startswith("steps:")), None)
     return {"step": step, "steps": steps, "acknowledged": acknowledged, "wrong": wrong}
 
 
 if __name__ == "__main__":
-    # So that the log is moved into the database again and again, not at the end alone, and room is made in it.
+    # So that the log is checkpointed and preallocated again and again, not only at the end.
     database.CHECKPOINT_PAGES = 12
-    wal_prealloc.LOOK_EVERY, wal_prealloc.STEP_BYTES = 2, 64 * 1024
-    transaction.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
+    wal_prealloc.CHECK_INTERVAL_JOBS, wal_prealloc.STEP_BYTES = 2, 64 * 1024
+    transaction.FAST_COMMIT_SECONDS = 60  # a busy machine must not change which thread commits
     folder, fault, is_lasting = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "lasting"
     first, stride, limit = map(int, sys.argv[4:7])
     for step in range(first, limit, stride):
         report = run(folder, step, fault, is_lasting=is_lasting)
         print(json.dumps(report), flush=True)
         if report["steps"] is not None and int(str(report["steps"])) < step:
-            break  # it came to its end before the fault
+            break  # it finished before the fault

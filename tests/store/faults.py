@@ -1,4 +1,4 @@
-"""Faults at the border to the disk: the real SQLite and the real system calls, of which a chosen one fails or kills."""
+"""Fault injection at the system call boundary: the real SQLite and real system calls, one of which fails or kills."""
 
 import errno
 import os
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 Fault = Callable[[], None]
-"""Happens in place of a step, or after it."""
+"""Runs instead of a step, or after it."""
 
 
 class Steps:
-    """Counts the steps towards the disk and lets a fault happen at one of them."""
+    """Counts the steps towards the disk and triggers a fault at one of them."""
 
     def __init__(self, at: int, fault: Fault, *, is_after: bool) -> None:
         self.taken = 0
@@ -32,7 +32,7 @@ class Steps:
 
 @contextmanager
 def faulty(steps: Steps) -> Iterator[None]:
-    """Every statement of SQLite that writes, and every write, sync, link and rename, is a step."""
+    """Count every writing statement of SQLite and every write, sync, link and rename as a step."""
     connect, calls = (
         sqlite3.connect,
         {name: getattr(os, name) for name in ("write", "fsync", "replace", "link")},
@@ -75,7 +75,7 @@ def killed() -> None:
 
 
 class DiskError(sqlite3.OperationalError, OSError):
-    """As SQLite says it and as the system does."""
+    """The error as SQLite and as the system report it."""
 
 
 def _raise(code: int, number: int) -> None:

@@ -1,15 +1,16 @@
-"""Work on a disk until it is full, make room, and go on: `python -m tests.store.full_disk FOLDER`, alone in a small file system."""
+"""Fill a small file system, free some space and continue: `python -m tests.store.full_disk FOLDER`."""
 
 import asyncio
 import sys
 from pathlib import Path
 
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.events import MessagePosted
-from holdfast.store import Home, Journal, SqliteStore, verify_all
+from holdfast.store import Home, Journal
+from holdfast.store.sqlite.store import SqliteStore
 
 WORDS = "w" * 20_000
 
@@ -31,7 +32,7 @@ async def main(folder: Path) -> None:
     await store.close()
 
     store = await SqliteStore.start(home, clock=SystemClock())
-    assert all(found.is_sound for found in await verify_all(store))
+    assert all(found.is_intact for found in await store.verify_all())
     texts = [one.event.text for one in await store.read(session) if isinstance(one.event, MessagePosted)]
     assert [text.partition(":")[0] for text in texts] == [str(number) for number in range(written + 2)]
     await store.close()

@@ -1,4 +1,4 @@
-"""Act out losses of power: `python -m tests.store.power_cut FOLDER HOW-MANY SEED`, with the library of `disk.c` in LD_PRELOAD.
+"""Simulate power failures: `python -m tests.store.power_cut FOLDER COUNT SEED`, with the library of `disk.c` in LD_PRELOAD.
 
 A piece of work is done once, and everything that it asked of the disk is written down. Then, for moments in it, a home is
 made as a disk could hold it after the power went: what was synced is there, and of everything else any part may be, in
@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import tests.store.crashing as crashing
+import tests.store.crash_runs as crash_runs
 
 import holdfast.store.sqlite.database as database
 import holdfast.store.sqlite.transaction as transaction
@@ -28,7 +28,7 @@ SECTOR = 512
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was asked of the disk, or an acknowledgement."""
+    """One disk operation, or an acknowledgement."""
 
     kind: str
     place: int
@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(slots=True)
 class File:
-    """What is safe of a file, and what was done to it since, in order: bytes at a place, or None for an end there."""
+    """The durable content of a file and the operations since, in order: bytes at an offset, or None for a truncation."""
 
     safe: bytearray = field(default_factory=bytearray)
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
@@ -72,13 +72,13 @@ def _apply(content: bytearray, place: int, written: bytes | None) -> None:
 
 
 def record(home: Home, trace: Path) -> list[Step]:
-    """Do the work once, in a child, and read what it asked of the disk."""
+    """Run the work once in a child process, and read its recorded disk operations."""
     child = os.fork()
     if child == 0:
         disk = ctypes.CDLL(None)
         disk.disk_record(str(home.root).encode(), str(trace).encode())
-        crashing.NOTE = lambda _, text: disk.disk_note(bytes(text).strip()) or 0
-        asyncio.run(crashing.work(home, 0))
+        crash_runs.NOTE = lambda _, text: disk.disk_note(bytes(text).strip()) or 0
+        asyncio.run(crash_runs.work(home, 0))
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     steps: list[Step] = []
@@ -93,7 +93,7 @@ def record(home: Home, trace: Path) -> list[Step]:
 
 
 def cut(steps: list[Step], home: Home, target: Home, dice: random.Random) -> None:
-    """Make the home as it could be if the power goes after these steps."""
+    """Build a home as it could be after a power failure at this step."""
     files: dict[str, File] = {}
     safe: dict[str, File] = {}
     unsafe: list[Step] = []
@@ -105,7 +105,7 @@ def cut(steps: list[Step], home: Home, target: Home, dice: random.Random) -> Non
                 file.pending.append((step.place, step.content if step.kind == "W" else None))
             case "S" if step.path in files:
                 files[step.path].sync()
-            case "S":  # a folder: every name that changed so far is safe
+            case "S":  # a folder: all renames so far are durable
                 safe, unsafe = dict(files), []
             case "R" | "L" | "U" if step.path in files:
                 _rename(files, step)
@@ -118,7 +118,7 @@ def cut(steps: list[Step], home: Home, target: Home, dice: random.Random) -> Non
     for path, file in safe.items():
         place = target.root / Path(path).relative_to(home.root)
         place.parent.mkdir(parents=True, exist_ok=True)
-        if not path.endswith("-shm"):  # lives in memory
+        if not path.endswith("-shm"):  # shared memory
             place.write_bytes(file.after_the_cut(dice))
 
 
@@ -131,7 +131,7 @@ def _rename(files: dict[str, File], step: Step) -> None:
 
 
 def be_careless() -> None:
-    """Have SQLite sync less than the store has it do: this must be noticed."""
+    """Make SQLite sync too little, which the simulation must detect."""
     connect = database.connect
 
     def careless(path: Path, *, timeout_seconds: float = 10.0) -> sqlite3.Connection:
@@ -145,10 +145,10 @@ def be_careless() -> None:
 if __name__ == "__main__":
     if sys.argv[4:] == ["careless"]:
         be_careless()
-    # So that the log is moved into the database again and again, and room is made in it.
+    # So that the log is checkpointed and preallocated again and again.
     database.CHECKPOINT_PAGES = 12
-    wal_prealloc.LOOK_EVERY, wal_prealloc.STEP_BYTES = 2, 64 * 1024
-    transaction.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
+    wal_prealloc.CHECK_INTERVAL_JOBS, wal_prealloc.STEP_BYTES = 2, 64 * 1024
+    transaction.FAST_COMMIT_SECONDS = 60  # a busy machine must not change which thread commits
     folder, count, seed = Path(sys.argv[1]), *map(int, sys.argv[2:4])
     dice = random.Random(seed)
     worked = Home(folder / "worked")
@@ -158,6 +158,6 @@ if __name__ == "__main__":
         acknowledged = [step.path for step in steps[:moment] if step.kind == "N"]
         target = Home(folder / f"cut-{number}")
         cut(steps[:moment], worked, target, dice)
-        wrong = asyncio.run(crashing.look(target, acknowledged))
+        wrong = asyncio.run(crash_runs.look(target, acknowledged))
         report = {"moment": moment, "of": len(steps), "acknowledged": acknowledged, "wrong": wrong}
         print(json.dumps(report), flush=True)

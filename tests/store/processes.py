@@ -1,4 +1,4 @@
-"""Starting the children of these tests, and never leaving one behind."""
+"""Child processes of these tests, which always end with the test."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 async def child(role: str, home: Home, *rest: str) -> AsyncIterator[Process]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "tests.store.child", role, str(home.root), *rest),
+        *("-m", "tests.store.child_main", role, str(home.root), *rest),
         cwd=ROOT,
         stdin=PIPE,
         stdout=PIPE,
@@ -31,7 +31,7 @@ async def child(role: str, home: Home, *rest: str) -> AsyncIterator[Process]:
 
 
 async def order(process: Process, line: str) -> str:
-    """Hand a line in and read the answer."""
+    """Send a line and read the answer."""
     assert process.stdin is not None
     process.stdin.write(f"{line}\n".encode())
     await process.stdin.drain()
@@ -44,5 +44,5 @@ async def answer(process: Process) -> str:
 
 
 async def until_stopped(process: Process) -> None:
-    """The kernel tells the parent when a child has come to a stop; nothing is reaped."""
+    """Wait until a child is stopped, without reaping it."""
     await asyncio.to_thread(os.waitid, os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)

@@ -1,4 +1,4 @@
-"""The commands for sessions, run as a person or a program runs them."""
+"""The session commands, as a user or a program runs them."""
 
 import asyncio
 import json
@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from tests.cli.terminals import terminal
-from tests.store.stories import asked, opened, replied, said, turn
+from tests.store.sample_events import asked, opened, replied, said, turn
 
 from holdfast.cli.main import main
 from holdfast.cli.views.resume import resume_notice
 from holdfast.core import SessionId, SystemClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 OURS = [
     "sessions",
@@ -37,7 +38,7 @@ OURS = [
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """A home with two sessions, and the command line on it."""
+    """The command line on a home with two sessions."""
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     asyncio.run(_seed(tmp_path))
@@ -83,16 +84,16 @@ def test_the_list_shows_state_cost_and_first_words(run: Run, tmp_path: Path) -> 
     assert [line["id"] for line in data(run("sessions", "--here", "--json"))] == ["s-1"]
 
 
-def test_show_tells_a_session_and_one_turn_of_it(run: Run) -> None:
+def test_show_prints_a_session_or_one_turn(run: Run) -> None:
     assert "[2] you: and now the docs" in run("show", "first")[1]
     assert "failing" not in run("show", "first", "--turn", "2")[1]
     assert len(data(run("show", "first", "--events", "--json"))["events"]) == 7
     assert run("show", "nobody")[0] == 1
-    code, _, told = run("show", "first", "--turn", "99")
-    assert (code, "there is no turn 99 in this session" in told) == (2, True)
+    code, _, error = run("show", "first", "--turn", "99")
+    assert (code, "there is no turn 99 in this session" in error) == (2, True)
 
 
-def test_that_nothing_is_there_is_said_only_where_it_is_so(
+def test_only_an_empty_session_is_reported_as_empty(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("0", "-1", "many", "9" * 30):
@@ -106,7 +107,7 @@ def test_that_nothing_is_there_is_said_only_where_it_is_so(
     )
 
 
-def test_a_turn_is_shown_with_everything_that_was_done_in_it(run: Run, tmp_path: Path) -> None:
+def test_a_turn_is_shown_with_all_its_events(run: Run, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')\nprint(world.list())\n")
     assert run("exec", "code.py")[0] == 0
     _, whole, about = run("show")
@@ -121,9 +122,9 @@ def test_a_turn_is_shown_with_everything_that_was_done_in_it(run: Run, tmp_path:
 
 
 @pytest.mark.parametrize("time", ["nan", "inf", "-1", "soon"])
-def test_nobody_waits_without_end(run: Run, time: str) -> None:
-    code, _, told = run("-r", "s-1", "--wait", time, "hi")
-    assert (code, "is no number of seconds" in told) == (2, True)
+def test_a_wait_must_be_finite(run: Run, time: str) -> None:
+    code, _, error = run("-r", "s-1", "--wait", time, "hi")
+    assert (code, "is no number of seconds" in error) == (2, True)
 
 
 def test_a_session_is_renamed_and_found_by_the_new_name(run: Run) -> None:
@@ -136,41 +137,33 @@ def test_a_session_is_renamed_and_found_by_the_new_name(run: Run) -> None:
 
 
 NEW = ("-m", "scripted:script.json", "greet", "-n")
-DOORS = [("rename", "s-2"), ("fork", "made", "-n"), ("fork", "first", "--event", "4", "-n"), NEW]
+NAMING_COMMANDS = [("rename", "s-2"), ("fork", "made", "-n"), ("fork", "first", "--event", "4", "-n"), NEW]
 
 
 @pytest.fixture
 def naming(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A home with a session too that can be gone back in."""
+    """The same with a session that has restore points."""
     monkeypatch.setattr("sys.stdin", StringIO())
     (tmp_path / "script.json").write_text('["Hello."]')
     assert run(*NEW, "made")[0] == 0
     return run
 
 
-@pytest.mark.parametrize("door", DOORS, ids=" ".join)
-@pytest.mark.parametrize(
-    "name", ["", "  ", ".", "..", "index", "Con.txt", "a/b", "x" * 65, "ﬀ" * 33], ids=ascii
-)
-def test_a_name_that_is_none_or_would_be_cut_is_refused_wherever_one_is_typed(
-    naming: Run, door: tuple[str, ...], name: str
-) -> None:
+@pytest.mark.parametrize("words", NAMING_COMMANDS, ids=" ".join)
+def test_an_invalid_or_too_long_name_is_refused_by_every_command(naming: Run, words: tuple[str, ...]) -> None:
     before = data(naming("sessions", "--json"))
-    code, _, told = naming(*door, name)
-    assert (code, "(invalid-name)" in told) == (2, True)
+    for name in ("", "  ", ".", "..", "index", "Con.txt", "a/b", "x" * 65, "ﬀ" * 33):
+        code, _, error = naming(*words, name)
+        assert (code, "(invalid-name)" in error) == (2, True), name
     assert data(naming("sessions", "--json")) == before
 
 
-@pytest.mark.parametrize("door", DOORS, ids=" ".join)
-@pytest.mark.parametrize(
-    ("typed", "kept"), [("x" * 64, "x" * 64), ("ü" * 64, "u" * 64), ("日本語", "日本語")]
-)
-def test_a_name_that_fits_is_kept_whole_in_any_script(
-    naming: Run, door: tuple[str, ...], typed: str, kept: str
-) -> None:
-    assert naming(*door, typed)[0] == 0
-    assert kept in [line.get("name") for line in data(naming("sessions", "--json"))]
-    assert naming("show", typed)[0] == 0
+@pytest.mark.parametrize("words", NAMING_COMMANDS, ids=" ".join)
+def test_a_name_that_fits_is_kept_whole_in_any_script(naming: Run, words: tuple[str, ...]) -> None:
+    for typed, kept in (("x" * 64, "x" * 64), ("ü" * 64, "u" * 64), ("日本語", "日本語")):
+        assert naming(*words, typed)[0] == 0
+        assert kept in [line.get("name") for line in data(naming("sessions", "--json"))]
+        assert naming("show", typed)[0] == 0
 
 
 def test_search_names_session_and_turn(run: Run) -> None:
@@ -188,26 +181,26 @@ def test_search_names_session_and_turn(run: Run) -> None:
     assert run("search", "!")[0] == 2
 
 
-def test_a_session_travels_by_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_is_exported_and_imported(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run("export", "first", "-o", "out.zip")[1].strip() == "out.zip"
     assert run("export", "first", "-o", "out.zip")[0] == 2
     assert run("import", "out.zip")[0] == 1
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "other"))
     assert data(run("import", "out.zip", "--json"))["id"] == "s-1"
     assert run("verify", "first")[0] == 0
-    code, _, told = run("import", "missing.zip")
-    assert (code, "there is no file 'missing.zip'" in told) == (2, True)
+    code, _, error = run("import", "missing.zip")
+    assert (code, "there is no file 'missing.zip'" in error) == (2, True)
 
 
 @pytest.mark.parametrize("place", ["nowhere/x.zip", "file/x.zip", "x" * 300, "link.zip", ".", "/proc/x.zip"])
-def test_a_place_that_cannot_be_written_to_is_told_and_left_as_it_is(
-    run: Run, tmp_path: Path, place: str
-) -> None:
+def test_an_unwritable_target_is_reported_and_left_unchanged(run: Run, tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link.zip").symlink_to("nowhere.zip")
     before = sorted(tmp_path.iterdir())
-    code, _, told = run("export", "first", "-o", place)
-    assert (code, "(invalid-input)" in told, "choose another" in told) == (2, True, True)
+    code, _, error = run("export", "first", "-o", place)
+    assert (code, "(invalid-input)" in error, "choose another" in error) == (2, True, True)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -219,7 +212,7 @@ def test_a_fork_has_the_history_up_to_its_point(run: Run) -> None:
     assert run("fork", "first", "--event", "4", "-n", "first")[0] == 1
 
 
-def test_prune_says_what_it_would_do_and_does_it(run: Run) -> None:
+def test_prune_reports_what_it_deletes(run: Run) -> None:
     assert run("prune")[0] == 2
     assert run("prune", "--keep", "-1")[0] == 2
     assert run("prune", "--older-than", "soon")[0] == 2
@@ -244,7 +237,7 @@ def test_a_pinned_session_is_not_pruned(run: Run) -> None:
     assert len(data(run("prune", "--keep", "0", "--json"))["pruned"]) == 1
 
 
-def test_deleting_needs_a_yes(run: Run) -> None:
+def test_deleting_needs_confirmation(run: Run) -> None:
     assert run("delete", "s-2")[0] == 2
     assert run("delete", "s-2", "--yes")[0] == 0
     assert run("delete", "s-2", "--yes")[0] == 1
@@ -253,42 +246,40 @@ def test_deleting_needs_a_yes(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "code", "told"), [("\x04", 3, "nothing was deleted"), ("y\n", 0, "deleted s-2")]
+    ("key", "code", "output"), [("\x04", 3, "nothing was deleted"), ("y\n", 0, "deleted s-2")]
 )
-def test_at_a_terminal_only_a_clear_yes_deletes(
-    run: Run, tmp_path: Path, key: str, code: int, told: str
+def test_at_a_terminal_only_an_explicit_yes_deletes(
+    run: Run, tmp_path: Path, key: str, code: int, output: str
 ) -> None:
     with terminal("delete", "s-2", home=tmp_path, HOLDFAST_HOME=str(tmp_path / "home")) as typist:
         assert typist.wait_for("Delete it permanently? [y/N]")
         typist.type(key)
-        assert typist.wait_for(told)
+        assert typist.wait_for(output)
         assert typist.end() == code
 
 
-def test_a_session_that_went_on_purpose_is_told_from_one_that_never_was(run: Run) -> None:
+def test_a_deleted_session_is_reported_as_deleted(run: Run) -> None:
     run("delete", "first", "--yes")
     run("prune", "--keep", "0")
-    for reference, told in (
+    for reference, error in (
         ("first", "'s-1' was deleted on 20"),
         ("s-1", "deleted on"),
         ("s-2", "pruned on"),
     ):
         code, _, words = run("show", reference)
-        assert (code, told in words, "holdfast import" in words) == (1, True, True)
-    assert "no session is called" in run("show", "s-3")[2]
+        assert (code, error in words, "holdfast import" in words) == (1, True, True)
+    assert "there is no session" in run("show", "s-3")[2]
 
 
-def test_where_there_are_no_sessions_that_is_said(run: Run, tmp_path: Path) -> None:
+def test_an_empty_list_of_sessions_is_reported(run: Run, tmp_path: Path) -> None:
     run("prune", "--keep", "0", "--named-too")
     assert "no sessions" in run("verify", "--all")[2]
     assert data(run("verify", "--all", "--json")) == []
-    code, _, told = run("export", "--all", "-o", "backup")
-    assert (code, "no sessions" in told, (tmp_path / "backup").exists()) == (1, True, False)
+    code, _, error = run("export", "--all", "-o", "backup")
+    assert (code, "no sessions" in error, (tmp_path / "backup").exists()) == (1, True, False)
 
 
-def test_no_command_writes_a_secret_that_we_know(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_writes_a_known_secret(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary-1234")
     assert run("rename", "first", "sk-canary-1234")[0] == 0
     assert run("fork", "s-1", "--event", "4", "-n", "my-sk-canary-1234")[0] == 0
@@ -311,12 +302,12 @@ def test_nothing_is_left_of_a_deleted_session_but_its_tombstone(run: Run, tmp_pa
     assert b"canary-file" not in kept
 
 
-def test_verify_and_rebuild_find_everything_sound(run: Run) -> None:
+def test_verify_and_rebuild_report_an_intact_store(run: Run) -> None:
     assert [found["session"] for found in data(run("verify", "--all", "--json"))] == ["s-2", "s-1"]
     assert data(run("rebuild-index", "--json")) == {"sessions": 2}
 
 
-def test_rebuilding_takes_away_whatever_lies_in_the_place_of_the_search(run: Run, tmp_path: Path) -> None:
+def test_rebuilding_removes_whatever_is_at_the_path_of_the_search_index(run: Run, tmp_path: Path) -> None:
     (tmp_path / "home" / "cache" / "search.db" / "inner").mkdir(parents=True)
     assert data(run("rebuild-index", "--json")) == {"sessions": 2}
     assert not (tmp_path / "home" / "cache" / "search.db").exists()
@@ -333,7 +324,7 @@ def test_every_command_has_help_with_an_example_and_its_exit_codes(run: Run, com
     assert "--json" in out
 
 
-async def test_the_resume_notice_tells_who_when_how_far_and_what_waits(disk: SqliteStore) -> None:
+async def test_the_resume_notice_shows_name_time_progress_and_open_escalations(disk: SqliteStore) -> None:
     journal = await disk.create(opened(name="my-session"))
     await journal.append(
         said(1, "Help me implement JWT authentication" + " please" * 20), replied(1), replied(1)
@@ -346,7 +337,7 @@ async def test_the_resume_notice_tells_who_when_how_far_and_what_waits(disk: Sql
     assert "waits for your approval" in notice
 
 
-def test_all_sessions_travel_at_once_and_what_cannot_come_in_is_told(
+def test_all_sessions_are_exported_at_once_and_failed_imports_are_reported(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [one["session"] for one in data(run("export", "--all", "-o", "out", "--json"))] == ["s-2", "s-1"]
@@ -362,7 +353,7 @@ def test_all_sessions_travel_at_once_and_what_cannot_come_in_is_told(
     assert run("import", *files)[0] == 1
 
 
-def test_the_files_of_a_session_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_includes_the_files_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     (tmp_path / "code.py").write_text("open('made.txt', 'w').write('by the agent')")

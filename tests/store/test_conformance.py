@@ -1,16 +1,17 @@
-"""The cases collected from other projects, with the results that are right: names, ids, reserved words."""
+"""Cases from other projects with their correct results: names, ids, reserved words."""
 
 import csv
 import json
 from pathlib import Path
 
 import pytest
-from tests.store.stories import opened
+from tests.store.sample_events import opened
 
 from holdfast.core import SessionId, check_session_id
 from holdfast.core.errors import InvalidId, InvalidInput, InvalidName
 from holdfast.core.events import SessionRenamed
-from holdfast.store import SqliteStore, Store, rebuild_index
+from holdfast.store import Store
+from holdfast.store.sqlite.store import SqliteStore
 
 _LINES = (Path(__file__).parent / "data" / "session-cases.tsv").read_text().splitlines()
 _ROWS = list(csv.DictReader(_LINES, delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -20,16 +21,16 @@ PRECISE = {
     "ok:<generated id, display name kept>": "ok:日本語",
     "ok:my.jsonx and survives index rebuild": "ok:my.jsonx",
 }
-"""Where the table describes a result, what that is here."""
+"""The result here for each description in the table."""
 
 
-def test_every_case_is_here() -> None:
+def test_every_case_has_a_row() -> None:
     assert len(NAMES) == 33
     assert len(IDS) == 21
 
 
 @pytest.mark.parametrize("case", NAMES)
-async def test_a_name_is_kept_or_refused(store: Store, case: str) -> None:
+async def test_a_name_is_stored_or_refused(store: Store, case: str) -> None:
     given, wanted = json.loads(NAMES[case]["input_json"]), NAMES[case]["ours"]
     wanted = PRECISE.get(wanted, wanted)
     by_renaming = await store.create(opened())
@@ -47,7 +48,7 @@ async def test_a_name_is_kept_or_refused(store: Store, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", IDS)
-async def test_an_id_is_taken_or_refused(store: Store, case: str) -> None:
+async def test_an_id_is_accepted_or_refused(store: Store, case: str) -> None:
     given, wanted = json.loads(IDS[case]["input_json"]), IDS[case]["ours"]
     if wanted == "ok":
         assert (await store.create(opened(), session=given)).session == given
@@ -59,9 +60,9 @@ async def test_an_id_is_taken_or_refused(store: Store, case: str) -> None:
             assert _kind(refusal.value) == wanted
 
 
-async def test_a_name_survives_the_rebuilding_of_the_index(disk: SqliteStore) -> None:
+async def test_a_name_survives_a_rebuild_of_the_index(disk: SqliteStore) -> None:
     journal = await disk.create(opened(name="my.jsonx"))
-    await rebuild_index(disk)
+    await disk.rebuild_index()
     assert await disk.find("my.jsonx") == journal.session
 
 

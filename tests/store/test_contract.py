@@ -1,4 +1,4 @@
-"""What every store promises, tested over each of them."""
+"""The contract of a store, tested over every backend."""
 
 import asyncio
 import hashlib
@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from tests.store.stories import asked, ended, opened, replied, said, turn
+from tests.store.sample_events import asked, ended, opened, replied, said, turn
 
 from holdfast.core import PERSON, FakeClock, SessionId, digest_bytes
 from holdfast.core.decisions import Response
@@ -53,7 +53,7 @@ async def test_a_new_session_gets_an_id_of_the_time_and_four_letters(store: Stor
     assert re.fullmatch(r"2026-01-01-00-00-00-000-[a-z0-9]{4}", journal.session)
 
 
-async def test_a_given_id_is_claimed_once(store: Store) -> None:
+async def test_a_given_id_can_be_created_once(store: Store) -> None:
     id = SessionId("550e8400-e29b-41d4-a716-446655440000")
     journal = await store.create(opened(), session=id)
     assert journal.session == id
@@ -65,7 +65,7 @@ async def test_a_given_id_is_claimed_once(store: Store) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", ".", "..", "a/b", "a\0b", "index", "CON", "x" * 129])
-async def test_a_bad_id_is_refused_everywhere(store: Store, bad: str) -> None:
+async def test_an_invalid_id_is_refused_everywhere(store: Store, bad: str) -> None:
     id = SessionId(bad)
     for attempt in (
         store.create(opened(), session=id),
@@ -80,7 +80,7 @@ async def test_a_bad_id_is_refused_everywhere(store: Store, bad: str) -> None:
             await attempt
 
 
-async def test_what_is_not_there_is_not_found(store: Store) -> None:
+async def test_an_unknown_session_is_not_found(store: Store) -> None:
     id = SessionId("nobody")
     for attempt in (
         store.open(id),
@@ -96,7 +96,7 @@ async def test_what_is_not_there_is_not_found(store: Store) -> None:
             await attempt
 
 
-async def test_events_come_back_in_order_and_chained(store: Store, clock: FakeClock) -> None:
+async def test_events_are_read_in_order_with_linked_hashes(store: Store, clock: FakeClock) -> None:
     journal = await store.create(opened())
     await journal.append(said(1), replied(1))
     clock.set_back(3600)
@@ -114,7 +114,7 @@ async def test_events_come_back_in_order_and_chained(store: Store, clock: FakeCl
     assert await store.read(journal.session, after=4) == []
 
 
-async def test_a_session_goes_on_under_its_id_after_it_was_opened_again(store: Store) -> None:
+async def test_a_reopened_session_continues_its_journal(store: Store) -> None:
     first = await store.create(opened())
     await first.append(*turn(1, "one"))
     await first.release()
@@ -125,7 +125,7 @@ async def test_a_session_goes_on_under_its_id_after_it_was_opened_again(store: S
     assert [line.id for line in await store.sessions()] == [first.session]
 
 
-async def test_appends_that_nobody_awaits_are_committed_in_the_order_of_the_calls(store: Store) -> None:
+async def test_appends_that_are_not_awaited_are_committed_in_call_order(store: Store) -> None:
     journal = await store.create(opened())
     waiting = [journal.append(said(n, str(n))) for n in range(1, 50)]
     await journal.append(said(50, "50"))
@@ -144,7 +144,7 @@ async def test_a_cancelled_append_is_recorded_once(store: Store) -> None:
     assert len(await store.read(journal.session)) == 3
 
 
-async def test_an_opening_that_was_cancelled_holds_nothing(store: Store) -> None:
+async def test_a_cancelled_open_holds_no_lease(store: Store) -> None:
     created = await store.create(opened())
     await created.release()
     session = created.session
@@ -163,7 +163,7 @@ async def test_an_opening_that_was_cancelled_holds_nothing(store: Store) -> None
     assert await store.holder(session) is not None
 
 
-async def test_an_event_changed_after_the_call_is_recorded_as_it_was(store: Store) -> None:
+async def test_an_event_changed_after_the_call_is_recorded_unchanged(store: Store) -> None:
     journal = await store.create(opened())
     event = asked(1)
     writing = journal.append(event)
@@ -174,7 +174,7 @@ async def test_an_event_changed_after_the_call_is_recorded_as_it_was(store: Stor
     assert journal.recorded[-1].event == asked(1)
 
 
-async def test_a_follower_hears_everything_once_and_in_order(store: Store) -> None:
+async def test_a_follower_gets_every_event_once_and_in_order(store: Store) -> None:
     journal = await store.create(opened())
     await journal.append(said(1))
     heard: list[RecordedEvent] = []
@@ -186,7 +186,7 @@ async def test_a_follower_hears_everything_once_and_in_order(store: Store) -> No
 
 
 class _Said(Projection[MessagePosted]):
-    """What was said, and counts."""
+    """The texts that are in effect."""
 
     def reset(self) -> None:
         self.turns: list[int] = []
@@ -195,7 +195,7 @@ class _Said(Projection[MessagePosted]):
         self.turns.append(event.turn)
 
 
-async def test_a_fold_hears_what_it_heeds_and_every_rewind_whenever_it_came(store: Store) -> None:
+async def test_a_projection_gets_the_events_it_handles_and_every_rewind(store: Store) -> None:
     journal = await store.create(opened())
     early = _Said(journal)
     await journal.append(said(1), ended(1))
@@ -225,7 +225,7 @@ async def test_a_follower_that_raises_neither_stops_the_others_nor_the_append(st
     assert len(problems) == 1
 
 
-async def test_a_second_writer_is_told_who_has_the_session(store: Store, clock: FakeClock) -> None:
+async def test_a_second_writer_is_refused_and_learns_the_holder(store: Store, clock: FakeClock) -> None:
     journal = await store.create(opened())
     with pytest.raises(SessionHeld):
         await store.open(journal.session)
@@ -238,7 +238,7 @@ async def test_a_second_writer_is_told_who_has_the_session(store: Store, clock: 
     await store.open(journal.session)
 
 
-async def test_a_released_journal_takes_no_more(store: Store) -> None:
+async def test_a_released_journal_refuses_appends(store: Store) -> None:
     journal = await store.create(opened())
     await journal.release()
     with pytest.raises(LeaseLost):
@@ -271,7 +271,7 @@ async def test_a_fork_has_the_history_up_to_its_point_and_its_own_afterwards(sto
     assert texts(await store.open(fork.session)) == ["one", "other"]
 
 
-async def test_a_fork_of_a_fork_reaches_through_both(store: Store) -> None:
+async def test_a_fork_of_a_fork_has_the_history_of_both(store: Store) -> None:
     first = await store.create(opened())
     await first.append(said(1, "one"))
     second = await store.fork(first.session, at=2, opened=opened())
@@ -284,7 +284,7 @@ async def test_a_fork_of_a_fork_reaches_through_both(store: Store) -> None:
 
 
 @pytest.mark.parametrize("at", [-1, 0, 3])
-async def test_a_fork_at_no_event_is_refused(store: Store, at: int) -> None:
+async def test_a_fork_at_a_missing_event_is_refused(store: Store, at: int) -> None:
     journal = await store.create(opened())
     await journal.append(said(1))
     with pytest.raises(InvalidInput):
@@ -304,7 +304,7 @@ async def test_a_fork_outlives_its_parent(store: Store) -> None:
     assert texts(await store.open(fork.session)) == ["one"]
 
 
-async def test_a_blob_comes_back_by_its_digest(store: Store) -> None:
+async def test_a_blob_is_read_by_its_digest(store: Store) -> None:
     large = bytes(range(256)) * 8192
     journal = await store.create(opened())
     await journal.append(Noted(code="n", text="n"), blobs=[b"small", large])
@@ -316,15 +316,15 @@ async def test_a_blob_comes_back_by_its_digest(store: Store) -> None:
         await store.blob(digest_bytes(b"never"))
 
 
-async def test_many_contents_go_in_and_out_of_files(store: Store, tmp_path: Path) -> None:
+async def test_many_blobs_are_stored_from_files_and_copied_to_files(store: Store, tmp_path: Path) -> None:
     sizes = [0, 1, 9000, 9000, 3_000_000, 2_000_000, 70_000]
     contents = [bytes([number]) * size for number, size in enumerate(sizes)]
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(b"".join(contents))
     whole = hashlib.sha256()
     with source.open("rb") as file:
-        for _ in range(2):  # the second time all of it is there already
-            async with store.intake() as intake:
+        for _ in range(2):  # the second time everything is stored already
+            async with store.ingest() as intake:
                 starts = [sum(sizes[:number]) for number in range(len(sizes))]
                 parts = zip(starts, sizes, strict=True)
                 kept = [intake.take(file.fileno(), start, size, whole=whole) for start, size in parts]
@@ -333,25 +333,25 @@ async def test_many_contents_go_in_and_out_of_files(store: Store, tmp_path: Path
             assert [one.size for one in kept] == sizes
             assert beyond.size == 1, "a part has what there is of it"
     assert whole.hexdigest() == digest_bytes(source.read_bytes() * 2)
-    found = await store.contents([one.digest for one in kept])
+    found = await store.open_blobs([one.digest for one in kept])
     with target.open("wb") as file:
         place = 0
         for one in kept:
-            place += found[one.digest].pour(file.fileno(), place)
+            place += found[one.digest].copy_to(file.fileno(), place)
     assert target.read_bytes() == source.read_bytes()
     for one, content in zip(kept, contents, strict=True):
         assert await store.blob(one.digest) == content
     with pytest.raises(JournalDamaged):
-        await store.contents([digest_bytes(b"never")])
+        await store.open_blobs([digest_bytes(b"never")])
 
 
-async def test_an_intake_that_ends_with_an_error_keeps_nothing(store: Store, tmp_path: Path) -> None:
+async def test_an_ingest_that_fails_stores_nothing(store: Store, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x" * 5_000_000)
 
     async def failing() -> None:
         with source.open("rb") as file:
-            async with store.intake() as intake:
+            async with store.ingest() as intake:
                 intake.take(file.fileno(), 0, 5_000_000)
                 raise ZeroDivisionError
 
@@ -374,7 +374,7 @@ async def test_the_list_is_by_activity_and_not_by_the_clock(store: Store, clock:
     assert [line.id for line in await store.sessions(folder="/0", limit=1)] == [ids[2]]
 
 
-async def test_naming_and_pinning_do_not_move_a_session_up(store: Store) -> None:
+async def test_naming_and_pinning_are_not_activity(store: Store) -> None:
     old = await store.create(opened())
     new = await store.create(opened())
     await old.append(SessionPinned(is_pinned=True), SessionRenamed(name="old"))
@@ -383,7 +383,7 @@ async def test_naming_and_pinning_do_not_move_a_session_up(store: Store) -> None
     assert [line.id for line in await store.sessions()] == [old.session, new.session]
 
 
-async def test_a_summary_says_how_far_a_session_is(store: Store, clock: FakeClock) -> None:
+async def test_a_summary_shows_the_progress_of_a_session(store: Store, clock: FakeClock) -> None:
     journal = await store.create(opened(name="My Session"))
     born = clock.now_ms()
     clock.advance(60)
@@ -406,7 +406,7 @@ async def test_an_unknown_price_makes_the_cost_unknown(store: Store) -> None:
     assert (await store.summary(journal.session)).cost_usd is None
 
 
-async def test_the_state_word_follows_the_turn(store: Store, clock: FakeClock) -> None:
+async def test_the_activity_follows_the_turn(store: Store, clock: FakeClock) -> None:
     journal = await store.create(opened())
 
     async def state() -> tuple[str, int | None]:
@@ -435,7 +435,7 @@ async def test_the_state_word_follows_the_turn(store: Store, clock: FakeClock) -
     assert (await store.summary(journal.session)).lifecycle == "aborted"
 
 
-async def test_a_rewind_keeps_the_events_and_forgets_what_they_did(store: Store) -> None:
+async def test_a_rewind_keeps_the_events_and_undoes_their_effect(store: Store) -> None:
     journal = await store.create(opened())
     await journal.append(*turn(1, "one"))
     await journal.append(*turn(2, "two"), SessionRenamed(name="kept"))
@@ -449,7 +449,7 @@ async def test_a_rewind_keeps_the_events_and_forgets_what_they_did(store: Store)
     assert (await store.summary(journal.session)).turns == 2
 
 
-async def test_a_session_is_found_by_id_name_or_beginning(store: Store) -> None:
+async def test_a_session_is_found_by_id_name_or_prefix(store: Store) -> None:
     one = await store.create(opened(name="My Session!"), session=SessionId("abc-1"))
     two = await store.create(opened(), session=SessionId("abc-2"))
     assert await store.find("abc-1") == one.session
@@ -495,7 +495,7 @@ async def test_a_deleted_session_is_gone_and_its_id_and_name_are_free(store: Sto
     await store.create(opened(name="gone"), session=SessionId("gone-1"))
 
 
-async def test_fifty_sessions_created_at_once_are_fifty(store: Store) -> None:
+async def test_fifty_concurrent_creates_make_fifty_sessions(store: Store) -> None:
     journals = await asyncio.gather(*(store.create(opened()) for _ in range(50)))
     await asyncio.gather(*(journal.append(*turn(1, journal.session)) for journal in journals))
     lines = await store.sessions()
@@ -503,7 +503,7 @@ async def test_fifty_sessions_created_at_once_are_fifty(store: Store) -> None:
     assert all(line.first_words == line.id for line in lines)
 
 
-async def test_a_thousand_messages_in_any_script_come_back_equal(store: Store) -> None:
+async def test_a_thousand_messages_in_any_script_are_read_back_unchanged(store: Store) -> None:
     journal = await store.create(opened())
     words = [f'{n} "quoted" <tag> 日本語 \U0001f600 \u0007 \\n' for n in range(1000)]
     await journal.append(*(said(n, word) for n, word in enumerate(words)))
@@ -511,9 +511,93 @@ async def test_a_thousand_messages_in_any_script_come_back_equal(store: Store) -
     assert texts(await store.open(journal.session)) == words
 
 
-async def test_closing_twice_is_closing_once(store: Store) -> None:
+async def test_closing_is_idempotent(store: Store) -> None:
     journal = await store.create(opened())
     await store.close()
     await store.close()
     with pytest.raises(StoreError):
         await journal.append(said(1))
+
+
+async def test_search_finds_all_words_or_their_beginnings_newest_first(
+    store: Store, clock: FakeClock
+) -> None:
+    first = await store.create(opened(), session=SessionId("first"))
+    await first.append(said(1, "the parser fails on Größe"))
+    clock.advance(1)
+    second = await store.create(opened(), session=SessionId("second"))
+    await second.append(said(1, "a parser that works"), said(2, "something else"))
+    assert [(hit.session, hit.turn) for hit in await store.search("PARS")] == [("second", 1), ("first", 1)]
+    assert [hit.session for hit in await store.search("parser grosse")] == []
+    assert [hit.session for hit in await store.search("parser Größ")] == ["first"]
+    assert [hit.session for hit in await store.search("parser", limit=1)] == ["second"]
+    assert "parser" in (await store.search("works"))[0].snippet
+    with pytest.raises(InvalidInput):
+        await store.search("?!")
+
+
+async def test_deleting_a_session_deletes_the_blobs_that_only_it_refers_to(store: Store) -> None:
+    shared, own = await store.put_blob(b"shared"), await store.put_blob(b"own")
+    for name, digests in (("keeps", [shared]), ("goes", [shared, own])):
+        journal = await store.create(opened(), session=SessionId(name))
+        await journal.append(*(Noted(code="blob", text=digest) for digest in digests))
+        await journal.release()
+    await store.delete(SessionId("goes"))
+    assert await store.blob(shared) == b"shared"
+    with pytest.raises(JournalDamaged):
+        await store.blob(own)
+
+
+async def test_removed_sessions_leave_their_blobs_to_one_sweep(store: Store) -> None:
+    digest = await store.put_blob(b"own")
+    journal = await store.create(opened())
+    await journal.append(Noted(code="blob", text=digest))
+    await journal.release()
+    removed = await store.remove(journal.session, reason="pruned")
+    assert removed == {digest}
+    assert await store.blob(digest) == b"own"
+    assert await store.sweep(removed) == 1
+
+
+async def test_intact_journals_are_verified_and_the_index_is_rebuilt(store: Store) -> None:
+    parent = await store.create(opened(), session=SessionId("parent"))
+    await parent.append(*turn(1))
+    fork = await store.fork(parent.session, at=2, opened=opened())
+    found = await store.verify(fork.session)
+    assert (found.is_intact, found.events) == (True, 3)
+    assert found.last_hash == fork.recorded[-1].hash.hex()
+    assert {one.session for one in await store.verify_all()} == {parent.session, fork.session}
+    before = await store.sessions()
+    assert await store.rebuild_index() == 2
+    assert await store.sessions() == before
+    with pytest.raises(SessionNotFound):
+        await store.verify(SessionId("missing"))
+
+
+async def test_an_exported_session_can_be_imported_once_it_is_deleted(store: Store, tmp_path: Path) -> None:
+    parent = await store.create(opened(), session=SessionId("parent"))
+    await parent.append(said(1, "hello"))
+    fork = await store.fork(parent.session, at=2, opened=opened(name="forked"))
+    digest = await store.put_blob(b"content")
+    await fork.append(Noted(code="blob", text=digest))
+    before = list(fork.recorded)
+    await fork.release()
+    manifest = await store.export_session(fork.session, tmp_path / "fork.zip", now_ms=0)
+    assert (manifest.name, manifest.events, manifest.lost) == ("forked", len(before), ())
+    with pytest.raises(InvalidInput):
+        await store.export_session(fork.session, tmp_path / "fork.zip", now_ms=0)
+    with pytest.raises(SessionExists):
+        await store.import_session(tmp_path / "fork.zip", now_ms=0)
+    await store.delete(fork.session)
+    assert await store.import_session(tmp_path / "fork.zip", now_ms=0) == fork.session
+    after = await store.read(fork.session)
+    assert list(after[: len(before)]) == before
+    assert isinstance(after[-1].event, Noted)
+    assert after[-1].event.code == "imported"
+    assert (await store.summary(fork.session)).name == "forked"
+    assert await store.blob(digest) == b"content"
+    assert (await store.verify(fork.session)).is_intact
+
+
+async def test_a_new_store_has_no_notices(store: Store) -> None:
+    assert store.notices == ()

@@ -1,4 +1,4 @@
-"""Crashes and broken disks at every step: nothing acknowledged is lost, nothing is doubled, and the next start works."""
+"""Crashes and disk failures at every step: nothing acknowledged is lost or duplicated, and the next start works."""
 
 import asyncio
 import json
@@ -12,18 +12,19 @@ from pathlib import Path
 import pytest
 from tests.store.faults import Steps, disk_broken, disk_full, faulty
 from tests.store.processes import ROOT
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import SessionExists, StoreError, StoreUnavailable
 from holdfast.core.events import MessagePosted
-from holdfast.store import Home, SqliteStore, verify
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 PAGE = 4096
 
 
 def crash_at(folder: Path, *, first: int, stride: int, limit: int) -> list[dict[str, object]]:
-    command = [sys.executable, "-m", "tests.store.crashing", str(folder), *map(str, (first, stride, limit))]
+    command = [sys.executable, "-m", "tests.store.crash_runs", str(folder), *map(str, (first, stride, limit))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -42,7 +43,7 @@ def test_killed_at_every_single_step_nothing_acknowledged_is_lost(tmp_path: Path
 
 
 async def _suffer(home: Home, clock: FakeClock, step: int, fault: Callable[[], None], is_after: bool) -> bool:
-    """Append while the disk fails once; whether the fault came."""
+    """Append while the disk fails once, and return whether the fault occurred."""
     session = SessionId("suffering")
     acknowledged: list[str] = []
     steps = Steps(step, fault, is_after=is_after)
@@ -65,10 +66,10 @@ async def _suffer(home: Home, clock: FakeClock, step: int, fault: Callable[[], N
     assert heard == [1, 2, 3]
     await store.close()
     store = await SqliteStore.start(home, clock=clock)
-    assert (await verify(store, session)).is_sound
+    assert (await store.verify(session)).is_intact
     lines = {line.id: line for line in await store.sessions()}
     if acknowledged:
-        assert (await verify(store, SessionId("second"))).is_sound
+        assert (await store.verify(SessionId("second"))).is_intact
         recorded = await store.read(SessionId("second"))
         texts = [one.event.text for one in recorded if isinstance(one.event, MessagePosted)]
         assert texts[: len(acknowledged)] == acknowledged
@@ -81,7 +82,7 @@ async def _suffer(home: Home, clock: FakeClock, step: int, fault: Callable[[], N
 
 @pytest.mark.parametrize("is_after", [False, True])
 @pytest.mark.parametrize("fault", [disk_full, disk_broken])
-async def test_a_disk_that_fails_once_loses_and_doubles_nothing(
+async def test_a_disk_that_fails_once_loses_and_duplicates_nothing(
     tmp_path: Path, clock: FakeClock, fault: Callable[[], None], is_after: bool
 ) -> None:
     step = 1
@@ -90,7 +91,9 @@ async def test_a_disk_that_fails_once_loses_and_doubles_nothing(
     assert step > 12
 
 
-async def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(home: Home, clock: FakeClock) -> None:
+async def test_a_full_disk_is_reported_and_work_continues_with_free_space(
+    home: Home, clock: FakeClock
+) -> None:
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
 
@@ -113,7 +116,7 @@ async def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(home: Hom
 
 
 def copy(source: Home, target: Home) -> None:
-    """By another process: closing a copy of the database's descriptor here would drop SQLite's locks."""
+    """Copy in another process: closing a descriptor of the database here would drop SQLite's locks."""
     target.root.mkdir(parents=True)
     subprocess.run(["cp", "-a", f"{source.root}/.", target.root], check=True)
 
@@ -121,7 +124,7 @@ def copy(source: Home, target: Home) -> None:
 async def _told(home: Home, clock: FakeClock) -> list[str]:
     store = await SqliteStore.start(home, clock=clock)
     session = SessionId("one")
-    assert (await verify(store, session)).is_sound
+    assert (await store.verify(session)).is_intact
     texts = [one.event.text for one in await store.read(session) if isinstance(one.event, MessagePosted)]
     journal = await store.open(session)
     await journal.append(said(99, "next"))
@@ -132,7 +135,7 @@ async def _told(home: Home, clock: FakeClock) -> list[str]:
 async def test_any_part_of_an_unsynced_write_may_be_on_the_disk(
     tmp_path: Path, home: Home, clock: FakeClock
 ) -> None:
-    """Whatever subset of the blocks of a commit that was not acknowledged came through, the acknowledged ones stand."""
+    """Whichever blocks of an unacknowledged commit were written, the acknowledged commits are there."""
     dice = random.Random(5)
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
@@ -167,7 +170,7 @@ async def test_any_part_of_an_unsynced_write_may_be_on_the_disk(
 async def test_any_part_of_a_checkpoint_may_be_on_the_disk(
     tmp_path: Path, home: Home, clock: FakeClock
 ) -> None:
-    """While the log is moved into the database, any subset of its pages may be there; the log is still whole."""
+    """During a checkpoint, any subset of the pages may be in the database; the log is still complete."""
     dice = random.Random(6)
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
@@ -175,7 +178,7 @@ async def test_any_part_of_a_checkpoint_may_be_on_the_disk(
         await journal.append(said(number, str(number) * 3000))
     before = Home(tmp_path / "before")
     await asyncio.to_thread(copy, home, before)
-    await store.close()  # the last to close moves the log into the database
+    await store.close()  # the last close checkpoints the log
     old, new = before.database.read_bytes(), home.database.read_bytes()
     assert len(new) > len(old)
     for attempt in range(20):

@@ -1,4 +1,4 @@
-"""Faults at the system calls themselves, SQLite's own included, and losses of power between them: nothing acknowledged is lost."""
+"""Failing system calls, including SQLite's own, and power failures between them: nothing acknowledged is lost."""
 
 import json
 import os
@@ -19,12 +19,12 @@ FAULTS = [
     ("killed-after", "once"),
     ("killed-torn", "once"),
 ]
-"""A call that fails, or does half of it and fails, once or from then on; one that does half; and the end of the process."""
+"""A call that fails, or completes half and fails, once or permanently; one that completes half; the end of the process."""
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The disk that fails, compiled."""
+    """The compiled fault injection library."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("NO C COMPILER: faults at system calls were not tried")
@@ -37,7 +37,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reports_of(library: Path, module: str, *words: object) -> list[dict[str, object]]:
-    """What a module of these tests reports, a line at a time, with the library under it."""
+    """Run a module of these tests with the library preloaded, and return its output lines."""
     done = subprocess.run(
         [sys.executable, "-m", f"tests.store.{module}", *map(str, words)],
         cwd=ROOT,
@@ -52,7 +52,7 @@ def reports_of(library: Path, module: str, *words: object) -> list[dict[str, obj
 def suffer(
     library: Path, folder: Path, fault: str, length: str, *, first: int, stride: int
 ) -> list[dict[str, object]]:
-    """Run the work once for each step at which the disk fails, until it comes to its end before that."""
+    """Run the work with a failure at each step in turn, until it finishes before the failure."""
     reports = reports_of(library, "failing_disk", folder, fault, length, first, stride, 2000)
     assert "closed" in str(reports[-1]["acknowledged"])
     return reports
@@ -77,9 +77,7 @@ def test_whatever_single_call_fails_nothing_acknowledged_is_lost(
     assert [report for report in reports if report["wrong"]] == []
 
 
-def test_after_a_loss_of_power_at_any_moment_nothing_acknowledged_is_lost(
-    library: Path, tmp_path: Path
-) -> None:
+def test_a_power_failure_at_any_moment_loses_nothing_acknowledged(library: Path, tmp_path: Path) -> None:
     reports = reports_of(library, "power_cut", tmp_path, 30, 1)
     assert len(reports) == 30
     assert [report for report in reports if report["wrong"]] == []
@@ -87,7 +85,7 @@ def test_after_a_loss_of_power_at_any_moment_nothing_acknowledged_is_lost(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2, 6))
-def test_after_a_thousand_losses_of_power_nothing_acknowledged_is_lost(
+def test_a_thousand_power_failures_lose_nothing_acknowledged(
     library: Path, tmp_path: Path, seed: int
 ) -> None:
     reports = reports_of(library, "power_cut", tmp_path, 1000, seed)
@@ -95,12 +93,12 @@ def test_after_a_thousand_losses_of_power_nothing_acknowledged_is_lost(
     assert [report for report in reports if report["wrong"]] == []
 
 
-def test_a_store_that_syncs_too_little_is_found_out(library: Path, tmp_path: Path) -> None:
+def test_the_simulation_detects_a_store_that_syncs_too_little(library: Path, tmp_path: Path) -> None:
     reports = reports_of(library, "power_cut", tmp_path, 60, 3, "careless")
     assert [report for report in reports if report["wrong"]] != []
 
 
-def test_a_disk_that_is_really_full_is_told_and_work_goes_on_when_there_is_room(tmp_path: Path) -> None:
+def test_a_really_full_disk_is_reported_and_work_continues_with_free_space(tmp_path: Path) -> None:
     small = f"mount -t tmpfs -o size=3m none {tmp_path}"
     alone = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     if shutil.which("unshare") is None or subprocess.run([*alone, small], capture_output=True).returncode:

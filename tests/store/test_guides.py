@@ -1,4 +1,4 @@
-"""What the guides of sessions show runs, in the order in which it stands there, and shows what it says."""
+"""The examples in the guides about sessions run in order and print what the guides show."""
 
 import os
 import re
@@ -14,7 +14,7 @@ GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 @pytest.fixture
 def machine(tmp_path: Path) -> dict[str, str]:
-    """The environment of a person with one session, called parser."""
+    """The environment of a user with one session, named parser."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "holdfast").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
@@ -31,7 +31,7 @@ def machine(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_backing_up_and_moving_runs_as_it_is_told(machine: dict[str, str]) -> None:
+def test_the_guide_to_backups_works(machine: dict[str, str]) -> None:
     guide = (GUIDES / "back-up-and-move.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```console\n(.*?)```", guide, re.DOTALL)
     steps: list[tuple[str, list[str]]] = []
@@ -51,9 +51,9 @@ def test_backing_up_and_moving_runs_as_it_is_told(machine: dict[str, str]) -> No
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    for (command, shown), told in zip(steps, done.stdout.split(f"{mark}\n"), strict=False):
+    for (command, shown), output in zip(steps, done.stdout.split(f"{mark}\n"), strict=False):
         for line in shown:
             pattern = ".*".join(map(re.escape, line.split("…")))
-            assert re.search(pattern, told), (command, line, told)
+            assert re.search(pattern, output), (command, line, output)
         if not shown:
-            assert told.strip() == "", (command, told)
+            assert output.strip() == "", (command, output)

@@ -1,4 +1,4 @@
-"""The home as others may leave it: what is not ours in it neither keeps us waiting nor keeps us out."""
+"""A home with foreign files: they neither block the store nor prevent it from opening."""
 
 import json
 import os
@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 from holdfast.core import FakeClock
 from holdfast.core.errors import StoreUnavailable
-from holdfast.store import Home, SqliteStore, search
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 Put = Callable[[Path], None]
 
@@ -25,9 +26,9 @@ FOREIGN: dict[str, Put] = {
 
 
 @pytest.mark.parametrize("thing", FOREIGN)
-async def test_what_is_no_sign_of_a_holder_is_passed_by(home: Home, clock: FakeClock, thing: str) -> None:
+async def test_files_that_are_not_process_locks_are_ignored(home: Home, clock: FakeClock, thing: str) -> None:
     home.prepare()
-    FOREIGN[thing](home.holders / "foreign")
+    FOREIGN[thing](home.process_locks / "foreign")
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     assert (await store.holder(journal.session)) is not None
@@ -35,18 +36,18 @@ async def test_what_is_no_sign_of_a_holder_is_passed_by(home: Home, clock: FakeC
 
 
 @pytest.mark.parametrize("thing", FOREIGN)
-async def test_a_search_that_is_something_else_is_made_anew(home: Home, clock: FakeClock, thing: str) -> None:
+async def test_a_search_index_that_is_not_a_file_is_rebuilt(home: Home, clock: FakeClock, thing: str) -> None:
     home.prepare()
     FOREIGN[thing](home.search)
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "needle"))
-    assert len(await search(store, "needle")) == 1
+    assert len(await store.search("needle")) == 1
     await store.close()
 
 
 @pytest.mark.parametrize("thing", FOREIGN)
-async def test_a_database_that_is_something_else_is_told_and_left_alone(
+async def test_a_database_path_that_is_not_a_database_is_reported_and_left_unchanged(
     home: Home, clock: FakeClock, thing: str
 ) -> None:
     home.prepare()
@@ -57,33 +58,33 @@ async def test_a_database_that_is_something_else_is_told_and_left_alone(
 
 
 @pytest.mark.parametrize("thing", FOREIGN)
-def test_a_key_that_is_something_else_is_told(home: Home, thing: str) -> None:
+def test_an_invalid_key_is_reported(home: Home, thing: str) -> None:
     home.prepare()
     FOREIGN[thing](home.root / "key")
     with pytest.raises(StoreUnavailable):
         home.key()
 
 
-async def test_a_database_of_a_newer_version_is_left_to_it(home: Home, clock: FakeClock) -> None:
+async def test_a_database_of_a_newer_version_is_refused(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     await store.create(opened())
     await store.close()
     content = bytearray(home.database.read_bytes())
     content[60:64] = (2).to_bytes(4, "big")  # user_version
     home.database.write_bytes(content)
-    with pytest.raises(StoreUnavailable, match="newer Holdfast"):
+    with pytest.raises(StoreUnavailable, match="newer version of Holdfast"):
         await SqliteStore.start(home, clock=clock)
     assert home.database.read_bytes() == content
 
 
 @pytest.mark.parametrize("now_ms", [-1, 1_001_794_860_000_000])
-async def test_a_clock_that_shows_no_time_is_told_and_nothing_is_made(home: Home, now_ms: int) -> None:
+async def test_an_absurd_clock_is_reported_and_nothing_is_created(home: Home, now_ms: int) -> None:
     with pytest.raises(StoreUnavailable, match="clock"):
         await SqliteStore.start(home, clock=FakeClock(now_ms))
     assert not home.root.exists()
 
 
-def test_whatever_a_person_does_the_home_is_theirs_alone(tmp_path: Path) -> None:
+def test_the_home_is_private_whatever_the_user_does(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')")
     (tmp_path / "script.json").write_text('["Hello."]')
 
@@ -94,12 +95,12 @@ def test_whatever_a_person_does_the_home_is_theirs_alone(tmp_path: Path) -> None
         "tool_input": {"command": "ls"},
     }
 
-    def holdfast(*words: str, told: str = "") -> None:
+    def holdfast(*words: str, stdin: str = "") -> None:
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", *words],
             env={**os.environ, "HOME": str(tmp_path), "HOLDFAST_HOME": str(tmp_path / "home")},
             cwd=tmp_path,
-            input=told.encode(),
+            input=stdin.encode(),
             capture_output=True,
             umask=0,
             check=False,
@@ -115,7 +116,7 @@ def test_whatever_a_person_does_the_home_is_theirs_alone(tmp_path: Path) -> None
     holdfast("delete", "one", "--yes")
     holdfast("import", "one.zip")
     holdfast("search", "hello")
-    holdfast("hook", "claude", told=json.dumps(asked))
+    holdfast("hook", "claude", stdin=json.dumps(asked))
     holdfast("teams", "init")
     left = [tmp_path / "home", *(tmp_path / "home").rglob("*")]
     open_to_others = [path for path in left if path.lstat().st_mode & 0o077]

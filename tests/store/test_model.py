@@ -1,4 +1,4 @@
-"""Whatever is done to a store in whatever order, kills included, it holds what a plain dictionary says it should."""
+"""Model test: after any sequence of operations, including kills, the store agrees with a plain dictionary."""
 
 import asyncio
 import shutil
@@ -19,12 +19,12 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 from holdfast.core import PERSON, FakeClock, SessionId
 from holdfast.core.errors import SessionExists
 from holdfast.core.events import (
-    AnyEvent,
+    Event,
     MessagePosted,
     RecordedEvent,
     SessionPinned,
@@ -32,14 +32,15 @@ from holdfast.core.events import (
     SessionRewound,
 )
 from holdfast.core.projection import without_rewound
-from holdfast.store import Home, Journal, SqliteStore, prune, rebuild_index, verify
+from holdfast.store import Home, Journal, prune
+from holdfast.store.sqlite.store import SqliteStore
 
 NAMES = st.sampled_from(["one", "two", "three", None])
 
 
 @dataclass
 class Expected:
-    """What a session should hold: every event's text, or None where it says nothing."""
+    """The expected events of a session: the text of each, or None."""
 
     events: list[str | None]
     counted: list[str]
@@ -48,7 +49,7 @@ class Expected:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Does things to a real store on a real disk and to a dictionary, and compares."""
+    """Applies operations to a real store on a real disk and to a dictionary, and compares them."""
 
     sessions = Bundle("sessions")
 
@@ -158,7 +159,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self) -> None:
-        assert self.runner.run(rebuild_index(self.store)) == len(self.expected)
+        assert self.runner.run(self.store.rebuild_index()) == len(self.expected)
 
     @rule()
     def reopen(self) -> None:
@@ -169,7 +170,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
-        """Go on with the files as they are at this moment: what a killed process leaves behind."""
+        """Continue with the current files, as a killed process leaves them."""
         old, self.generation = self.home.root, self.generation + 1
         subprocess.run(["cp", "-a", old, self.folder / str(self.generation)], check=True)
         self.runner.run(self.store.close())
@@ -192,14 +193,14 @@ class StoreMachine(RuleBasedStateMachine):
             recorded = self.runner.run(self.store.read(line.id))
             texts = [one.event.text if isinstance(one.event, MessagePosted) else None for one in recorded]
             assert texts == expected.events
-            assert self.runner.run(verify(self.store, line.id)).is_sound
+            assert self.runner.run(self.store.verify(line.id)).is_intact
 
 
 async def _append(journal: Journal, texts: list[str]) -> None:
     await asyncio.gather(*(journal.append(said(1, text)) for text in texts))
 
 
-async def _record(journal: Journal, *events: AnyEvent) -> None:
+async def _record(journal: Journal, *events: Event) -> None:
     await journal.append(*events)
 
 
@@ -212,7 +213,7 @@ _SHORT = settings(
     stateful_step_count=15,
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],  # shrinking would take minutes; the long form does it
+    phases=[Phase.generate],  # shrinking takes minutes; the soak test does it
 )
 _LONG = settings(
     max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
@@ -222,5 +223,5 @@ test_a_store_and_a_dictionary_agree = StoreMachine.TestCase
 
 
 @pytest.mark.soak
-def test_a_store_and_a_dictionary_agree_for_long() -> None:
+def test_the_store_agrees_with_a_model_in_long_runs() -> None:
     run_state_machine_as_test(StoreMachine, settings=_LONG)

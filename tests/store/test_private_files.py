@@ -1,4 +1,4 @@
-"""Files of ours beside the database: whole or not at all, for their owner alone, and on disk before anybody counts on it."""
+"""Private files beside the database: replaced atomically, accessible only to the owner, durable on return."""
 
 import os
 import stat
@@ -9,9 +9,7 @@ import pytest
 from holdfast.store import replace_private
 
 
-def test_a_replaced_file_is_on_disk_under_its_name_before_anybody_counts_on_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replaced_file_is_durable_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     sync = os.fsync
 
@@ -27,7 +25,7 @@ def test_a_replaced_file_is_on_disk_under_its_name_before_anybody_counts_on_it(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_file_that_could_not_be_replaced_is_what_it_was_and_leaves_nothing_beside_it(
+def test_a_failed_replacement_leaves_the_old_file_and_no_draft(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(descriptor: int) -> None:

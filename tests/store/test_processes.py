@@ -1,4 +1,4 @@
-"""Several processes on one store: who may write, who is told what, and what happens to those who are gone."""
+"""Several processes on one store: leases, errors for other processes, and processes that end or stop."""
 
 import asyncio
 import os
@@ -8,12 +8,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 from tests.store.processes import answer, child, order, until_stopped
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 from holdfast.core import FakeClock, SystemClock
 from holdfast.core.errors import SessionHeld
 from holdfast.core.events import MessagePosted
-from holdfast.store import Home, SqliteStore, open_when_released, tail, verify
+from holdfast.store import Home, open_when_released, tail
+from holdfast.store.sqlite.store import SqliteStore
 
 
 async def new_session(home: Home) -> str:
@@ -28,7 +29,7 @@ async def texts(store: SqliteStore, session: str) -> list[str]:
     return [one.event.text for one in recorded if isinstance(one.event, MessagePosted)]
 
 
-async def test_the_second_process_is_told_who_holds_and_may_read_along(disk: SqliteStore, home: Home) -> None:
+async def test_a_second_process_learns_the_holder_and_can_read(disk: SqliteStore, home: Home) -> None:
     session = await new_session(home)
     async with child("hold", home, session) as other:
         assert await answer(other) == "held"
@@ -41,7 +42,7 @@ async def test_the_second_process_is_told_who_holds_and_may_read_along(disk: Sql
         assert await texts(disk, session) == ["hello"]
 
 
-async def test_who_reads_along_hears_what_the_holder_writes(disk: SqliteStore, home: Home) -> None:
+async def test_a_following_process_sees_the_holders_events(disk: SqliteStore, home: Home) -> None:
     session = await disk.find(await new_session(home))
     async with child("hold", home, session) as other:
         assert await answer(other) == "held"
@@ -54,7 +55,7 @@ async def test_who_reads_along_hears_what_the_holder_writes(disk: SqliteStore, h
     assert [one.seq for one in heard] == [2, 3]
 
 
-async def test_who_waits_gets_the_session_when_the_holder_is_gone(disk: SqliteStore, home: Home) -> None:
+async def test_a_waiting_process_gets_the_session_when_the_holder_ends(disk: SqliteStore, home: Home) -> None:
     session = await disk.find(await new_session(home))
     async with child("hold", home, session) as other:
         assert await answer(other) == "held"
@@ -65,7 +66,7 @@ async def test_who_waits_gets_the_session_when_the_holder_is_gone(disk: SqliteSt
         assert (await waiting).session == session
 
 
-async def test_a_holder_that_was_killed_holds_nothing(disk: SqliteStore, home: Home) -> None:
+async def test_a_killed_process_holds_no_lease(disk: SqliteStore, home: Home) -> None:
     session = await new_session(home)
     async with child("hold", home, session) as other:
         assert await answer(other) == "held"
@@ -75,10 +76,10 @@ async def test_a_holder_that_was_killed_holds_nothing(disk: SqliteStore, home: H
         journal = await disk.open(await disk.find(session))
         await journal.append(said(2, "mine"))
     assert await texts(disk, session) == ["last words", "mine"]
-    assert (await verify(disk, journal.session)).is_sound
+    assert (await disk.verify(journal.session)).is_intact
 
 
-async def test_a_holder_that_was_stopped_is_taken_over_and_refused_when_it_wakes(
+async def test_a_stopped_holder_loses_its_lease_and_its_next_write_is_refused(
     disk: SqliteStore, home: Home
 ) -> None:
     session = await new_session(home)
@@ -93,10 +94,10 @@ async def test_a_holder_that_was_stopped_is_taken_over_and_refused_when_it_wakes
         assert await order(other, "late") == "lease-lost"
         await journal.append(said(3, "still mine"))
     assert await texts(disk, session) == ["before", "mine", "still mine"]
-    assert (await verify(disk, journal.session)).is_sound
+    assert (await disk.verify(journal.session)).is_intact
 
 
-async def test_an_old_number_never_fits_again(home: Home, clock: FakeClock) -> None:
+async def test_an_old_fencing_number_is_never_valid_again(home: Home, clock: FakeClock) -> None:
     first = await SqliteStore.start(home, clock=clock)
     second = await SqliteStore.start(home, clock=clock)
     journal = await first.create(opened())
@@ -128,7 +129,7 @@ async def _fight(home: Home, *, fighters: int, rounds: int, stops: int) -> None:
         assert f"wrote {rounds}" in lines
         assert set(lines) <= {f"wrote {rounds}", "refused lease-lost", ""}
     store = await SqliteStore.start(home, clock=SystemClock())
-    assert (await verify(store, await store.find(session))).is_sound
+    assert (await store.verify(await store.find(session))).is_intact
     found = await texts(store, session)
     for n in range(fighters):
         mine = [text for text in found if text.startswith(f"{n}:")]
@@ -136,12 +137,12 @@ async def _fight(home: Home, *, fighters: int, rounds: int, stops: int) -> None:
     await store.close()
 
 
-async def test_a_fight_over_a_lease_loses_and_doubles_nothing(home: Home) -> None:
+async def test_contention_for_a_lease_loses_and_duplicates_nothing(home: Home) -> None:
     await _fight(home, fighters=3, rounds=25, stops=20)
 
 
 @pytest.mark.soak
-async def test_a_long_fight_over_a_lease_loses_and_doubles_nothing(home: Home) -> None:
+async def test_long_contention_for_a_lease_loses_and_duplicates_nothing(home: Home) -> None:
     await _fight(home, fighters=4, rounds=1000, stops=2000)
 
 
@@ -184,8 +185,8 @@ async def _kill_writers(home: Home, *, times: int) -> None:
             acknowledged = int(rest[-1]) if rest else acknowledged
         store = await SqliteStore.start(home, clock=SystemClock())
         id = await store.find(session)
-        found = await verify(store, id)
-        assert found.is_sound
+        found = await store.verify(id)
+        assert found.is_intact
         assert found.events >= acknowledged
         assert await texts(store, session) == [str(n) for n in range(2, found.events + 1)]
         await store.close()

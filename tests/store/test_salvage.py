@@ -1,4 +1,4 @@
-"""Damage to the files: derived things are made anew, and what can be read of the truth is saved and told."""
+"""Damaged files: derived data is rebuilt, and what can be read of the journals is saved and reported."""
 
 import os
 import random
@@ -9,39 +9,31 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.store.stories import opened, said, turn
+from tests.store.sample_events import opened, said, turn
 
 from holdfast.core import FakeClock, SessionId, digest_bytes
 from holdfast.core.errors import JournalDamaged, SessionNotFound, StoreUnavailable
 from holdfast.core.events import MessagePosted, Noted
-from holdfast.store import (
-    Home,
-    Problem,
-    SqliteStore,
-    export_session,
-    import_session,
-    rebuild_index,
-    verify,
-    verify_all,
-)
+from holdfast.store import Home, JournalProblem
 from holdfast.store.recovery.inspect import inspect
 from holdfast.store.sqlite.database import connect
+from holdfast.store.sqlite.store import SqliteStore
 
 Result = TypeVar("Result")
-LONG = "long " * 3000  # runs over onto further pages
+LONG = "long " * 3000  # needs overflow pages
 
 
 async def fill(home: Home, clock: FakeClock, *, sessions: int = 20) -> dict[SessionId, list[str]]:
-    """Sessions with their texts; the store is closed again."""
+    """Create sessions with these texts, and close the store."""
     store = await SqliteStore.start(home, clock=clock)
-    told: dict[SessionId, list[str]] = {}
+    written: dict[SessionId, list[str]] = {}
     for n in range(sessions):
         journal = await store.create(opened(name=f"name-{n}"))
-        told[journal.session] = [f"{n} first", LONG, f"{n} last"]
-        for place, text in enumerate(told[journal.session], start=1):
+        written[journal.session] = [f"{n} first", LONG, f"{n} last"]
+        for place, text in enumerate(written[journal.session], start=1):
             await journal.append(said(place, text))
     await store.close()
-    return told
+    return written
 
 
 async def texts(store: SqliteStore, session: SessionId) -> list[str]:
@@ -50,7 +42,7 @@ async def texts(store: SqliteStore, session: SessionId) -> list[str]:
 
 
 def statement(home: Home, sql: str) -> None:
-    """What somebody does to the file behind our back."""
+    """Change the database with another program."""
     connection = sqlite3.connect(home.database)
     connection.execute(sql)
     connection.commit()
@@ -67,7 +59,7 @@ def statement(home: Home, sql: str) -> None:
         "UPDATE session SET tally = 'null'",
     ],
 )
-async def test_a_list_that_is_gone_or_wrong_is_made_anew(home: Home, clock: FakeClock, damage: str) -> None:
+async def test_a_missing_or_wrong_session_list_is_rebuilt(home: Home, clock: FakeClock, damage: str) -> None:
     store = await SqliteStore.start(home, clock=clock)
     first = await store.create(opened(name="first"))
     second = await store.fork(first.session, at=1, opened=opened(name="second"))
@@ -83,30 +75,28 @@ async def test_a_list_that_is_gone_or_wrong_is_made_anew(home: Home, clock: Fake
 
 
 @pytest.mark.parametrize("part", ["INDEX event_place", "INDEX session_rank", "TABLE lease"])
-async def test_a_derived_part_that_was_dropped_is_there_again(
-    home: Home, clock: FakeClock, part: str
-) -> None:
-    told = await fill(home, clock, sessions=2)
+async def test_a_dropped_derived_table_is_recreated(home: Home, clock: FakeClock, part: str) -> None:
+    written = await fill(home, clock, sessions=2)
     statement(home, f"DROP {part}")
     store = await SqliteStore.start(home, clock=clock)
-    for session, expected in told.items():
+    for session, expected in written.items():
         assert await texts(store, session) == expected
         await (await store.open(session)).release()
     await store.close()
 
 
 @pytest.mark.parametrize("table", ["event", "blob", "tombstone"])
-async def test_a_table_of_the_truth_that_was_dropped_is_told_and_not_made_empty(
+async def test_a_dropped_primary_table_is_reported_and_not_recreated(
     home: Home, clock: FakeClock, table: str
 ) -> None:
     await fill(home, clock, sessions=1)
     statement(home, f"DROP TABLE {table}")
-    with pytest.raises(StoreUnavailable, match=f"has lost {table}"):
+    with pytest.raises(StoreUnavailable, match=f"lacks the tables {table}"):
         await SqliteStore.start(home, clock=clock)
 
 
 @pytest.mark.parametrize("value", ["'no json'", "7", "x'00'"])
-async def test_one_wrong_line_is_mended_when_it_is_met(home: Home, clock: FakeClock, value: str) -> None:
+async def test_a_wrong_summary_is_fixed_when_it_is_read(home: Home, clock: FakeClock, value: str) -> None:
     store = await SqliteStore.start(home, clock=clock)
     first = await store.create(opened(name="first"))
     await store.create(opened(name="second"))
@@ -119,7 +109,7 @@ async def test_one_wrong_line_is_mended_when_it_is_met(home: Home, clock: FakeCl
     await store.close()
 
 
-async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: SqliteStore) -> None:
+async def test_rebuilding_an_intact_index_changes_nothing(disk: SqliteStore) -> None:
     parent = await disk.create(opened(name="a"))
     await parent.append(*turn(1))
     await disk.fork(parent.session, at=2, opened=opened(name="b"))
@@ -127,7 +117,7 @@ async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: Sqlit
     await parent.release()
     await disk.delete(parent.session)
     before = await disk.sessions()
-    assert await rebuild_index(disk) == 2
+    assert await disk.rebuild_index() == 2
     assert await disk.sessions() == before
 
 
@@ -150,17 +140,17 @@ async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: Sqlit
         ("UPDATE event SET seq = 6 WHERE seq = 4", 4, "missing"),
     ],
 )
-async def test_what_was_changed_removed_or_moved_is_found(
+async def test_changed_removed_and_moved_events_are_detected(
     home: Home, clock: FakeClock, tampering: str, seq: int, what: str
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(*turn(1))
-    assert (await verify(store, journal.session)).is_sound
+    assert (await store.verify(journal.session)).is_intact
     await store.close()
     statement(home, tampering)
     store = await SqliteStore.start(home, clock=clock)
-    found = await verify(store, journal.session)
+    found = await store.verify(journal.session)
     assert (seq, what) in [(problem.seq, problem.what) for problem in found.problems]
     with pytest.raises(JournalDamaged, match=f"event {seq} "):
         await store.open(journal.session)
@@ -171,7 +161,7 @@ async def test_what_was_changed_removed_or_moved_is_found(
 
 @pytest.mark.parametrize("seq", [63, 64, 65, 128, 129])
 @pytest.mark.parametrize("tampering", ["UPDATE event SET at_ms = at_ms + 1", "DELETE FROM event"])
-async def test_the_one_event_that_is_wrong_is_named_wherever_it_stands(
+async def test_the_damaged_event_is_named_at_any_position(
     home: Home, clock: FakeClock, tampering: str, seq: int
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
@@ -182,15 +172,13 @@ async def test_the_one_event_that_is_wrong_is_named_wherever_it_stands(
     store = await SqliteStore.start(home, clock=clock)
     with pytest.raises(JournalDamaged, match=f"event {seq} "):
         await store.read(journal.session)
-    found = await verify(store, journal.session)
+    found = await store.verify(journal.session)
     assert [problem.seq for problem in found.problems] == [seq]
     await store.close()
 
 
 @pytest.mark.parametrize("place", ["0", "2", "'behind'"])
-async def test_an_event_that_was_put_where_the_journal_has_none_is_found(
-    home: Home, clock: FakeClock, place: str
-) -> None:
+async def test_an_added_event_is_detected(home: Home, clock: FakeClock, place: str) -> None:
     store = await SqliteStore.start(home, clock=clock)
     parent = await store.create(opened())
     await parent.append(*turn(1))
@@ -203,14 +191,12 @@ async def test_an_event_that_was_put_where_the_journal_has_none_is_found(
         f"INSERT INTO event (session, seq, at_ms, hash, body) SELECT '{fork.session}', {place}, {columns}",
     )
     store = await SqliteStore.start(home, clock=clock)
-    assert [problem.what for problem in (await verify(store, fork.session)).problems] == ["added"]
-    assert (await verify(store, parent.session)).is_sound
+    assert [problem.what for problem in (await store.verify(fork.session)).problems] == ["added"]
+    assert (await store.verify(parent.session)).is_intact
     await store.close()
 
 
-async def test_where_a_fork_begins_behind_a_lost_event_only_that_one_is_named(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_a_fork_after_a_lost_event_reports_only_that_event(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     parent = await store.create(opened())
     await parent.append(*turn(1))
@@ -218,25 +204,25 @@ async def test_where_a_fork_begins_behind_a_lost_event_only_that_one_is_named(
     await store.close()
     statement(home, f"DELETE FROM event WHERE session = '{parent.session}' AND seq = 3")
     store = await SqliteStore.start(home, clock=clock)
-    assert (await verify(store, fork.session)).problems == (Problem(seq=3, what="missing"),)
+    assert (await store.verify(fork.session)).problems == (JournalProblem(seq=3, what="missing"),)
     await store.close()
 
 
-async def test_an_event_that_stands_twice_is_salvaged(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=2)
+async def test_a_duplicated_event_is_salvaged_once(home: Home, clock: FakeClock) -> None:
+    written = await fill(home, clock, sessions=2)
     statement(home, "DROP INDEX event_place")
     statement(
         home,
         "INSERT INTO event (session, seq, at_ms, hash, body) SELECT session, seq, at_ms, hash, body FROM event LIMIT 3",
     )
     store = await SqliteStore.start(home, clock=clock)
-    for session, expected in told.items():
+    for session, expected in written.items():
         assert await texts(store, session) == expected
     assert len(store.notices) == 1
     await store.close()
 
 
-async def test_two_events_that_changed_places_are_found(home: Home, clock: FakeClock) -> None:
+async def test_two_swapped_events_are_detected(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "a"), said(2, "b"))
@@ -245,20 +231,22 @@ async def test_two_events_that_changed_places_are_found(home: Home, clock: FakeC
     statement(home, "UPDATE event SET seq = 2 WHERE seq = 3")
     statement(home, "UPDATE event SET seq = 3 WHERE seq = 0")
     store = await SqliteStore.start(home, clock=clock)
-    found = await verify(store, journal.session)
+    found = await store.verify(journal.session)
     assert [problem.what for problem in found.problems] == ["changed", "changed"]
     await store.close()
 
 
-async def test_a_file_that_lost_its_beginning_is_salvaged_and_set_aside(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock)
+async def test_a_database_without_its_header_is_salvaged_and_moved_aside(
+    home: Home, clock: FakeClock
+) -> None:
+    written = await fill(home, clock)
     with home.database.open("r+b") as file:
         file.write(b"\0" * 8192)
     store = await SqliteStore.start(home, clock=clock)
-    assert {line.id for line in await store.sessions()} == set(told)
-    for session, words in told.items():
+    assert {line.id for line in await store.sessions()} == set(written)
+    for session, words in written.items():
         assert await texts(store, session) == words
-    assert all(found.is_sound for found in await verify_all(store))
+    assert all(found.is_intact for found in await store.verify_all())
     (notice,) = store.notices
     assert "20 sessions saved" in notice
     (aside,) = home.root.glob("damaged-*")
@@ -273,25 +261,25 @@ async def test_a_file_that_lost_its_beginning_is_salvaged_and_set_aside(home: Ho
 async def test_a_truncated_file_keeps_what_is_left_and_lists_the_rest_as_damaged(
     home: Home, clock: FakeClock, keep: float
 ) -> None:
-    told = await fill(home, clock)
+    written = await fill(home, clock)
     size = home.database.stat().st_size
     with home.database.open("r+b") as file:
         file.truncate(int(size * keep))
     store = await SqliteStore.start(home, clock=clock)
     lines = {line.id: line for line in await store.sessions()}
     assert len(store.notices) == 1
-    assert lines.keys() <= told.keys()
-    assert any(line.is_damaged for line in lines.values()) or len(lines) < len(told)
+    assert lines.keys() <= written.keys()
+    assert any(line.is_damaged for line in lines.values()) or len(lines) < len(written)
     for id, line in lines.items():
         if not line.is_damaged:
-            assert await texts(store, id) == told[id][: line.turns]
+            assert await texts(store, id) == written[id][: line.turns]
     await store.close()
 
 
-async def test_damage_met_on_the_way_is_told_and_salvaged_at_the_next_start(
+async def test_damage_at_run_time_is_reported_and_salvaged_at_the_next_start(
     home: Home, clock: FakeClock
 ) -> None:
-    told = await fill(home, clock)
+    written = await fill(home, clock)
     size = home.database.stat().st_size
     dice = random.Random(3)
     with home.database.open("r+b") as file:
@@ -300,7 +288,7 @@ async def test_damage_met_on_the_way_is_told_and_salvaged_at_the_next_start(
             file.write(b"\xff" * 4096)
     store = await SqliteStore.start(home, clock=clock)
     damaged = 0
-    for session in told:
+    for session in written:
         try:
             await texts(store, session)
         except (JournalDamaged, SessionNotFound):
@@ -308,14 +296,12 @@ async def test_damage_met_on_the_way_is_told_and_salvaged_at_the_next_start(
     await store.close()
     assert damaged
     store = await SqliteStore.start(home, clock=clock)
-    sound = [found for found in await verify_all(store) if found.is_sound]
-    assert len(sound) >= len(told) - damaged
+    intact = [found for found in await store.verify_all() if found.is_intact]
+    assert len(intact) >= len(written) - damaged
     await store.close()
 
 
-async def test_a_file_that_is_no_database_and_holds_nothing_is_left_alone(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_a_file_without_readable_rows_is_left_unchanged(home: Home, clock: FakeClock) -> None:
     home.prepare()
     noise = random.Random(1).randbytes(200_000)
     home.database.write_bytes(noise)
@@ -345,50 +331,50 @@ async def test_blobs_and_tombstones_are_salvaged_too(home: Home, clock: FakeCloc
     await store.close()
 
 
-async def test_a_crash_in_the_middle_of_a_salvage_is_finished_at_the_next_start(
+async def test_an_interrupted_salvage_is_finished_at_the_next_start(
     home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
-    told = await fill(home, clock, sessions=3)
+    written = await fill(home, clock, sessions=3)
     home.database.rename(home.root / "holdfast.db-ready")
     home.database.write_bytes(b"half a database")
     store = await SqliteStore.start(home, clock=clock)
-    assert {line.id for line in await store.sessions()} == set(told)
+    assert {line.id for line in await store.sessions()} == set(written)
     await store.close()
 
 
-async def test_a_session_that_came_back_after_its_deletion_is_salvaged(
+async def test_a_session_recreated_after_its_deletion_is_salvaged(
     home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
-    told = await fill(home, clock, sessions=3)
-    session = next(iter(told))
+    written = await fill(home, clock, sessions=3)
+    session = next(iter(written))
     store = await SqliteStore.start(home, clock=clock)
-    await export_session(store, session, tmp_path / "it.zip", now_ms=0)
+    await store.export_session(session, tmp_path / "it.zip", now_ms=0)
     await store.delete(session)
-    await import_session(store, tmp_path / "it.zip", now_ms=0)
+    await store.import_session(tmp_path / "it.zip", now_ms=0)
     await store.close()
     with home.database.open("r+b") as file:
         file.write(b"\0" * 4096)
     store = await SqliteStore.start(home, clock=clock)
-    assert await texts(store, session) == told[session]
-    assert all(found.is_sound for found in await verify_all(store))
+    assert await texts(store, session) == written[session]
+    assert all(found.is_intact for found in await store.verify_all())
     await store.close()
 
 
-async def test_a_lost_end_and_a_lost_whole_are_listed_as_damaged_after_a_salvage(
+async def test_incomplete_and_lost_sessions_are_listed_as_damaged_after_a_salvage(
     home: Home, clock: FakeClock
 ) -> None:
-    told = await fill(home, clock, sessions=3)
-    whole, end, sound = told
+    written = await fill(home, clock, sessions=3)
+    whole, end, intact = written
     content = bytearray(home.database.read_bytes())
     for link in (*hashes(home, whole, 1), *hashes(home, end, 3)):
         content[content.index(link) - 30 : content.index(link)] = bytes(30)
     home.database.write_bytes(bytes(4096) + content[4096:])
     store = await SqliteStore.start(home, clock=clock)
-    found = {one.session: one.problems for one in await verify_all(store)}
+    found = {one.session: one.problems for one in await store.verify_all()}
     assert found == {
-        sound: (),
-        end: (Problem(seq=3, what="missing", count=2),),
-        whole: (Problem(seq=1, what="missing", count=4),),
+        intact: (),
+        end: (JournalProblem(seq=3, what="missing", count=2),),
+        whole: (JournalProblem(seq=1, what="missing", count=4),),
     }
     assert {line.id for line in await store.sessions() if line.is_damaged} == {whole, end}
     with pytest.raises(JournalDamaged):
@@ -398,7 +384,7 @@ async def test_a_lost_end_and_a_lost_whole_are_listed_as_damaged_after_a_salvage
 
 
 def hashes(home: Home, session: SessionId, seq: int) -> list[bytes]:
-    """Those of a session's events from one on, each in its row and nowhere else."""
+    """The events of a session from one on, each in its own row."""
     connection = sqlite3.connect(home.database)
     rows = connection.execute(
         "SELECT hash FROM event WHERE session = ? AND seq >= ?", (session, seq)
@@ -407,30 +393,30 @@ def hashes(home: Home, session: SessionId, seq: int) -> list[bytes]:
     return [link for (link,) in rows]
 
 
-async def test_a_text_that_is_no_text_any_more_is_told(home: Home, clock: FakeClock) -> None:
+async def test_an_invalid_string_is_reported(home: Home, clock: FakeClock) -> None:
     session, other = await fill(home, clock, sessions=2)
     content = home.database.read_bytes()
     home.database.write_bytes(content.replace(b"0 first", b"0 f\xffrst"))
     store = await SqliteStore.start(home, clock=clock)
-    found = await verify(store, session)
+    found = await store.verify(session)
     assert [problem.what for problem in found.problems] == ["changed", "unreadable"]
-    assert (await verify(store, other)).is_sound
+    assert (await store.verify(other)).is_intact
     await store.close()
 
 
-async def test_one_wrong_line_among_many_is_mended_when_it_is_met(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=5)
-    middle = list(told)[2]
+async def test_one_wrong_summary_among_many_is_fixed_when_it_is_read(home: Home, clock: FakeClock) -> None:
+    written = await fill(home, clock, sessions=5)
+    middle = list(written)[2]
     statement(home, f"UPDATE session SET tally = 'wrong' WHERE id = '{middle}'")
     store = await SqliteStore.start(home, clock=clock)
-    assert {line.id for line in await store.sessions()} == set(told)
+    assert {line.id for line in await store.sessions()} == set(written)
     assert len(store.notices) == 1
     await store.close()
 
 
-async def test_an_index_that_leads_astray_is_made_anew_by_a_check(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=2)
-    session = next(iter(told))
+async def test_verify_rebuilds_a_wrong_database_index(home: Home, clock: FakeClock) -> None:
+    written = await fill(home, clock, sessions=2)
+    session = next(iter(written))
     connection = sqlite3.connect(home.database)
     (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'event_place'").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
@@ -440,13 +426,13 @@ async def test_an_index_that_leads_astray_is_made_anew_by_a_check(home: Home, cl
     content[at : at + 4] = b"3000"
     home.database.write_bytes(content)
     store = await SqliteStore.start(home, clock=clock)
-    assert (await verify(store, session)).is_sound
-    assert await texts(store, session) == told[session]
+    assert (await store.verify(session)).is_intact
+    assert await texts(store, session) == written[session]
     assert len(await store.sessions()) == 2
     await store.close()
 
 
-async def test_commits_behind_a_damaged_place_in_the_log_are_saved_and_told(
+async def test_commits_after_a_damaged_frame_are_salvaged_and_reported(
     home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
@@ -473,7 +459,7 @@ GONE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("way", GONE)
-async def test_commits_in_the_log_outlive_the_file_beside_it(
+async def test_commits_in_the_log_survive_the_loss_of_the_database(
     home: Home, clock: FakeClock, tmp_path: Path, way: str
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
@@ -483,27 +469,29 @@ async def test_commits_in_the_log_outlive_the_file_beside_it(
     await store.close()
     GONE[way](killed / "holdfast.db")
     store = await SqliteStore.start(Home(killed), clock=clock)
-    assert "the database was gone: 1 session saved, 0 damaged" in store.notices[0]
+    assert "the database was missing: 1 session saved, 0 damaged" in store.notices[0]
     assert await texts(store, journal.session) == ["acknowledged"]
-    assert (await verify(store, journal.session)).is_sound
+    assert (await store.verify(journal.session)).is_intact
     await store.close()
 
 
 @pytest.mark.parametrize("way", GONE)
-async def test_sessions_of_which_only_the_folder_is_left_are_listed_as_damaged(
+async def test_sessions_with_only_a_folder_are_listed_as_damaged(
     home: Home, clock: FakeClock, way: str
 ) -> None:
-    told = await fill(home, clock, sessions=2)
-    for session in told:
+    written = await fill(home, clock, sessions=2)
+    for session in written:
         home.prepare_session(session)
     (home.root / "sessions" / "index").mkdir()
     GONE[way](home.database)
     store = await SqliteStore.start(home, clock=clock)
-    assert "the database was gone: 0 sessions saved, 2 damaged" in store.notices[0]
-    await rebuild_index(store)
-    assert {(line.id, line.is_damaged) for line in await store.sessions()} == {(id, True) for id in told}
-    assert [found.problems for found in await verify_all(store)] == [(Problem(seq=1, what="missing"),)] * 2
-    for session in told:
+    assert "the database was missing: 0 sessions saved, 2 damaged" in store.notices[0]
+    await store.rebuild_index()
+    assert {(line.id, line.is_damaged) for line in await store.sessions()} == {(id, True) for id in written}
+    assert [found.problems for found in await store.verify_all()] == [
+        (JournalProblem(seq=1, what="missing"),)
+    ] * 2
+    for session in written:
         await store.delete(session)
     await store.close()
     store = await SqliteStore.start(home, clock=clock)
@@ -511,27 +499,23 @@ async def test_sessions_of_which_only_the_folder_is_left_are_listed_as_damaged(
     await store.close()
 
 
-async def test_no_new_database_takes_the_place_of_one_that_somebody_still_writes_to(
-    home: Home, clock: FakeClock
-) -> None:
-    told = await fill(home, clock, sessions=1)
-    for session in told:
+async def test_a_removed_database_that_is_still_open_is_not_replaced(home: Home, clock: FakeClock) -> None:
+    written = await fill(home, clock, sessions=1)
+    for session in written:
         home.prepare_session(session)
     store = await SqliteStore.start(home, clock=clock)
     aside = home.database.rename(home.root / "aside.db")
-    with pytest.raises(StoreUnavailable, match="taken away"):
+    with pytest.raises(StoreUnavailable, match="was removed while"):
         await SqliteStore.start(home, clock=clock)
     assert not home.database.exists()
     aside.rename(home.database)
     await store.close()
     store = await SqliteStore.start(home, clock=clock)
-    assert ([line.id for line in await store.sessions()], store.notices) == (list(told), ())
+    assert ([line.id for line in await store.sessions()], store.notices) == (list(written), ())
     await store.close()
 
 
-async def test_a_link_to_a_disk_that_is_not_there_is_no_database_that_is_gone(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_a_dangling_symlink_is_not_a_missing_database(home: Home, clock: FakeClock) -> None:
     (session,) = await fill(home, clock, sessions=1)
     home.prepare_session(session)
     home.database.unlink()
@@ -541,9 +525,7 @@ async def test_a_link_to_a_disk_that_is_not_there_is_no_database_that_is_gone(
     assert home.database.is_symlink()
 
 
-async def test_what_nothing_can_be_read_of_is_left_and_no_draft_beside_it(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_an_unreadable_database_is_left_without_a_draft(home: Home, clock: FakeClock) -> None:
     home.prepare()
     garbage = random.Random(7).randbytes(100_000)
     home.database.write_bytes(garbage)
@@ -557,17 +539,17 @@ async def test_what_nothing_can_be_read_of_is_left_and_no_draft_beside_it(
 async def test_a_column_whose_name_was_damaged_is_salvaged(
     home: Home, clock: FakeClock, column: bytes
 ) -> None:
-    told = await fill(home, clock, sessions=3)
+    written = await fill(home, clock, sessions=3)
     content = home.database.read_bytes()
     assert content.count(column) == 1
     home.database.write_bytes(content.replace(column, column.replace(column[1:2], b"3", 1)))
     store = await SqliteStore.start(home, clock=clock)
     assert "damaged" in store.notices[0]
-    assert {session: await texts(store, session) for session in told} == told
+    assert {session: await texts(store, session) for session in written} == written
     await store.close()
 
 
-async def test_a_session_without_any_event_is_not_called_sound(home: Home, clock: FakeClock) -> None:
+async def test_a_session_without_events_is_not_intact(home: Home, clock: FakeClock) -> None:
     (session,) = await fill(home, clock, sessions=1)
     statement(home, "DELETE FROM event")
     statement(home, "UPDATE session SET tally = replace(CAST(tally AS TEXT), '\"events\":4', '\"events\":0')")
@@ -575,32 +557,30 @@ async def test_a_session_without_any_event_is_not_called_sound(home: Home, clock
     found, readable = inspect(connection, session)
     connection.close()
     assert readable == []
-    assert found.problems == (Problem(seq=1, what="missing"),)
+    assert found.problems == (JournalProblem(seq=1, what="missing"),)
 
 
-async def test_a_schema_that_cannot_even_be_quoted_is_salvaged(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=2)
+async def test_a_schema_with_invalid_text_is_salvaged(home: Home, clock: FakeClock) -> None:
+    written = await fill(home, clock, sessions=2)
     content = home.database.read_bytes()
     home.database.write_bytes(content.replace(b"CREATE TABLE event", b"CREATE TABL\xa0 event", 1))
     store = await SqliteStore.start(home, clock=clock)
-    assert {line.id for line in await store.sessions()} == set(told)
+    assert {line.id for line in await store.sessions()} == set(written)
     assert len(store.notices) == 1
     await store.close()
 
 
 @pytest.mark.parametrize("way", ["find", "read", "summary"])
-async def test_a_session_that_the_list_has_lost_is_found_all_the_same(
-    home: Home, clock: FakeClock, way: str
-) -> None:
-    told = await fill(home, clock, sessions=3)
-    lost = next(iter(told))
+async def test_a_session_missing_from_the_list_is_found(home: Home, clock: FakeClock, way: str) -> None:
+    written = await fill(home, clock, sessions=3)
+    lost = next(iter(written))
     statement(home, f"DELETE FROM session WHERE id = '{lost}'")
     store = await SqliteStore.start(home, clock=clock)
     match way:
         case "find":
             assert await store.find(lost) == lost
         case "read":
-            assert await texts(store, lost) == told[lost]
+            assert await texts(store, lost) == written[lost]
         case _:
             assert (await store.summary(lost)).turns == 3
     assert len(store.notices) == 1
@@ -608,9 +588,9 @@ async def test_a_session_that_the_list_has_lost_is_found_all_the_same(
     await store.close()
 
 
-async def test_a_line_about_another_session_is_mended_when_it_is_met(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=2)
-    session = next(iter(told))
+async def test_a_summary_of_another_session_is_fixed_when_it_is_read(home: Home, clock: FakeClock) -> None:
+    written = await fill(home, clock, sessions=2)
+    session = next(iter(written))
     statement(
         home,
         f"UPDATE session SET tally = replace(CAST(tally AS TEXT), '{session}', 'another') WHERE id = '{session}'",
@@ -618,13 +598,13 @@ async def test_a_line_about_another_session_is_mended_when_it_is_met(home: Home,
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.open(session)
     assert len(journal.recorded) == 4
-    assert {line.id for line in await store.sessions()} == set(told)
+    assert {line.id for line in await store.sessions()} == set(written)
     assert len(store.notices) == 1
     await store.close()
 
 
 class Traced(SqliteStore):
-    """Notes what is asked of the database while it is read."""
+    """Records the statements that run during a read."""
 
     statements: list[str]
 
@@ -636,14 +616,12 @@ class Traced(SqliteStore):
         return await super().reading(noted)
 
 
-async def test_a_check_of_everything_looks_at_the_whole_file_once_however_much_is_damaged(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_verify_all_checks_the_whole_file_once(home: Home, clock: FakeClock) -> None:
     await fill(home, clock, sessions=5)
     statement(home, "UPDATE event SET at_ms = at_ms + 1 WHERE seq = 2")
     Traced.statements = []
     store = await Traced.start(home, clock=clock)
-    assert [found.is_sound for found in await verify_all(store)] == [False] * 5
+    assert [found.is_intact for found in await store.verify_all()] == [False] * 5
     assert sum("integrity_check" in each for each in Traced.statements) == 1
     assert all(line.is_damaged for line in await store.sessions())
     await store.close()

@@ -1,4 +1,4 @@
-"""Who writes: the event loop what is brief while the disk is quick, a thread everything else, and always in order."""
+"""The writer: short jobs run on the event loop while the disk is fast, all others on a thread, always in order."""
 
 import asyncio
 import sqlite3
@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 import holdfast.store.sqlite.transaction as transaction
 from holdfast.core.errors import HoldfastError, StoreUnavailable
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.writer import Writer
 
@@ -21,7 +22,7 @@ PLENTY = 1_000
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "QUICK_SECONDS", 60)
+    monkeypatch.setattr(transaction, "FAST_COMMIT_SECONDS", 60)
 
 
 @pytest.fixture
@@ -55,26 +56,26 @@ def thread(_: Transaction) -> int:
 
 
 async def warm(writer: Writer) -> None:
-    """Until it is known that the disk is quick, and the thread has nothing left to look after."""
-    while await writer.submit(thread, is_brief=True) != threading.get_ident():
+    """Submit jobs until the disk is known to be fast and the thread has no maintenance to do."""
+    while await writer.submit(thread, may_run_inline=True) != threading.get_ident():
         pass
 
 
-async def test_brief_jobs_are_committed_on_the_event_loop_after_the_first(writer: Writer) -> None:
+async def test_short_jobs_after_the_first_are_committed_on_the_event_loop(writer: Writer) -> None:
     here = threading.get_ident()
-    assert await writer.submit(thread, is_brief=True) != here  # how quick the disk is, nobody knows yet
+    assert await writer.submit(thread, may_run_inline=True) != here  # the speed of the disk is not known yet
     await warm(writer)
-    assert await writer.submit(thread, is_brief=True) == here
+    assert await writer.submit(thread, may_run_inline=True) == here
     assert await writer.submit(thread) != here
 
 
-async def test_a_slow_disk_is_for_the_thread(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "QUICK_SECONDS", 0)
+async def test_a_slow_disk_is_left_to_the_thread(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction, "FAST_COMMIT_SECONDS", 0)
     here = threading.get_ident()
-    assert here not in [await writer.submit(thread, is_brief=True) for _ in range(5)]
+    assert here not in [await writer.submit(thread, may_run_inline=True) for _ in range(5)]
 
 
-async def test_the_log_is_looked_after_by_the_thread_in_time(database: Path) -> None:
+async def test_the_thread_maintains_the_log_in_time(database: Path) -> None:
     looked: list[int] = []
 
     def look(_: sqlite3.Connection, jobs: int) -> int:
@@ -88,29 +89,29 @@ async def test_the_log_is_looked_after_by_the_thread_in_time(database: Path) -> 
         lambda: None,
     )
     for _ in range(100):
-        await writer.submit(thread, is_brief=True)
+        await writer.submit(thread, may_run_inline=True)
     await asyncio.to_thread(writer.stop)
     assert sum(looked) in range(97, 101)
     assert max(looked) <= 4
 
 
-async def test_jobs_that_are_handed_in_together_share_a_commit_on_the_event_loop(writer: Writer) -> None:
+async def test_jobs_submitted_together_share_a_commit_on_the_event_loop(writer: Writer) -> None:
     await warm(writer)
     seen: list[Transaction] = []
-    await asyncio.gather(*(writer.submit(seen.append, is_brief=True) for _ in range(20)))
+    await asyncio.gather(*(writer.submit(seen.append, may_run_inline=True) for _ in range(20)))
     assert len(set(map(id, seen))) == 1
 
 
-async def test_jobs_are_done_and_told_in_order_whoever_does_them(writer: Writer) -> None:
+async def test_jobs_run_and_report_in_order_on_either_thread(writer: Writer) -> None:
     done: list[int] = []
-    told: list[int] = []
+    reported: list[int] = []
 
     async def hand_in(number: int) -> None:
         def work(_: Transaction) -> int:
             done.append(number)
             return number
 
-        await writer.submit(work, tell=told.append, is_brief=number % 7 != 0)
+        await writer.submit(work, on_committed=reported.append, may_run_inline=number % 7 != 0)
 
     waiting = []
     for number in range(2_000):
@@ -118,10 +119,10 @@ async def test_jobs_are_done_and_told_in_order_whoever_does_them(writer: Writer)
         if number % 3 == 0:
             await asyncio.sleep(0)
     await asyncio.gather(*waiting)
-    assert done == told == list(range(2_000))
+    assert done == reported == list(range(2_000))
 
 
-async def test_what_the_thread_wrote_first_is_heard_first(writer: Writer) -> None:
+async def test_results_are_delivered_in_commit_order(writer: Writer) -> None:
     await warm(writer)
     is_committing, may_commit = threading.Event(), threading.Event()
     heard: list[str] = []
@@ -135,24 +136,26 @@ async def test_what_the_thread_wrote_first_is_heard_first(writer: Writer) -> Non
         return "first"
 
     def add(text: str) -> "asyncio.Future[str]":
-        return writer.submit(lambda _: text, tell=heard.append, is_brief=True)
+        return writer.submit(lambda _: text, on_committed=heard.append, may_run_inline=True)
 
-    first = writer.submit(hold, tell=heard.append)
+    first = writer.submit(hold, on_committed=heard.append)
     is_committing.wait(30)
-    second = add("second")  # the event loop is about to look for it, but the thread will have taken it
+    second = add("second")  # the event loop would run it next, but the thread has taken it
     may_commit.set()
-    while len(writer._unheard) < 2 or writer._hand.locked():
-        time.sleep(0.001)  # noqa: ASYNC251  # the event loop must not run meanwhile
+    while len(writer._undelivered) < 2 or writer._write_lock.locked():
+        time.sleep(0.001)  # noqa: ASYNC251  # the event loop must not run in the meantime
     third = add("third")
     await asyncio.gather(first, second, third)
     assert heard == ["first", "second", "third"]
 
 
-async def test_the_event_loop_goes_on_while_another_process_writes(writer: Writer, database: Path) -> None:
+async def test_the_event_loop_is_not_blocked_while_another_process_writes(
+    writer: Writer, database: Path
+) -> None:
     await warm(writer)
     other = sqlite3.connect(database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    waiting = writer.submit(thread, is_brief=True)
+    waiting = writer.submit(thread, may_run_inline=True)
     for _ in range(50):
         await asyncio.sleep(0)
     assert not waiting.done()
@@ -161,7 +164,7 @@ async def test_the_event_loop_goes_on_while_another_process_writes(writer: Write
     assert await waiting != threading.get_ident()
 
 
-async def test_what_fails_on_the_event_loop_is_tried_by_the_thread(writer: Writer) -> None:
+async def test_a_job_that_fails_on_the_event_loop_is_retried_by_the_thread(writer: Writer) -> None:
     await warm(writer)
     tries: list[int] = []
 
@@ -171,11 +174,11 @@ async def test_what_fails_on_the_event_loop_is_tried_by_the_thread(writer: Write
             raise sqlite3.OperationalError("disk I/O error")
         return transaction.failures
 
-    assert await writer.submit(work, is_brief=True) == 1  # so that what was remembered is read again
+    assert await writer.submit(work, may_run_inline=True) == 1  # cached state is read again
     assert tries[0] == threading.get_ident() != tries[1]
 
 
-async def test_what_sqlite_itself_was_never_asked_is_an_error_and_not_the_end_of_the_writer(
+async def test_an_error_of_the_sqlite3_module_does_not_end_the_writer(
     writer: Writer,
 ) -> None:
     await warm(writer)
@@ -183,25 +186,25 @@ async def test_what_sqlite_itself_was_never_asked_is_an_error_and_not_the_end_of
     def work(transaction: Transaction) -> None:
         transaction.execute("SELECT ?", ())
 
-    for is_brief in (True, False):
+    for may_run_inline in (True, False):
         with pytest.raises(StoreUnavailable, match="binding"):
-            await writer.submit(work, is_brief=is_brief)
+            await writer.submit(work, may_run_inline=may_run_inline)
     assert await writer.submit(thread)
 
 
-async def test_a_refusal_on_the_event_loop_is_told_to_its_asker_alone(writer: Writer) -> None:
+async def test_a_refusal_on_the_event_loop_fails_only_its_job(writer: Writer) -> None:
     await warm(writer)
 
     def refuse(_: Transaction) -> int:
         raise StoreUnavailable("no")
 
-    first, second = writer.submit(refuse, is_brief=True), writer.submit(thread, is_brief=True)
+    first, second = writer.submit(refuse, may_run_inline=True), writer.submit(thread, may_run_inline=True)
     with pytest.raises(StoreUnavailable, match="no"):
         await first
     assert await second == threading.get_ident()
 
 
-def test_an_interrupt_in_the_middle_of_a_commit_loses_nothing(writer: Writer) -> None:
+def test_an_interrupt_during_a_commit_loses_nothing(writer: Writer) -> None:
     tries: list[int] = []
 
     def work(transaction: Transaction) -> int:
@@ -213,7 +216,7 @@ def test_an_interrupt_in_the_middle_of_a_commit_loses_nothing(writer: Writer) ->
 
     async def hand_in() -> None:
         await warm(writer)
-        waiting.append(writer.submit(work, is_brief=True))
+        waiting.append(writer.submit(work, may_run_inline=True))
         await waiting[0]
 
     async def hear() -> int:
@@ -229,7 +232,7 @@ def test_an_interrupt_in_the_middle_of_a_commit_loses_nothing(writer: Writer) ->
     loop.close()
 
 
-async def test_what_was_handed_in_before_the_end_is_done(home: Home, disk: SqliteStore) -> None:
+async def test_jobs_submitted_before_stop_are_run(home: Home, disk: SqliteStore) -> None:
     journal = await disk.create(opened())
     await journal.append(said(0))
     waiting = [journal.append(said(number)) for number in range(1, 30)]
@@ -238,9 +241,9 @@ async def test_what_was_handed_in_before_the_end_is_done(home: Home, disk: Sqlit
     assert len(journal.recorded) == 31
 
 
-async def test_what_is_handed_in_after_the_end_is_told_so(writer: Writer) -> None:
+async def test_a_job_submitted_after_stop_is_refused(writer: Writer) -> None:
     await warm(writer)
     await asyncio.to_thread(writer.stop)
-    for is_brief in (True, False):
+    for may_run_inline in (True, False):
         with pytest.raises(StoreUnavailable, match="closed"):
-            await writer.submit(thread, is_brief=is_brief)
+            await writer.submit(thread, may_run_inline=may_run_inline)

@@ -15,7 +15,7 @@ from tests.teams.test_acp import acp_roster
 from tests.teams.test_claude import claude_roster, environ
 
 from holdfast.core import Error, Limits, SystemClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, Store, open_store
 from holdfast.teams import EXTERNAL_SENDER, Broker, Pair, Roster, TeamReply
 
 REFUSAL = """\
@@ -97,14 +97,14 @@ async def test_a_damaged_database_is_moved_aside_and_conversations_are_found_aga
     clock, team_roster = SystemClock(), acp_roster(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         await broker.ask("alpha", "beta", "remember")
     await store.close()
     home.database.write_bytes(b"not a database" * 1000)
     for beside in home.root.glob(f"{home.database.name}-*"):
         beside.unlink()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     assert "the database was damaged" in " ".join(store.notices)
     (aside,) = home.root.glob("damaged-*")
     assert (aside / home.database.name).read_bytes().startswith(b"not a database")
@@ -119,7 +119,7 @@ async def test_a_missing_index_of_pairs_is_rebuilt_from_the_journals(tmp_path: P
     clock, team_roster = SystemClock(), acp_roster(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         for sender in ("alpha", "external"):
             await broker.ask(sender, "beta", "remember")
@@ -127,7 +127,7 @@ async def test_a_missing_index_of_pairs_is_rebuilt_from_the_journals(tmp_path: P
     with sqlite3.connect(home.database) as connection:
         connection.execute("delete from session")
     connection.close()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         replies = [await broker.ask(sender, "beta", "recall") for sender in ("alpha", "external")]
         lines = await broker.sessions()
@@ -143,7 +143,7 @@ async def test_a_locked_database_fails_after_its_timeout_and_works_again(
     clock, team_roster = SystemClock(), acp_roster(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         await broker.ask("alpha", "beta", "one")
         other = sqlite3.connect(home.database, isolation_level=None)
@@ -159,11 +159,11 @@ async def test_a_locked_database_fails_after_its_timeout_and_works_again(
 
 
 @asynccontextmanager
-async def holdfast_broker(tmp_path: Path) -> AsyncIterator[tuple[Broker, SqliteStore]]:
+async def holdfast_broker(tmp_path: Path) -> AsyncIterator[tuple[Broker, Store]]:
     """Two teams of Holdfast sessions with one shared budget, in a store on disk."""
     clock, home = SystemClock(), Home(tmp_path / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     settings = {"budget": Limits(tokens=1_000_000), "archive_days": 0}
     team_roster = roster("alpha", "beta", project=str(tmp_path), member="holdfast", settings=settings)
     async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:

@@ -8,7 +8,7 @@ from tests.teams.team_broker import roster, team_broker
 
 from holdfast.core import Error, FakeClock, Nonconverged, SystemClock
 from holdfast.core.errors import InvalidInput
-from holdfast.store import Home, MemoryStore, SqliteStore
+from holdfast.store import Home, MemoryStore, open_store
 from holdfast.teams import Broker, MessageStatus, OnCall, Pair, Roster, ScriptedProgram, TeamMessage, echo
 from holdfast.teams.pair_log import PairLog, QueuedMessages
 
@@ -36,7 +36,7 @@ async def test_a_queued_message_is_delivered_by_the_next_process(tmp_path: Path)
     home = Home(tmp_path / "home")
     home.prepare()
     clock, team_roster = SystemClock(), teams(tmp_path)
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     started = asyncio.Event()
 
     async def begin(message: TeamMessage, received: object, on_call: OnCall) -> str:
@@ -49,7 +49,7 @@ async def test_a_queued_message_is_delivered_by_the_next_process(tmp_path: Path)
             assert (await broker.send("alpha", "beta", text)).state == "queued"
         await started.wait()
     await store.close()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     program.answer = echo
     async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         assert [each.state for each in await broker.report("alpha", "beta")] == ["queued", "queued"]

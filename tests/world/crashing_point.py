@@ -9,7 +9,7 @@ from typing import Any
 
 import holdfast.store.blobs.ingest as ingest
 from holdfast.core import SystemClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 from holdfast.world import RestorePoints
 
 
@@ -28,7 +28,7 @@ def die_at(step: int) -> None:
 
 
 async def main(folder: Path, step: int) -> None:
-    store = await SqliteStore.start(Home(folder / "home"), clock=SystemClock())
+    store = await open_store(Home(folder / "home"), clock=SystemClock())
     points = RestorePoints(folder / "ws", store=store)
     die_at(step)
     await points.make()

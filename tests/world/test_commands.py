@@ -12,9 +12,9 @@ from holdfast.core import PERSON, Amount, Call, CallId, Change, Decision, Ok, ca
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import (
-    AnyEvent,
     CallIntended,
     CallSettled,
+    Event,
     MessagePosted,
     ProposalsCommitted,
     ProposalsRejected,
@@ -24,7 +24,7 @@ from holdfast.core.events import (
     SessionRewound,
     TurnEnded,
 )
-from holdfast.store import Home, Journal, SqliteStore
+from holdfast.store import Home, Journal, Store, open_store
 from holdfast.world import MemoryWorld, RestorePoints, StagedWorld
 
 
@@ -44,8 +44,8 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-async def opened(home: Home, project: Path) -> tuple[SqliteStore, Journal]:
-    store = await SqliteStore.start(home, clock=SystemClock())
+async def opened(home: Home, project: Path) -> tuple[Store, Journal]:
+    store = await open_store(home, clock=SystemClock())
     journal = await store.create(
         SessionOpened(
             principal=PERSON,
@@ -60,7 +60,7 @@ async def opened(home: Home, project: Path) -> tuple[SqliteStore, Journal]:
     return store, journal
 
 
-def calls(number: int, operation: str, *changes: Change) -> tuple[AnyEvent, AnyEvent]:
+def calls(number: int, operation: str, *changes: Change) -> tuple[Event, Event]:
     call = Call(id=call_id(1, number), operation=operation, arguments={})
     decision = Decision(verdict="stage", rule="r", reason="because")
     return (
@@ -78,7 +78,7 @@ async def command(module: object, *words: str) -> int:
 
 
 async def read_events(home: Home) -> list[RecordedEvent]:
-    store = await SqliteStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     try:
         return list(await store.read(await store.find("work")))
     finally:

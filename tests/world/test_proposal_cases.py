@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.app import Runtime
 from holdfast.core import FakeClock, Ok, Proposed
-from holdfast.core.errors import CommitConflict, QuotaExceeded, SessionClosed
+from holdfast.core.errors import CommitConflict, QuotaExceeded, SessionIsClosed
 from holdfast.core.events import ProposalsCommitted, ProposalsRejected
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
@@ -135,7 +135,7 @@ async def test_w10_abort_drops_what_is_staged(runtime: Runtime) -> None:
     await session.abort()
     assert session.workspace.files() == ()
     assert session.proposals() == ()
-    with pytest.raises(SessionClosed):
+    with pytest.raises(SessionIsClosed):
         await session.execute("1")
 
 

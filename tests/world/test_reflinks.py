@@ -10,7 +10,7 @@ import pytest
 from tests.installed_programs import skip_loudly
 
 from holdfast.core import FakeClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 from holdfast.world import RestorePoints
 
 MEGABYTE = 1 << 20
@@ -57,7 +57,7 @@ async def test_a_restore_point_and_a_fork_share_the_blocks_of_the_workspace(disk
     contents["large"] = os.urandom(9 * MEGABYTE + 17)
     for name, content in contents.items():
         (root / name).write_bytes(content)
-    store = await SqliteStore.start(Home(disk / "home"), clock=FakeClock())
+    store = await open_store(Home(disk / "home"), clock=FakeClock())
     try:
         empty = free_bytes(disk)
         points = RestorePoints(root, store=store)

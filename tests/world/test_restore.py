@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from holdfast.core import FakeClock, digest_bytes
 from holdfast.core.errors import JournalDamaged, PathRefused
-from holdfast.store import Hasher, Home, Kept, MemoryStore, SqliteStore
+from holdfast.store import BlobInfo, Hasher, Home, MemoryStore, open_store
 from holdfast.world import RestorePoints
 from holdfast.world.paths.open_beneath import BeneathRoot
 from holdfast.world.restore_points import save as keeping_module
@@ -209,7 +209,7 @@ async def test_a_file_that_grows_while_it_is_read_is_kept_as_long_as_it_was(
     log.write_bytes(b"x" * 25)
 
     class Measure(keeping_module._Measure):
-        def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
+        def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> BlobInfo:
             if log.stat().st_size < 1000:
                 log.write_bytes(log.read_bytes() + b"y" * 10)
             return super().take(descriptor, start, length, whole=whole)
@@ -227,7 +227,7 @@ async def test_a_file_that_the_system_does_not_let_us_read_is_one_that_was_not_k
     (root / "theirs").write_bytes(b"x")
 
     class Denied(keeping_module._Measure):
-        def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
+        def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> BlobInfo:
             raise PermissionError
 
     @asynccontextmanager
@@ -398,7 +398,7 @@ async def test_a_process_killed_while_it_keeps_contents_leaves_nothing_that_is_w
     child = [sys.executable, "-m", "tests.world.crashing_point", str(tmp_path), str(step)]
     died = await asyncio.create_subprocess_exec(*child, cwd=Path(__file__).parents[2])
     assert await died.wait() == -signal.SIGKILL
-    store = await SqliteStore.start(Home(tmp_path / "home"), clock=FakeClock())
+    store = await open_store(Home(tmp_path / "home"), clock=FakeClock())
     try:
         assert not list((tmp_path / "home" / "blobs").glob(".taken-*")), "drafts are collected"
         points = RestorePoints(root, store=store)
@@ -415,7 +415,7 @@ async def test_a_process_killed_while_it_keeps_contents_leaves_nothing_that_is_w
 async def test_a_content_that_rotted_is_not_laid_out_as_if_it_were_right(root: Path, tmp_path: Path) -> None:
     for number in range(12):
         (root / f"f{number}").write_bytes(bytes([number]) * 900_000)
-    store = await SqliteStore.start(Home(tmp_path / "home"), clock=FakeClock())
+    store = await open_store(Home(tmp_path / "home"), clock=FakeClock())
     try:
         points = RestorePoints(root, store=store)
         point = await points.make()

@@ -242,7 +242,7 @@ class CodeRun:
             answer = await self._gate.submit(call, is_followed=True)
             if isinstance(answer, Parked):
                 self._waits_for = call.id, answer.escalation
-            if isinstance(answer, Refused) and answer.ran_out is not None:
+            if isinstance(answer, Refused) and answer.exhausted is not None:
                 # The guest is put down as if it waited; once there is more budget it is run again up to this call.
                 self._too_much = answer
                 return Parked(escalation=EscalationId(""))

@@ -92,8 +92,8 @@ def explain_refusal(answer: Answer) -> Answer:
 
 def raise_if_over_budget(answer: Answer) -> Answer:
     """The answer, unless the budget ran out: that ends the turn, which can go on once there is more."""
-    if isinstance(answer, Refused) and answer.ran_out is not None:
-        raise BudgetExceeded(answer.reason, dimension=answer.ran_out)
+    if isinstance(answer, Refused) and answer.exhausted is not None:
+        raise BudgetExceeded(answer.reason, dimension=answer.exhausted)
     return answer
 
 

@@ -53,7 +53,7 @@ async def open_external_gate(
             toolsets=terms.toolsets,
             paths=WorldPaths(folder, protected=(ground.home.root,), guest_root=None),
             clock=ground.clock,
-            inbox=ControlRequests(ground.home.inbox(journal.session)),
+            inbox=ControlRequests(ground.home.control_requests(journal.session)),
             settings=settings,
             results=OutputFilter(
                 secrets=(*known_secrets(ground.servers, ground.settings.model_requests), *secrets)

@@ -15,7 +15,7 @@ from holdfast.mcp import McpFiles, McpToolset, ServerSpec, secrets_of
 from holdfast.models import Model, ModelSettings, api_key_of, key_variables, secrets
 from holdfast.policy import narrowed_by_project
 from holdfast.session import ResolvedOptions, SessionParts, SessionPaths, Settings, workspace_of
-from holdfast.store import SHORTEST_SECRET, Home, Journal, Redactor, Store, private_folder
+from holdfast.store import MIN_SECRET_LENGTH, Home, Journal, Redactor, Store, private_folder
 from holdfast.world import (
     FolderWorld,
     Quota,
@@ -37,7 +37,9 @@ def known_secrets(
 
 def redactor(servers: Sequence[ServerSpec], asking: ModelSettings) -> Redactor:
     """Takes them out of whatever is written."""
-    return Redactor(*(secret for secret in known_secrets(servers, asking) if len(secret) >= SHORTEST_SECRET))
+    return Redactor(
+        *(secret for secret in known_secrets(servers, asking) if len(secret) >= MIN_SECRET_LENGTH)
+    )
 
 
 def learn_key(redact: Redactor, model: Model | None) -> None:
@@ -48,7 +50,7 @@ def learn_key(redact: Redactor, model: Model | None) -> None:
 
 def _key(model: Model | None) -> tuple[str, ...]:
     key = api_key_of(model) or ""
-    return (key,) if len(key) >= SHORTEST_SECRET else ()
+    return (key,) if len(key) >= MIN_SECRET_LENGTH else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +112,7 @@ class SharedResources:
     async def bring_files(self, session: SessionId, manifest: str) -> None:
         """Fill a session's own folder with the files of a restore point."""
         root = private_folder(self.home.workspace(session))
-        points = RestorePoints(root, store=self.store, cache=self.home.signs(session))
+        points = RestorePoints(root, store=self.store, cache=self.home.stat_cache(session))
         await points.fill(manifest)
         points.save()
 

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.app.external_gate import open_external_gate
 from holdfast.app.resources import SharedResources, learn_key, redactor
 from holdfast.core import PERSON, Clock, Limits, SessionId, SystemClock, Toolset, check_session_id, pluralize
-from holdfast.core.errors import InvalidInput, SessionNotReady
+from holdfast.core.errors import SessionNotReady
 from holdfast.core.events import RestorePointMade, SessionOpened
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import GateSettings, open_tree_budget
@@ -34,7 +34,7 @@ from holdfast.session import (
     record_changes,
     resolve_options,
 )
-from holdfast.store import Home, Journal, SqliteStore, Store, chosen_name, export_session, import_session
+from holdfast.store import Home, Journal, Store, chosen_name, open_store
 from holdfast.world import open_folder
 
 
@@ -99,7 +99,7 @@ class Runtime:
             SharedResources(
                 home=place,
                 settings=settings,
-                store=store or await SqliteStore.start(place, clock=clock, redact=redact),
+                store=store or await open_store(place, clock=clock, redact=redact),
                 engines=engines or Engines(key=place.key(), cache=place.cache),
                 clock=clock,
                 servers=tuple(servers),
@@ -206,14 +206,14 @@ class Runtime:
         live = next((each for each in self.host.live() if each.id == session), None)
         if live is not None:
             await live.keep_files()
-        await export_session(self._embedded(), session, Path(path), now_ms=self._ground.clock.now_ms())
+        await self.store.export_session(session, Path(path), now_ms=self._ground.clock.now_ms())
 
     async def restore(self, path: str | Path, **choices: Unpack[SessionOptions]) -> Session:
         """Take up a session from a snapshot of another home, in a folder of its own.
 
         Grants given there do not hold here, and its policy is the one of this home unless another is chosen.
         """
-        session = await import_session(self._embedded(), Path(path), now_ms=self._ground.clock.now_ms())
+        session = await self.store.import_session(Path(path), now_ms=self._ground.clock.now_ms())
         point = last_point(await self.store.read(session))
         if point is not None and isinstance(point.event, RestorePointMade):
             await self._ground.bring_files(session, point.event.manifest)
@@ -288,8 +288,3 @@ class Runtime:
         for name, error in failed.items():
             await session.note("server-failed", f"{name} did not start and its tools are missing: {error}")
         return session
-
-    def _embedded(self) -> SqliteStore:
-        if not isinstance(self.store, SqliteStore):
-            raise InvalidInput("only a store on disk writes and reads snapshots")
-        return self.store

@@ -7,15 +7,16 @@ from holdfast.cli.redaction import LazyRedactor
 from holdfast.cli.terminal.console import Console, MessageOutput
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import SessionNotFound
-from holdfast.store import Home, SqliteStore, Store
+from holdfast.store import Home, Store
+from holdfast.store import open_store as open_backend
 
 
 @asynccontextmanager
-async def open_store() -> AsyncIterator[tuple[Home, SqliteStore]]:
+async def open_store() -> AsyncIterator[tuple[Home, Store]]:
     """Open Holdfast's data directory and its store for the block. Repairs that the store made are printed once."""
     home = Home.default()
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock(), redact=LazyRedactor(home.root))
+    store = await open_backend(home, clock=SystemClock(), redact=LazyRedactor(home.root))
     console = Console()
     printed = print_store_notices(store, console)
     try:
@@ -27,13 +28,13 @@ async def open_store() -> AsyncIterator[tuple[Home, SqliteStore]]:
 
 def print_store_notices(store: Store, output: MessageOutput, *, after: int = 0) -> int:
     """Print what the store had to repair, one line each. Returns the number of notices so far."""
-    notices = store.notices if isinstance(store, SqliteStore) else ()
+    notices = store.notices
     for notice in notices[after:]:
         output.say(f"note: {notice}", "ask")
     return len(notices)
 
 
-async def resolve_session(store: SqliteStore, reference: str | None) -> SessionId:
+async def resolve_session(store: Store, reference: str | None) -> SessionId:
     """The session with this id, prefix or name; the newest one without a reference."""
     if reference is not None:
         return await store.find(reference)

@@ -1,4 +1,4 @@
-"""The words of Holdfast: ids, messages, calls, decisions, outcomes, events, limits, clock, errors. No I/O."""
+"""The types that all packages share: ids, messages, calls, decisions, outcomes, events, limits, clock, errors. No I/O."""
 
 from holdfast.core.calls import (
     Answer,

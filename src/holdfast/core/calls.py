@@ -1,6 +1,8 @@
-"""A call is a wish of a guest; the gate turns it into an answer."""
+"""Calls: what a guest asks for, and what the gate answers."""
 
 from typing import Literal
+
+import msgspec
 
 from holdfast.core.ids import AGENT, CallId, EscalationId, Principal
 from holdfast.core.limits import NOTHING, Amount, Dimension
@@ -8,14 +10,14 @@ from holdfast.core.values import Json, JsonObject, Value, digest
 
 
 class Label(Value):
-    """Where a value came from, and whether a person stands behind it."""
+    """Where a value came from, and whether a person vouches for it."""
 
     source: str
     is_trusted: bool = False
 
 
 class Call(Value):
-    """An operation (`group.verb`) with its arguments, as the guest asked for it."""
+    """An operation (`group.verb`) with its arguments, as the guest requested it."""
 
     id: CallId
     operation: str
@@ -25,41 +27,41 @@ class Call(Value):
 
     @property
     def turn(self) -> int:
-        """The turn this call belongs to."""
+        """The turn that this call belongs to."""
         return int(self.id.partition(".")[0])
 
     @property
     def digest(self) -> str:
-        """Names the exact operation and arguments: what is judged, shown and performed has one digest."""
+        """Identifies the exact operation and arguments: what is judged, shown and performed has the same digest."""
         return digest([self.operation, self.arguments])
 
 
 class Returned(Value, tag_field="kind", tag="returned"):
-    """The call was carried out."""
+    """The call was performed."""
 
     value: Json = None
     amount: Amount = NOTHING
-    """What that spent, for guests that keep budgets of their own."""
+    """What the call cost, for guests that keep their own budgets."""
 
 
 class Refused(Value, tag_field="kind", tag="refused"):
-    """Policy, person or budget said no. The guest is told why, and what rule."""
+    """The policy, a person or the budget refused the call. The guest gets the reason and the rule."""
 
     reason: str
     rule: str
-    ran_out: Dimension | None = None
-    """What the budget had too little of; once it has more, the same call may be made after all."""
+    exhausted: Dimension | None = msgspec.field(default=None, name="ran_out")
+    """The dimension that the budget lacked; once the limit is raised, the same call can be made."""
 
 
 class Failed(Value, tag_field="kind", tag="failed"):
-    """The call was made and went wrong."""
+    """The call was made and failed."""
 
     error: str
     reason: str
 
 
 class Parked(Value, tag_field="kind", tag="parked"):
-    """The call waits for a person: the guest is to snapshot itself and stop."""
+    """The call waits for a person: the guest must take a snapshot of itself and stop."""
 
     escalation: EscalationId
 
@@ -67,9 +69,9 @@ class Parked(Value, tag_field="kind", tag="parked"):
 Answer = Returned | Refused | Failed | Parked
 
 CallStatus = Literal["ok", "error", "timeout", "cancelled", "unknown"]
-"""How a performed call ended; `unknown` is one that a crash cut off between intent and outcome."""
+"""How a performed call ended; `unknown` if a crash interrupted it between intent and outcome."""
 
 
 def call_id(turn: int, number: int) -> CallId:
-    """The id of the n-th call of a turn."""
+    """Build the id of the n-th call of a turn."""
     return CallId(f"{turn}.{number}")

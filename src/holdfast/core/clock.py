@@ -1,14 +1,14 @@
-"""Time as an argument: what needs the hour is handed a clock, and a test hands in one that stands still."""
+"""Clocks. Code that needs the time takes a clock as an argument, so that a test can pass a fake one."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """The time of day and a time that never goes back."""
+    """Wall-clock time and monotonic time."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970, UTC; may be set back by its owner."""
+        """Milliseconds since 1970, UTC; an administrator can set it back."""
         ...
 
     def monotonic(self) -> float:
@@ -17,7 +17,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks."""
+    """The clocks of the machine."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -27,7 +27,7 @@ class SystemClock:
 
 
 class FakeClock:
-    """A clock that moves only when told to."""
+    """A clock that moves only when a test moves it."""
 
     def __init__(self, now_ms: int = 1_767_225_600_000) -> None:  # 2026-01-01T00:00:00Z
         self._now_ms = now_ms
@@ -40,10 +40,10 @@ class FakeClock:
         return self._monotonic
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Move both clocks forward."""
         self._now_ms += round(seconds * 1000)
         self._monotonic += seconds
 
     def set_back(self, seconds: float) -> None:
-        """Set the time of day back, as an administrator or a bad battery does; monotonic time goes on."""
+        """Set the wall clock back, as an administrator or a bad battery does; monotonic time is unaffected."""
         self._now_ms -= round(seconds * 1000)

@@ -1,4 +1,4 @@
-"""Decisions: what the policy said of a call, what a person said of an escalation, and what stands until later."""
+"""Decisions of the policy about a call, of a person about an escalation, and the grants that outlast one call."""
 
 from typing import Literal
 
@@ -13,31 +13,31 @@ STRICTNESS: dict[Verdict, int] = {"allow": 0, "stage": 1, "escalate": 2, "deny":
 
 
 class Decision(Value):
-    """A verdict with the rule that gave it, where that rule stands, and why."""
+    """A verdict with the rule that gave it, the location of that rule, and the reason."""
 
     verdict: Verdict
     rule: str
     reason: str
     source: str = ""
-    """Where the rule stands: `file:line`, `built-in`, or the named policy."""
+    """Where the rule is defined: `file:line`, `built-in`, or the named policy."""
     escalated_roles: tuple[Role, ...] = ()
     is_staged: bool = False
-    """Of an escalation: once approved it still only becomes a proposal, for another role or tier says stage."""
+    """For an escalation: if approved, the call is only staged as a proposal, because another role or tier requires it."""
 
 
 def strictest(decisions: list[Decision]) -> Decision:
-    """Deny beats escalate beats stage beats allow; the first of equals."""
+    """Return the strictest decision: deny, then escalate, stage, allow; of equals, the first."""
     return max(decisions, key=lambda decision: STRICTNESS[decision.verdict])
 
 
 Scope = Literal["once", "turn", "times", "minutes", "session", "always"]
-"""How long a yes holds."""
+"""How long an approval is valid."""
 GrantReach = Literal["exact", "folder", "host"]
-"""How far a standing yes goes: the very same targets, all in the same folder, or all of the same host."""
+"""How far a grant reaches: exactly the same targets, everything in the same folder, or everything on the same host."""
 
 
 class Response(Value):
-    """A person's answer to an escalation. `amount` goes with the scopes `times` and `minutes`."""
+    """A person's answer to an escalation. `amount` belongs to the scopes `times` and `minutes`."""
 
     verdict: Literal["approve", "deny"]
     scope: Scope = "once"
@@ -45,28 +45,28 @@ class Response(Value):
     amount: int | None = None
     reason: str | None = None
     arguments: JsonObject | None = None
-    """Edited arguments: judged again before anything happens."""
+    """Edited arguments; the policy judges them again before the call is made."""
 
 
 class Escalation(Value):
-    """A call that waits for a person, with everything the person has to see."""
+    """A call that waits for a person, with everything the person needs to decide."""
 
     id: EscalationId
     call: Call
     decision: Decision
     digest: str
-    """Of the call: what is shown is what is performed."""
+    """The digest of the call: what is shown is what is performed."""
     tool_digest: str
     policy_digest: str
     opened_ms: int
     expires_ms: int
     targets: tuple[Target, ...] = ()
     contents: tuple[str, ...] = ()
-    """The arguments that are mere content."""
+    """The arguments that are content."""
 
 
 class FixedArgument(Value):
-    """An argument that a standing yes holds to one value: its digest, and as much of it as there is room to show."""
+    """An argument that a grant fixes to one value: the digest of the value, and as much of it as can be shown."""
 
     argument: str
     digest: str
@@ -74,18 +74,18 @@ class FixedArgument(Value):
 
 
 class Grant(Value):
-    """A standing yes: which calls it covers, and until when. It never lifts a deny or a protection."""
+    """A saved approval: which calls it covers, and until when. It never overrides a deny or a protection."""
 
     id: GrantId
     operation: str
     rule: str
     targets: tuple[Target, ...]
-    """Every target of a later call has to lie within one of these, as far as `reach` goes."""
+    """Every target of a later call must be covered by one of these, as far as `reach` allows."""
     reach: GrantReach = "exact"
     fixed: tuple[FixedArgument, ...] = ()
-    """The arguments that refer to nothing: a later call has these, with these values."""
+    """The arguments that refer to no target: a later call must have the same ones, with the same values."""
     contents: tuple[str, ...] = ()
-    """The arguments whose value is left open; none where there is no target to hold the call to."""
+    """The arguments that can have any value; empty if the call has no target that limits it."""
     scope: Scope
     given_by: Principal
     given_ms: int

@@ -1,40 +1,40 @@
-"""Everything Holdfast raises, drawn as a tree. An error is misuse or breakage; a refusal is a value, not an error.
+"""Every exception of Holdfast. An error means misuse or a fault; a refusal is a value, not an error.
 
 HoldfastError
-├── InvalidInput            what was given cannot be understood
-│   ├── InvalidId           a session id that may not be one
-│   ├── InvalidName         a session name that may not be one
-│   ├── InvalidConfig       config.toml or an option
-│   └── InvalidPolicy       a policy file; names line and column
+├── InvalidInput            the input is not valid
+│   ├── InvalidId           not a valid session id
+│   ├── InvalidName         not a valid session name
+│   ├── InvalidConfig       config.toml or an option is not valid
+│   └── InvalidPolicy       a policy file is not valid; names line and column
 ├── SessionError
-│   ├── SessionNotFound     no such id, prefix or name
-│   ├── SessionAmbiguous    a prefix or name that fits several
+│   ├── SessionNotFound     no session has this id, prefix or name
+│   ├── SessionAmbiguous    several sessions match this prefix or name
 │   ├── SessionExists       the id or name is taken
 │   ├── SessionNotReady     a turn is running, or the session is paused
-│   └── SessionClosed       it takes no more turns
+│   └── SessionIsClosed     the session takes no more turns
 ├── StoreError
-│   ├── SessionHeld         another process writes this session
-│   ├── LeaseLost           our lease was taken over; this write was refused
-│   ├── JournalDamaged      rows are missing, changed or unreadable
-│   └── StoreUnavailable    the disk or database does not answer
-├── PathRefused             a path that leads outside, or to what is no plain file
+│   ├── SessionHeld         another process holds the session's lease
+│   ├── LeaseLost           another process took over the lease; the write was refused
+│   ├── JournalDamaged      events or blobs are missing, changed or unreadable
+│   └── StoreUnavailable    the disk or the database does not work
+├── PathRefused             a path outside the workspace, or not to a regular file
 ├── CommitConflict          the base of a proposal changed; nothing was committed
-├── QuotaExceeded           the workspace would grow past its limit
+├── QuotaExceeded           the workspace would exceed its size limit
 ├── ToolError
-│   ├── ToolFailed          the tool answered with an error
+│   ├── ToolFailed          the tool returned an error
 │   └── ToolTimeout         the tool did not answer in time
 ├── GuestError
 │   ├── EngineMissing       the sandbox engine is not installed
-│   ├── EngineUnready       the sandbox engine has to be built first
-│   └── SnapshotRefused     a snapshot that is not ours, or does not fit
+│   ├── EngineNotBuilt      the sandbox engine must be built first
+│   └── SnapshotRefused     a snapshot that is not ours, or does not match this engine
 ├── ModelError
 │   ├── ModelMissing        no model is configured
 │   ├── ModelUnavailable    network, overload or server error after all retries
 │   ├── ModelRefused        the provider rejected the request or the key
-│   └── ContextExceeded     the conversation no longer fits the model's window
-├── BudgetExceeded          a limit leaves no room for the next step
-├── EscalationUnknown       no such escalation, or it is settled already
-└── Diverged                a replay did not do what the journal says
+│   └── ContextExceeded     the conversation exceeds the model's context window
+├── BudgetExceeded          a limit does not allow the next step
+├── EscalationUnknown       no such escalation, or it is already settled
+└── Diverged                a replay differs from the journal
 """
 
 import errno
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class HoldfastError(Exception):
-    """Base of all our errors. `code` is stable and documented; `hint` says what to do next."""
+    """Base of all errors of Holdfast. `code` is stable and documented; `hint` says what to do next."""
 
     code: ClassVar[str] = "holdfast"
 
@@ -57,31 +57,31 @@ class HoldfastError(Exception):
 
 
 class InvalidInput(HoldfastError):
-    """What was given cannot be understood."""
+    """The input is not valid."""
 
     code = "invalid-input"
 
 
 class InvalidId(InvalidInput):
-    """A session id that may not be one."""
+    """Not a valid session id."""
 
     code = "invalid-id"
 
 
 class InvalidName(InvalidInput):
-    """A session name that may not be one."""
+    """Not a valid session name."""
 
     code = "invalid-name"
 
 
 class InvalidConfig(InvalidInput):
-    """config.toml or an option does not parse."""
+    """config.toml or an option is not valid."""
 
     code = "invalid-config"
 
 
 class InvalidPolicy(InvalidInput):
-    """A policy file does not parse; line and column are 1-based and 0 where unknown."""
+    """A policy file is not valid. Line and column are 1-based; 0 means unknown."""
 
     code = "invalid-policy"
 
@@ -94,7 +94,7 @@ class InvalidPolicy(InvalidInput):
 
 
 class SessionError(HoldfastError):
-    """A session is not there, or not in a state for what was asked."""
+    """A session does not exist, or its state does not allow the operation."""
 
     code = "session"
 
@@ -106,7 +106,7 @@ class SessionNotFound(SessionError):
 
 
 class SessionAmbiguous(SessionError):
-    """A prefix or name fits more than one session."""
+    """Several sessions match this prefix or name."""
 
     code = "session-ambiguous"
 
@@ -123,44 +123,44 @@ class SessionNotReady(SessionError):
     code = "session-not-ready"
 
 
-class SessionClosed(SessionError):
+class SessionIsClosed(SessionError):
     """The session takes no more turns."""
 
     code = "session-closed"
 
 
 class StoreError(HoldfastError):
-    """The store cannot do what was asked."""
+    """The store cannot perform the operation."""
 
     code = "store"
 
 
 class SessionHeld(StoreError):
-    """Another process writes this session."""
+    """Another process holds the session's lease."""
 
     code = "session-held"
 
 
 class LeaseLost(StoreError):
-    """Our lease was taken over; this write was refused, not merged."""
+    """Another process took over the lease; the write was refused, not merged."""
 
     code = "lease-lost"
 
 
 class JournalDamaged(StoreError):
-    """Rows of a journal are missing, changed or unreadable."""
+    """Events or blobs are missing, changed or unreadable."""
 
     code = "journal-damaged"
 
 
 class StoreUnavailable(StoreError):
-    """The disk or the database does not answer."""
+    """The disk or the database does not work."""
 
     code = "store-unavailable"
 
 
 class PathRefused(HoldfastError):
-    """A path that leads outside, or to what is no plain file."""
+    """A path outside the workspace, or not to a regular file."""
 
     code = "path-refused"
 
@@ -176,7 +176,7 @@ class CommitConflict(HoldfastError):
 
 
 class QuotaExceeded(HoldfastError, OSError):
-    """The workspace would grow past its limit; to whoever writes it is a full disk like any other."""
+    """The workspace would exceed its size limit. It is an OSError, so code that writes treats it as a full disk."""
 
     code = "quota-exceeded"
 
@@ -186,13 +186,13 @@ class QuotaExceeded(HoldfastError, OSError):
 
 
 class ToolError(HoldfastError):
-    """A tool did not do its work."""
+    """A tool call failed."""
 
     code = "tool"
 
 
 class ToolFailed(ToolError):
-    """The tool answered with an error; the message may be shown to the model. `usage` is what a model took all the same."""
+    """The tool returned an error; the model may see the message. `usage` is what a model consumed before it failed."""
 
     code = "tool-failed"
 
@@ -220,7 +220,7 @@ class EngineMissing(GuestError):
 
 
 class EngineNotBuilt(GuestError):
-    """The sandbox engine has to be built first; `make_ready` does it, whenever the caller has the time."""
+    """The sandbox engine must be built first; the caller decides when to call `make_ready`, which builds it."""
 
     code = "engine-unready"
 
@@ -232,13 +232,13 @@ class EngineNotBuilt(GuestError):
 
 
 class SnapshotRefused(GuestError):
-    """A snapshot that is not ours, or does not fit this engine."""
+    """A snapshot that is not ours, or does not match this engine."""
 
     code = "snapshot-refused"
 
 
 class ModelError(HoldfastError):
-    """A language model did not answer; `usage` is what was paid all the same, None where nothing is known of it."""
+    """A language model did not answer. `usage` is what the request cost anyway; None if that is unknown."""
 
     code = "model"
 
@@ -266,13 +266,13 @@ class ModelRefused(ModelError):
 
 
 class ContextExceeded(ModelError):
-    """The conversation no longer fits the model's window."""
+    """The conversation exceeds the model's context window."""
 
     code = "context-exceeded"
 
 
 class BudgetExceeded(HoldfastError):
-    """A limit leaves no room for the next step."""
+    """A limit does not allow the next step."""
 
     code = "budget-exceeded"
 
@@ -282,12 +282,12 @@ class BudgetExceeded(HoldfastError):
 
 
 class EscalationUnknown(HoldfastError):
-    """No such escalation, or it is settled already."""
+    """No such escalation, or it is already settled."""
 
     code = "escalation-unknown"
 
 
 class Diverged(HoldfastError):
-    """A replay did not do what the journal says."""
+    """A replay differs from the journal."""
 
     code = "diverged"

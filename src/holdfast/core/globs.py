@@ -1,16 +1,15 @@
-"""Globs: patterns over normalised paths relative to the workspace. Our own, because every library we tried lets `..`
-or an absolute path through `**`.
+"""Globs over normalised paths relative to the workspace. `*` and `?` match within a segment, `**` spans segments, and
+`[abc]` and `[!abc]` are sets.
 
-`*` and `?` stay within a segment, `**` spans segments, `[abc]` and `[!abc]` are sets. A pattern is read in one of two
-ways. Narrow, for rules that let something pass: a dot file matches only where the pattern writes the dot. Wide, for
-rules that hold something up: dots, case and Unicode form make no difference, and what lies beneath a match matches.
-No pattern ever matches what is no plain relative path. Matching takes time linear in the path.
+`Glob` matches the paths of policy rules. It is our own because every library that we tried lets `..` or an absolute
+path through `**`. A narrow glob, for rules that allow something, matches a dot file only if the pattern contains the
+dot. A wide glob, for rules that block something, ignores dots, case and Unicode form, and matches everything beneath a
+match. No glob matches anything but a plain relative path.
 
-Globs over normal paths, for listing and searching: `**` any folders, `*` and `?` within a name, `[...]` one letter.
+`compile_pattern` serves listing and searching: it is narrow, and also knows ranges such as `[a-z]`.
 
-A name that begins with a dot is matched only where the pattern writes the dot. A star takes the first place where the
-fixed part after it fits and never tries another (an atomic group): for globs that finds the same matches, and no
-pattern can make the matcher slow.
+Both match in time linear in the path. A star takes the first position where the fixed part after it matches and never
+tries another one (an atomic group). For globs this finds the same matches, and no pattern can make the matcher slow.
 """
 
 import re
@@ -21,19 +20,19 @@ from typing import NamedTuple
 from holdfast.core.errors import InvalidInput
 
 MAX_LENGTH = 1_000
-"""Of a pattern: a project brings its own, and making one ready takes time that grows with its square."""
+"""Of a pattern. Projects bring their own patterns, and compiling one takes time quadratic in its length."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 class Glob:
-    """One pattern, ready to match."""
+    """A compiled pattern."""
 
     def __init__(self, pattern: str, *, is_wide: bool = False) -> None:
         self.pattern = pattern
         self.is_wide = is_wide
         segments = _segments(casefold_path(pattern) if is_wide else pattern)
         self.literal = "/".join(_literal_prefix(segments))
-        """The leading segments without any wildcard; everything that matches lies at or below them."""
+        """The leading segments without a wildcard; every match is at or beneath them."""
         if is_wide:
             while segments and segments[-1] == "**":
                 segments.pop()
@@ -41,7 +40,7 @@ class Glob:
         self._runs = _runs(segments, is_wide)
 
     def matches(self, path: str) -> bool:
-        """Whether a path, relative and normalised or nearly so, matches."""
+        """Whether a relative, roughly normalised path matches."""
         segments = plain_segments(path)
         if segments is None:
             return False
@@ -65,7 +64,7 @@ class Glob:
 
 
 class _Run(NamedTuple):
-    """The segments between two `**`; `is_open` marks the end of a pattern that closes with `**`."""
+    """The segments between two `**`; `is_open` marks the end of a pattern that ends with `**`."""
 
     tests: tuple["re.Pattern[str] | str", ...]
     is_wide: bool
@@ -79,7 +78,7 @@ class _Run(NamedTuple):
         return True
 
     def find(self, segments: list[str], start: int, *, is_anchored: bool) -> int:
-        """Where the run ends when placed as far left as it goes, -1 where it does not fit."""
+        """Return where the leftmost match of the run ends, or -1 if there is none."""
         length = len(self.tests)
         for at in range(start, len(segments) - length + 1):
             if self.fits(segments, at):
@@ -91,7 +90,7 @@ class _Run(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def compiled_glob(pattern: str, is_wide: bool = False) -> Glob:
-    """The compiled form of a pattern, kept."""
+    """Compile a pattern, with a cache."""
     return Glob(pattern, is_wide=is_wide)
 
 
@@ -101,16 +100,16 @@ def match_glob(pattern: str, path: str, *, is_wide: bool = False) -> bool:
 
 
 def casefold_path(text: str) -> str:
-    """The form in which names that some file system takes for one compare equal."""
+    """Return a form in which names that some file system considers the same are equal."""
     if text.isascii():
         return text.lower()
-    # Some file systems drop invisible characters from names.
+    # Some file systems ignore invisible characters in names.
     seen = (character for character in text if unicodedata.category(character) != "Cf")
     return unicodedata.normalize("NFC", "".join(seen).casefold())
 
 
 def plain_segments(path: str) -> list[str] | None:
-    """The segments of a plain relative path (none for the folder itself), or None for anything else."""
+    """Split a plain relative path into segments (none for the folder itself); None for any other path."""
     if not path or path[0] == "/" or path[-1] == "/" or "\\" in path or "\0" in path or _DRIVE.match(path):
         return None
     segments = path.split("/")
@@ -122,31 +121,31 @@ def plain_segments(path: str) -> list[str] | None:
 
 
 def problem_of_glob(pattern: str) -> str | None:
-    """Why a pattern is refused when a policy is loaded."""
+    """Return why a policy cannot use a pattern, or None."""
     if not pattern:
         return "an empty pattern matches nothing"
     if len(pattern) > MAX_LENGTH:
-        return f"a pattern has at most {MAX_LENGTH:,} characters"
+        return f"a pattern can have at most {MAX_LENGTH:,} characters"
     if pattern[0] == "!":
         return "a pattern cannot be negated; write a deny rule"
     if "{" in pattern or "}" in pattern:
         return "braces are not expanded; write one pattern for each alternative"
     if plain_segments(pattern.rstrip("/") or "/") is None:
-        return "a pattern is relative to the workspace; for a folder elsewhere use `within`"
+        return "a pattern is relative to the workspace; use `within` for a folder elsewhere"
     if any("**" in segment and segment != "**" for segment in pattern.split("/")):
-        return "`**` stands alone between slashes"
+        return "`**` must be a whole segment between slashes"
     if any(chunk.count("[") != chunk.count("]") for chunk in re.split(r"[*/]", pattern)):
         return "a `[` is not closed"
     try:
         Glob(pattern)
     except re.error as error:
-        return f"a set of characters cannot be read: {error}"
+        return f"a set of characters is not valid: {error}"
     return None
 
 
 def _segments(pattern: str) -> list[str]:
     segments = [segment for segment in pattern.split("/") if segment not in ("", ".")]
-    # `**/**` says no more than `**`.
+    # `**/**` is equivalent to `**`.
     return [s for n, s in enumerate(segments) if s != "**" or n == 0 or segments[n - 1] != "**"]
 
 
@@ -169,7 +168,7 @@ def _runs(segments: list[str], is_wide: bool) -> list[_Run]:
         else:
             tests.append(_segment_test(segment, is_wide))
     if segments and segments[-1] == "**":
-        # A closing `**` needs something to stand for, except read wide, where the folder itself is meant too.
+        # A trailing `**` must match at least one segment, except in a wide glob, which includes the folder itself.
         runs.append(_Run((), is_wide, is_open=True))
     else:
         runs.append(_Run(tuple(tests), is_wide))
@@ -180,7 +179,7 @@ def _segment_test(segment: str, is_wide: bool) -> "re.Pattern[str] | str":
     if not any(character in segment for character in "*?["):
         return segment
     chunks = [_chunk(chunk) for chunk in re.split(r"\*+", segment)]
-    # Each star takes as little as it can and never gives back: no backtracking, whatever the path.
+    # Each star takes as little as possible and never gives it back, so there is no backtracking.
     middle = "".join(f"(?>.*?{chunk})" for chunk in chunks[1:-1])
     last = f".*{chunks[-1]}" if len(chunks) > 1 else ""
     guard = "" if is_wide or segment[0] == "." else r"(?!\.)"
@@ -213,12 +212,14 @@ _FOLDERS = r"(?:(?!\.)[^/]+/)"
 
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """The expression that fully matches the paths of a glob. Raises InvalidInput."""
+    """Compile a pattern to a regular expression that matches whole paths. Raises InvalidInput."""
     if not pattern or len(pattern) > MAX_PATTERN_LENGTH:
-        raise InvalidInput(f"a pattern has 1 to {MAX_PATTERN_LENGTH} characters")
+        raise InvalidInput(f"a pattern must have 1 to {MAX_PATTERN_LENGTH} characters")
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if pattern.startswith("/") or ".." in parts or "\\" in pattern or "\0" in pattern or not parts:
-        raise InvalidInput(f"{pattern!r} is no pattern", hint="patterns are relative, such as 'src/**/*.py'")
+        raise InvalidInput(
+            f"{pattern!r} is not a valid pattern", hint="use a relative pattern, such as 'src/**/*.py'"
+        )
     if parts[-1] == "**":
         parts.append("*")
     runs = _split(parts, "**")
@@ -233,7 +234,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def fixed_folder(pattern: str) -> str:
-    """The folder that every match lies in: the parts before the first that has a wildcard."""
+    """Return the folder that contains every match: the parts before the first wildcard."""
     fixed: list[str] = []
     for part in pattern.split("/")[:-1]:
         if any(letter in part for letter in "*?["):
@@ -254,8 +255,8 @@ def _split(parts: list[str], separator: str) -> list[list[str]]:
 
 
 def _name(part: str) -> str:
-    """The expression for one part of a path."""
-    fixed, *later = _split(_letters(part), "*")
+    """Build the expression for one segment."""
+    fixed, *later = _split(_translate(part), "*")
     guard = "" if part.startswith(".") else r"(?!\.)(?=[^/])"
     pieces = [guard, "".join(fixed)]
     for place, run in enumerate(later, start=1):
@@ -264,8 +265,8 @@ def _name(part: str) -> str:
     return "".join(pieces)
 
 
-def _letters(part: str) -> list[str]:
-    """One expression a letter; a star stays a star."""
+def _translate(part: str) -> list[str]:
+    """Translate each character of a segment; a star stays a star."""
     letters: list[str] = []
     place = 0
     while place < len(part):
@@ -284,7 +285,7 @@ def _letters(part: str) -> list[str]:
 
 
 def _set(inside: str) -> str:
-    """The letters between brackets, ranges included; `!` or `^` in front turns it round."""
+    """Translate a set of characters with ranges; a leading `!` or `^` negates it."""
     is_negated = inside[0] in "!^" and len(inside) > 1
     letters = inside[1:] if is_negated else inside
     pieces: list[str] = []
@@ -296,6 +297,8 @@ def _set(inside: str) -> str:
             last = letters[place + 1]
             place += 2
         if first > last:
-            raise InvalidInput(f"'[{inside}]' is no set of letters", hint=f"'{first}-{last}' runs backwards")
+            raise InvalidInput(
+                f"'[{inside}]' is not a valid set of characters", hint=f"swap the ends of '{first}-{last}'"
+            )
         pieces.append(f"{re.escape(first)}-{re.escape(last)}")
     return f"(?!/)[{'^' if is_negated else ''}{''.join(pieces)}]"

@@ -1,4 +1,4 @@
-"""Ids and names: the only keys, and the only strings that may become part of a path."""
+"""Ids and names: the only keys, and the only strings that can become part of a path."""
 
 import re
 import secrets
@@ -11,11 +11,11 @@ from holdfast.core.errors import InvalidId, InvalidName
 
 SessionId = NewType("SessionId", str)
 CallId = NewType("CallId", str)
-"""`{turn}.{number}`: the number counts the calls of a turn, so a replayed guest asks under the same id again."""
+"""`{turn}.{number}`: the number counts the calls of a turn, so a replayed guest makes each call under the same id."""
 EscalationId = NewType("EscalationId", str)
 GrantId = NewType("GrantId", str)
 Principal = NewType("Principal", str)
-"""Who asks: `person`, `agent`, `external`, `team:NAME`."""
+"""Who makes a request: `person`, `agent`, `external`, `team:NAME`."""
 
 PERSON = Principal("person")
 AGENT = Principal("agent")
@@ -33,7 +33,7 @@ _SUFFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def new_session_id(clock: Clock) -> SessionId:
-    """`YYYY-MM-DD-HH-mm-ss-mmm-rrrr`, lower case, in UTC; the store claims it exclusively."""
+    """Generate an id of the form `YYYY-MM-DD-HH-mm-ss-mmm-rrrr`, lower case, in UTC. The store makes sure it is unique."""
     now_ms = clock.now_ms()
     moment = datetime.fromtimestamp(now_ms // 1000, UTC)
     suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(4))
@@ -41,19 +41,19 @@ def new_session_id(clock: Clock) -> SessionId:
 
 
 def new_token() -> str:
-    """Twelve random characters, for ids that only have to be unique within a session."""
+    """Generate twelve random characters, for ids that must be unique within a session."""
     return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(12))
 
 
 def check_session_id(text: object) -> SessionId:
-    """The id, or InvalidId. What passes here is safe as a path component and as a key."""
+    """Return the id if it is safe as a path component and as a key. Raises InvalidId."""
     if not isinstance(text, str) or not text:
-        raise InvalidId("a session id may not be empty")
+        raise InvalidId("a session id cannot be empty")
     if len(text) > MAX_ID_LENGTH:
-        raise InvalidId(f"a session id has at most {MAX_ID_LENGTH} characters, this one has {len(text)}")
+        raise InvalidId(f"a session id can have at most {MAX_ID_LENGTH} characters; this one has {len(text)}")
     if not _ID.fullmatch(text) or text.endswith("."):
         raise InvalidId(
-            f"{text!r} is no session id",
+            f"{text!r} is not a valid session id",
             hint="use letters, digits, '_', '-' and dots between them",
         )
     if is_reserved(text):
@@ -62,25 +62,26 @@ def check_session_id(text: object) -> SessionId:
 
 
 def is_reserved(text: str) -> bool:
-    """Whether a name belongs to us or to an operating system, with or without an extension."""
+    """Whether a name is reserved by Holdfast or by an operating system, with or without an extension."""
     return text.lower().split(".", 1)[0] in RESERVED
 
 
 def sanitise_name(text: str) -> str:
-    """The alias for a display name: lower case, `[a-z0-9_.-]`, at most 64 characters; InvalidName where none is left."""
+    """Turn a display name into an alias: lower case, `[a-z0-9_.-]`, at most 64 characters. Raises InvalidName."""
     if "\0" in text or "/" in text or "\\" in text or ".." in text:
         raise InvalidName(
-            f"{text!r} has characters that no name may have", hint="leave out '/', '\\' and '..'"
+            f"{text!r} contains characters that a name cannot have", hint="leave out '/', '\\' and '..'"
         )
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().strip().lower()
     alias = re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9_.-]", "-", plain)).strip("-")
     alias = alias[:MAX_NAME_LENGTH].rstrip("-")
     if not alias:
         raise InvalidName(
-            f"nothing of {text!r} can be used as a name", hint="a name cannot be empty; use a to z or digits"
+            f"{text!r} contains no character that a name can have",
+            hint="a name cannot be empty; use a to z or digits",
         )
     if alias.startswith(".") or alias.endswith("."):
-        raise InvalidName(f"{text!r}: a name neither starts nor ends with a dot")
+        raise InvalidName(f"{text!r} starts or ends with a dot, which a name cannot")
     if is_reserved(alias):
         raise InvalidName(f"{alias!r} is reserved")
     return alias

@@ -1,7 +1,7 @@
-"""What may be spent and what was: one class for both, a number a dimension.
+"""Limits and amounts of spending, with one number for each dimension.
 
-`None` in a limit means without limit; in an amount every dimension is a number except `cost_usd`, where None says
-that the price is not known. An unknown price is never counted as 0.
+In a limit, None means unlimited. In an amount every dimension is a number except `cost_usd`, where None means that the
+price is unknown. An unknown price is never counted as 0.
 """
 
 import math
@@ -17,12 +17,12 @@ Dimension = Literal["tokens", "cost_usd", "wall_seconds", "steps", "calls", "ite
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
 
-_MOST = 2**63 - 1
-"""More than anybody can spend, and a number that every reader of the record takes."""
+_MAX_BOUND = 2**63 - 1
+"""More than can ever be spent, and a number that every JSON reader accepts."""
 
 
 class Limits(Value):
-    """Upper bounds; N units are usable, never N+1. None is no bound."""
+    """Upper bounds: N units can be used, never N+1. None means unlimited."""
 
     tokens: int | None = None
     cost_usd: Decimal | None = None
@@ -38,29 +38,30 @@ class Limits(Value):
             if bound is None:
                 continue
             if (not isinstance(bound, int) and math.isnan(bound)) or bound < 0:
-                raise InvalidInput(f"a limit is a number from 0 up, {dimension} is {bound}")
-            if not isinstance(bound, float) and bound > _MOST:
-                raise InvalidInput(f"a limit is at most {_MOST:,}, {dimension} is more", hint="leave it out")
+                raise InvalidInput(f"a limit cannot be negative or NaN; {dimension} is {bound}")
+            if not isinstance(bound, float) and bound > _MAX_BOUND:
+                raise InvalidInput(
+                    f"a limit can be at most {_MAX_BOUND:,}; {dimension} is larger",
+                    hint="leave it out for no limit",
+                )
 
     def narrowed(self, other: "Limits") -> "Limits":
-        """The stricter of both, dimension by dimension."""
+        """Return the stricter limit of both in each dimension."""
         return Limits(**{each: _least(getattr(self, each), getattr(other, each)) for each in DIMENSIONS})
 
     def raised(self, added: "Limits") -> "Limits":
-        """These limits with as much more; where there is no bound, or nothing is added, all stays as it is."""
+        """Return these limits plus an increase. An unlimited dimension stays unlimited."""
         return Limits(**{each: _sum(getattr(self, each), getattr(added, each)) for each in DIMENSIONS})
 
     def above(self, other: "Limits") -> "Limits":
-        """By how much these are higher than others, where both have a bound."""
+        """Return by how much these limits exceed others, in dimensions where both are limited."""
         return Limits(**{each: _difference(getattr(self, each), getattr(other, each)) for each in DIMENSIONS})
 
     def shares(self, weights: Sequence[int]) -> tuple["Limits", ...]:
-        """These limits dealt out by weight, rounded down so that the shares together never pass the whole."""
+        """Divide these limits by weight, rounded down so that the shares together never exceed the whole."""
         whole = sum(weights)
         if whole <= 0 or any(weight < 0 for weight in weights):
-            raise InvalidInput(
-                f"limits are shared by weights from 0 up that are not all 0, not by {list(weights)}"
-            )
+            raise InvalidInput(f"weights must not be negative and not all be 0; they are {list(weights)}")
         return tuple(
             Limits(**{each: _share(getattr(self, each), weight, whole) for each in DIMENSIONS})
             for weight in weights
@@ -68,7 +69,7 @@ class Limits(Value):
 
 
 class Amount(Value):
-    """How much was, or is about to be, spent."""
+    """What was spent, or is about to be."""
 
     tokens: int = 0
     cost_usd: Decimal | None = Decimal(0)
@@ -79,7 +80,7 @@ class Amount(Value):
     bytes_written: int = 0
 
     def __post_init__(self) -> None:
-        # Written out: every call and every fold makes amounts, and a loop over names costs five times this.
+        # Unrolled, because every call creates amounts, and a loop over names takes five times as long.
         if not (
             self.tokens >= 0
             and (self.cost_usd is None or (self.cost_usd.is_finite() and self.cost_usd >= 0))
@@ -89,15 +90,15 @@ class Amount(Value):
             and self.iterations >= 0
             and self.bytes_written >= 0
         ):
-            raise InvalidInput(f"an amount is made of numbers from 0 up: {self}")
+            raise InvalidInput(f"an amount cannot have negative numbers: {self}")
 
     @classmethod
     def of(cls, usage: Usage) -> "Amount":
-        """One reply of a model as something to charge."""
+        """The cost of one reply of a model."""
         return cls(tokens=usage.input_tokens + usage.output_tokens, cost_usd=usage.cost_usd, steps=1)
 
     def plus(self, other: "Amount") -> "Amount":
-        """The sum; an unknown price stays unknown."""
+        """Add two amounts; an unknown price stays unknown."""
         cost = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
         return Amount(
             tokens=self.tokens + other.tokens,
@@ -111,11 +112,11 @@ class Amount(Value):
 
 
 NOTHING = Amount()
-"""The one default, so that it is known and left out where events are written."""
+"""A shared default, so that msgspec recognises it and omits it from encoded events."""
 
 
 class Total:
-    """Amounts added up in place: a new value for each of them would be most of what it costs to read a long history."""
+    """A running sum of amounts. It changes in place, because a new value for each step would dominate a long replay."""
 
     def __init__(self) -> None:
         self.tokens, self.steps, self.calls, self.iterations, self.bytes_written = 0, 0, 0, 0, 0
@@ -123,7 +124,7 @@ class Total:
         self.cost_usd: Decimal | None = Decimal(0)
 
     def add(self, amount: Amount) -> None:
-        """One more; an unknown price stays unknown."""
+        """Add an amount; an unknown price stays unknown."""
         self.tokens += amount.tokens
         self.wall_seconds += amount.wall_seconds
         self.steps += amount.steps

@@ -1,7 +1,4 @@
-"""What is said between a person, a model and its tools. Providers' own forms are mapped to this in `models`.
-
-What a model counted for one reply.
-"""
+"""Messages between a person, a model and its tools. `models` translates the providers' formats to these types."""
 
 from decimal import Decimal
 from typing import Literal
@@ -10,7 +7,7 @@ from holdfast.core.values import JsonObject, Value
 
 
 class Usage(Value):
-    """Tokens in and out, and their price; None where the price is not known. Cached input is part of input_tokens."""
+    """The tokens of one reply and their price; None if the price is unknown. Cached input counts as input_tokens."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -19,19 +16,19 @@ class Usage(Value):
 
 
 class TextPart(Value, tag_field="kind", tag="text"):
-    """Words of the model."""
+    """Text of the model."""
 
     text: str
 
 
 class ThinkingPart(Value, tag_field="kind", tag="thinking"):
-    """What a model thought aloud; shown on request, never parsed."""
+    """The model's reasoning; shown on request, never parsed."""
 
     text: str
 
 
 class ToolCallPart(Value, tag_field="kind", tag="tool-call"):
-    """A tool the model wants to be called; `id` joins it to its return."""
+    """A tool call that the model requests; `id` links it to its return."""
 
     id: str
     tool: str
@@ -42,20 +39,20 @@ Part = TextPart | ThinkingPart | ToolCallPart
 
 
 class UserMessage(Value, tag_field="role", tag="user"):
-    """What a person, or another agent in a person's place, said."""
+    """A message of a person, or of another agent in the role of a person."""
 
     text: str
 
 
 class ModelMessage(Value, tag_field="role", tag="model"):
-    """One reply. `wire` keeps the provider's own form, so that signatures and the like go back as they came."""
+    """One reply. `wire` keeps the provider's original form, so that signatures are sent back unchanged."""
 
     parts: tuple[Part, ...]
     wire: str | None = None
 
     @property
     def text(self) -> str:
-        """The words of the reply, without thinking and calls."""
+        """The text of the reply, without reasoning and calls."""
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property
@@ -65,7 +62,7 @@ class ModelMessage(Value, tag_field="role", tag="model"):
 
 
 class ToolReturn(Value):
-    """What the model is told of one of its calls."""
+    """The result of one call, for the model."""
 
     id: str
     tool: str
@@ -74,7 +71,7 @@ class ToolReturn(Value):
 
 
 class ToolMessage(Value, tag_field="role", tag="tool"):
-    """The returns of one reply's calls; a reply's calls are all answered in one message."""
+    """The results of all calls of one reply."""
 
     returns: tuple[ToolReturn, ...]
 
@@ -82,4 +79,4 @@ class ToolMessage(Value, tag_field="role", tag="tool"):
 Message = UserMessage | ModelMessage | ToolMessage
 
 Finish = Literal["stop", "tool-calls", "length", "refused"]
-"""Why a model stopped: it was done, wants tools, hit its output limit, or declined."""
+"""Why a model stopped: it finished, requested tools, reached its output limit, or declined."""

@@ -1,4 +1,4 @@
-"""How a turn or a call ended. An outcome is a value: a turn that went wrong is not an exception."""
+"""How a turn or a call ended. An outcome is a value; a failed turn is not an exception."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -9,20 +9,20 @@ from holdfast.core.values import Json, Value
 
 
 class Ok(Value, tag_field="outcome", tag="ok"):
-    """It is done."""
+    """Success."""
 
     value: Json = None
 
 
 class Proposed(Value, tag_field="outcome", tag="proposed"):
-    """It is done, and changes wait to be committed or rejected."""
+    """Success, with staged changes to commit or reject."""
 
     value: Json = None
     proposals: tuple[str, ...] = ()
 
 
 class Needs(Value, tag_field="outcome", tag="needs"):
-    """It cannot go on without something from outside: evidence, another framing, a tool, a clarification, an approval."""
+    """Blocked until it gets evidence, a different question, a tool, a clarification or an approval."""
 
     need: Literal["evidence", "reframing", "primitive", "clarification", "approval"]
     description: str
@@ -30,7 +30,7 @@ class Needs(Value, tag_field="outcome", tag="needs"):
 
 
 class Nonconverged(Value, tag_field="outcome", tag="nonconverged"):
-    """It stopped before it was done; `value` is how far it came. It can go on when the limit is raised."""
+    """Stopped before it was complete; `value` is the partial result. It can continue if the limit is raised."""
 
     value: Json = None
     iterations: int = 0
@@ -39,7 +39,7 @@ class Nonconverged(Value, tag_field="outcome", tag="nonconverged"):
 
 
 class Cycle(Value, tag_field="outcome", tag="cycle"):
-    """It came back to where it was before."""
+    """Returned to an earlier state."""
 
     value: Json = None
     length: int = 0
@@ -47,7 +47,7 @@ class Cycle(Value, tag_field="outcome", tag="cycle"):
 
 
 class Error(Value, tag_field="outcome", tag="error"):
-    """It went wrong; `code` is stable, `hint` names a way out."""
+    """Failure. `code` is stable; `hint` says what to do next."""
 
     message: str
     code: str
@@ -59,7 +59,7 @@ Outcome = Ok | Proposed | Needs | Nonconverged | Cycle | Error
 
 
 def read_outcome(value: Json) -> Outcome | None:
-    """The outcome that a program gave as its value; None where the value is plain data."""
+    """Parse the outcome that a program returned as its value; None if the value is plain data."""
     if not isinstance(value, dict) or "outcome" not in value:
         return None
     try:
@@ -69,15 +69,15 @@ def read_outcome(value: Json) -> Outcome | None:
 
 
 def is_success(outcome: Outcome) -> bool:
-    """Whether it is done."""
+    """Whether the outcome is a success."""
     return isinstance(outcome, Ok | Proposed)
 
 
 def is_blocked(outcome: Outcome) -> bool:
-    """Whether it waits for someone, or failed."""
+    """Whether the outcome needs input or is a failure."""
     return isinstance(outcome, Needs | Error)
 
 
 def bind(outcome: Outcome, then: Callable[[Json], Outcome]) -> Outcome:
-    """Go on with the value of an `Ok`; every other outcome passes unchanged, a proposed one too."""
+    """Apply `then` to the value of an `Ok`; return any other outcome, also a proposed one, unchanged."""
     return then(outcome.value) if isinstance(outcome, Ok) else outcome

@@ -1,13 +1,13 @@
-"""Folds: state that is nothing but the journal read in order. Every package folds the part it needs."""
+"""Projections: state that is computed from the events of a journal, in order. Each package projects what it needs."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args
 
-from holdfast.core.events import AnyEvent, RecordedEvent, SessionRewound
+from holdfast.core.events import Event, RecordedEvent, SessionRewound
 
 
 def without_rewound(recorded: Iterable[RecordedEvent]) -> list[RecordedEvent]:
-    """The events that count: what a rewind took back is left out, the rewind itself stays."""
+    """Return the events that are in effect: those that a rewind undid are left out, the rewind itself stays."""
     counted: list[RecordedEvent] = []
     for entry in recorded:
         if isinstance(entry.event, SessionRewound):
@@ -17,24 +17,24 @@ def without_rewound(recorded: Iterable[RecordedEvent]) -> list[RecordedEvent]:
     return counted
 
 
-Handled = TypeVar("Handled", bound=AnyEvent)
+Handled = TypeVar("Handled", bound=Event)
 
 
 class EventSource(Protocol):
-    """What a fold follows: a journal, or what was read of one."""
+    """What a projection follows: a journal, or events that were read from one."""
 
     @property
     def recorded(self) -> Iterable[RecordedEvent]:
-        """Every event so far."""
+        """All events so far."""
         ...
 
     def follow(self, follower: "Projection[Any]", /) -> None:
-        """Hand over every event so far, and each to come."""
+        """Call the follower with every event so far and with every future one."""
         ...
 
 
 class ReplayedHistory:
-    """Events that were read and do not grow: to fold a session that another process holds."""
+    """A fixed list of events, to project a session that another process holds."""
 
     def __init__(self, recorded: Iterable[RecordedEvent]) -> None:
         self.recorded = tuple(recorded)
@@ -45,15 +45,15 @@ class ReplayedHistory:
 
 
 class Projection(Generic[Handled]):
-    """State that follows a journal. A subclass says which events it heeds, as in `Fold[TurnEnded | Noted]`, and has `reset` (the
-    empty state) and `apply` (one more of these).
+    """State that follows a journal. A subclass names the events that it handles, as in `Projection[TurnEnded | Noted]`, and
+    implements `reset` and `apply`.
     """
 
     _kinds: ClassVar[frozenset[type]]
 
     def __init_subclass__(cls) -> None:
-        (heeded,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]  # what Generic leaves behind
-        cls._kinds = frozenset(get_args(heeded) or (heeded,))
+        (handled,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]  # set by Generic
+        cls._kinds = frozenset(get_args(handled) or (handled,))
 
     def __init__(self, journal: EventSource) -> None:
         self._journal = journal
@@ -62,21 +62,21 @@ class Projection(Generic[Handled]):
 
     @classmethod
     def handles(cls, kind: type) -> bool:
-        """Whether an event of this kind changes anything."""
+        """Whether an event of this kind can change the state."""
         return kind in cls._kinds or kind is SessionRewound
 
     def reset(self) -> None:
-        """Take the state before the first event."""
+        """Set the state to that before the first event."""
         raise NotImplementedError
 
     def apply(self, event: Handled, entry: RecordedEvent) -> None:
-        """Take in one event."""
+        """Update the state with one event."""
         raise NotImplementedError
 
     def __call__(self, entry: RecordedEvent) -> None:
         kind = type(entry.event)
         if kind in self._kinds:
-            self.apply(entry.event, entry)  # type: ignore[arg-type]  # its kind says it
+            self.apply(entry.event, entry)  # type: ignore[arg-type]  # checked by its kind
         elif kind is SessionRewound:
             self.reset()
             for earlier in without_rewound(each for each in self._journal.recorded if each.seq <= entry.seq):

@@ -1,6 +1,6 @@
-"""Targets: what the arguments of a call refer to once resolved. Policies judge targets, never raw strings.
+"""Targets: what the arguments of a call refer to, resolved. Policies judge targets, never raw strings.
 
-Resolving a path touches the disk, judging must not; so the gate resolves first and hands the targets in.
+Resolving a path reads the disk and judging must not, so the gate resolves first and passes the targets to the policy.
 """
 
 from typing import Protocol
@@ -10,23 +10,23 @@ from holdfast.core.values import Value
 
 
 class Location(Value):
-    """Where a path leads. `problem` says why it cannot be resolved; then nothing may be done with it."""
+    """Where a path leads. If it cannot be resolved, `problem` says why, and the path must not be used."""
 
     given: str
     real: str = ""
-    """The absolute path on the host, every symlink followed."""
+    """The absolute path on the host, with all symlinks resolved."""
     inside: str | None = None
-    """The normalised path relative to the workspace, None when it lies outside. The workspace itself is `.`."""
+    """The normalised path relative to the workspace; None if it is outside. The workspace itself is `.`."""
     protected: str | None = None
-    """Which protection covers it; a protected path is denied whatever the policy says."""
+    """The protection that covers the path; a protected path is denied, whatever the policy says."""
     problem: str | None = None
 
 
 class Paths(Protocol):
-    """Who resolves paths; the world does."""
+    """Resolves paths. The world implements it."""
 
     def locate(self, given: str) -> Location:
-        """Where a path given by a guest leads; never raises on hostile input."""
+        """Resolve a path that a guest gave. Never raises, even on hostile input."""
         ...
 
 
@@ -39,7 +39,7 @@ class PathTarget(Value, tag_field="kind", tag="path"):
 
 
 class UrlTarget(Value, tag_field="kind", tag="url"):
-    """An argument that names a host, canonical: lower case, punycode, numeric addresses written out."""
+    """An argument that names a host, in canonical form: lower case, punycode, numeric addresses written out."""
 
     role: Role
     argument: str

@@ -1,7 +1,4 @@
-"""What a person would not see, made visible: a description or an argument may hide words that only a model reads.
-
-Numbers of things in words.
-"""
+"""Text for people: escaping invisible characters, which can hide words that only a model reads, and plurals."""
 
 import re
 import unicodedata
@@ -9,7 +6,7 @@ from collections.abc import Iterator
 
 
 def pluralize(number: float, noun: str, plural: str = "") -> str:
-    """A number of things, in the plural where it is not one: `1 turn`, `3 turns`, `2.5 seconds`, `2 replies`."""
+    """Format a count with its noun: `1 turn`, `3 turns`, `2.5 seconds`, `2 replies`."""
     shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"
     return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"
 
@@ -25,17 +22,17 @@ and only there, these two characters are kept. They can carry no words, unlike t
 
 
 def escape_invisible(text: str) -> str:
-    """The text with everything a person would not see written out: `a\\u200bb` becomes `a<U+200B>b`."""
+    """Replace invisible characters with their code points: `a\\u200bb` becomes `a<U+200B>b`."""
     return "".join(f"<U+{ord(char):04X}>" if is_hidden else char for char, is_hidden in _characters(text))
 
 
 def escape_to_one_line(text: str) -> str:
-    """The same with its line ends written out too, so that what others chose cannot pass for a line of ours."""
+    """Escape line breaks as well, so that untrusted text cannot pass for a line of our own output."""
     return escape_invisible(text).replace("\n", "<U+000A>")
 
 
 def has_invisible(text: str) -> bool:
-    """Whether some of the text would not be seen."""
+    """Whether the text contains an invisible character."""
     return any(is_hidden for _, is_hidden in _characters(text))
 
 
@@ -44,12 +41,12 @@ def _characters(text: str) -> Iterator[tuple[str, bool]]:
     kept = {place for emoji in _EMOJI.finditer(text) for place in range(*emoji.span())}
     for place, char in enumerate(text):
         is_kept = char in _PLAIN or (char in "\ufe0f\u200d" and place in kept)
-        yield char, not is_kept and _is_hidden(char)
+        yield char, not is_kept and _is_invisible(char)
 
 
-def _is_hidden(char: str) -> bool:
-    # Control, format (zero width, bidi, tags), surrogate, private use, unassigned, odd spaces; variation selectors and
-    # fillers are letters or marks to Unicode and nothing to the eye.
+def _is_invisible(char: str) -> bool:
+    # Control, format (zero width, bidi, tags), surrogate, private use, unassigned, unusual spaces. Unicode classifies
+    # variation selectors and fillers as letters or marks, but they are invisible too.
     point = ord(char)
     return (
         unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")

@@ -1,4 +1,4 @@
-"""Tools: what can be called, what its arguments mean, and who carries it out."""
+"""Tools: what can be called, what the arguments mean, and the toolsets that perform calls."""
 
 from collections.abc import Callable
 from typing import Literal, Protocol, runtime_checkable
@@ -29,9 +29,9 @@ Role = Literal[
     "content",
     "none",
 ]
-"""What an argument means to the world. `content` (what is written) and `none` are data: carried, not judged.
+"""What an argument refers to. `content` (what is written) and `none` are data, which policies do not judge.
 
-A standing yes leaves content open; other data it holds to what was shown.
+A grant allows any content, but fixes other data to the values that were shown.
 """
 
 
@@ -45,21 +45,21 @@ class Condition(Value):
 
 
 class ConditionalRoles(Value):
-    """Roles that hold instead of the default when the condition does."""
+    """Roles that replace the default if the condition is true."""
 
     condition: Condition
     roles: tuple[Role, ...]
 
 
 class ArgumentRoles(Value):
-    """The roles of one argument: the first condition that holds decides, else the default."""
+    """The roles of one argument: those of the first condition that is true, otherwise the default."""
 
     default: tuple[Role, ...]
     when: tuple[ConditionalRoles, ...] = ()
 
 
 class Tool(Value):
-    """One callable operation, named `group.verb`. `roles` None means nobody has said what its arguments mean."""
+    """One callable operation, named `group.verb`. `roles` is None if the meaning of its arguments is unknown."""
 
     name: str
     description: str = ""
@@ -70,11 +70,11 @@ class Tool(Value):
     is_read_only: bool = False
     is_destructive: bool = False
     asks_person: bool = False
-    """Its result is a person's own words: it waits for them whatever the policy allows, and no grant covers it."""
+    """The result is a person's own words: the call waits for the person whatever the policy allows, and no grant covers it."""
 
     @property
     def group(self) -> str:
-        """The server or toolset: what stands before the first dot."""
+        """The server or toolset: the part before the first dot."""
         return self.name.partition(".")[0]
 
     @property
@@ -84,12 +84,12 @@ class Tool(Value):
 
     @property
     def digest(self) -> str:
-        """Names this exact definition; a changed description or schema is another tool."""
+        """Identifies this exact definition; a changed description or schema makes another tool."""
         return digest(self)
 
 
 class Change(Value):
-    """One file that a call created, modified or deleted. `before` and `after` name its contents."""
+    """One file that a call created, modified or deleted. `before` and `after` name the blobs of its contents."""
 
     path: str
     kind: Literal["created", "modified", "deleted"]
@@ -100,7 +100,7 @@ class Change(Value):
 
 
 class Performed(Value):
-    """What carrying out a call brought: a result for the guest, and what it cost and changed."""
+    """What performing a call produced: the result for the guest, the cost and the changed files."""
 
     result: Json = None
     amount: Amount = NOTHING
@@ -111,28 +111,28 @@ Progress = Callable[[str], None]
 
 
 class Toolset(Protocol):
-    """Who carries out calls: the world, an MCP server, a model, a team. Only the gate calls `perform`."""
+    """Performs calls: the world, an MCP server, a model or a team. Only the gate calls `perform`."""
 
     def tools(self) -> tuple[Tool, ...]:
-        """What can be called now."""
+        """List the tools that can be called now."""
         ...
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
-        """Carry out a call that was judged. Raises ToolError, PathRefused, QuotaExceeded or OSError; may be cancelled."""
+        """Perform a call that was judged. Raises ToolError, PathRefused, QuotaExceeded or OSError; can be cancelled."""
         ...
 
 
 @runtime_checkable
 class CostEstimator(Protocol):
-    """A toolset that can say beforehand what a call costs at most, so that the gate can hold room for it."""
+    """A toolset that knows the maximum cost of a call in advance, so that the gate can reserve it."""
 
-    def most(self, call: Call) -> Amount:
-        """The most that this call can spend, its own count as a call left out."""
+    def max_cost(self, call: Call) -> Amount:
+        """The maximum that this call can spend, not counting the call itself."""
         ...
 
 
 class FunctionToolset:
-    """A toolset of plain Python functions: the public fake, and the short way to hand in one's own tools."""
+    """A toolset of plain Python functions: the public fake, and the easiest way to provide your own tools."""
 
     def __init__(self, functions: dict[str, tuple[Tool, Callable[[JsonObject], Json]]]) -> None:
         self._functions = functions
@@ -144,8 +144,8 @@ class FunctionToolset:
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         if is_staged:
             raise ToolFailed(
-                f"{call.operation} acts at once and cannot be staged",
-                hint="let the policy allow, deny or escalate it",
+                f"{call.operation} takes effect immediately and cannot be staged",
+                hint="change the policy to allow, deny or escalate it",
             )
         self.performed.append(call)
         _, function = self._functions[call.operation]

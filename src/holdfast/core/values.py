@@ -1,7 +1,7 @@
-"""What every value of Holdfast is made of: frozen, compared by content, with one JSON form.
+"""`Value`, the base of all value types: frozen, compared by content, with one JSON form.
 
-Values are msgspec structs and not dataclasses because the same class is the event in memory, the row in the journal
-and the line in an export; msgspec reads and writes them typed, with tagged unions, at a few microseconds each.
+Values are msgspec structs, not dataclasses, because the same class is the event in memory, the row in the journal and
+the line in an export. msgspec reads and writes them typed, with tagged unions, in a few microseconds each.
 """
 
 import hashlib
@@ -13,20 +13,20 @@ import msgspec
 if TYPE_CHECKING:
     Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 else:
-    # Any at run time: msgspec reads annotations and has no recursive aliases.
+    # Any at run time: msgspec reads annotations and does not support recursive aliases.
     Json = Any
 
 JsonObject = dict[str, Json]
 MAX_DEPTH = 64
-"""How deep lists and objects may lie in each other: far deeper than honest ones, far from what breaks who reads them."""
+"""How deep lists and objects can be nested: far deeper than legitimate data, and safe for every reader."""
 
 _NESTING = (dict, list)
 
 
 class _ValueMeta(msgspec.StructMeta):
-    """Makes every value frozen and its fields keyword-only; msgspec does not hand kw_only down by itself.
+    """Makes every value frozen and its fields keyword-only; msgspec does not inherit kw_only.
 
-    Values are data and cannot lie in a circle, so the cycle collector need not visit them: a long history is many.
+    Values cannot form reference cycles, so the garbage collector need not track them; a long history has many.
     """
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
@@ -36,15 +36,15 @@ class _ValueMeta(msgspec.StructMeta):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, metaclass=_ValueMeta):
-    """Base of everything that is recorded, compared or handed between packages."""
+    """Base of everything that is recorded, compared or passed between packages."""
 
 
 encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
-"""The JSON bytes of a value, as they go to disk."""
+"""Encode a value to JSON, as it is stored."""
 
 
 def is_too_deep(value: Json) -> bool:
-    """Whether lists and objects lie in each other deeper than `MAX_DEPTH`; found without recursion, for it is hostile."""
+    """Whether lists and objects are nested deeper than `MAX_DEPTH`. Not recursive, because the input can be hostile."""
     level = [value] if isinstance(value, _NESTING) else []
     for _ in range(MAX_DEPTH):
         level = [
@@ -59,14 +59,14 @@ def is_too_deep(value: Json) -> bool:
 
 
 canonical: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic").encode
-"""JSON bytes that are equal exactly when the values are: keys sorted, no white space."""
+"""Encode a value to JSON that is equal exactly if the values are: sorted keys, no white space."""
 
 
 def digest(value: object) -> str:
-    """SHA-256 over the canonical JSON of a value, in hex."""
+    """The SHA-256 of the canonical JSON of a value, in hex."""
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
 def digest_bytes(content: bytes) -> str:
-    """SHA-256 of raw bytes, in hex: how blobs are named."""
+    """The SHA-256 of bytes, in hex: the name of a blob."""
     return hashlib.sha256(content).hexdigest()

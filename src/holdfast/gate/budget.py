@@ -10,11 +10,11 @@ from decimal import Decimal
 from holdfast.core import DIMENSIONS, Amount, CallId, Dimension, Limits, Total, Value
 from holdfast.core.errors import BudgetExceeded
 from holdfast.core.events import (
-    AnyEvent,
     BudgetRaised,
     BudgetWarned,
     CallSettled,
     CodePosted,
+    Event,
     HistoryCompacted,
     MessagePosted,
     ModelFailed,
@@ -115,7 +115,7 @@ class Budget(Projection[_Heeded]):
             while self._time:
                 self.release(self._time.pop())
 
-    def _tell_tree(self, event: AnyEvent, entry: RecordedEvent, amount: Amount | None) -> None:
+    def _tell_tree(self, event: Event, entry: RecordedEvent, amount: Amount | None) -> None:
         """Pass on what is new; a rewind brings a session back, not what the tree has spent."""
         if entry.seq <= self._last_charged:
             return
@@ -257,7 +257,7 @@ def _part_of(left: float) -> float:
     )  # as exact as time is recorded, and never more than is left
 
 
-def cost_of(event: AnyEvent) -> Amount | None:
+def cost_of(event: Event) -> Amount | None:
     """What an event says was spent; None where it says nothing of that."""
     match event:
         case CallSettled():

@@ -196,7 +196,7 @@ class Gate:
             settled = await self._performance.of(cleared, reservation.amount)
             # What was reserved is held until the outcome is recorded, which is exact where all of it was spent.
             if is_followed and cost_of(settled) == reservation.amount:
-                self._journal.leave(settled)
+                self._journal.append_deferred(settled)
                 self.calls.note(settled)
                 self.budget.note(settled)
             else:
@@ -261,7 +261,7 @@ class Gate:
 
     async def _refuse(self, call: Call, decision: Decision) -> Refused:
         await self._journal.append(CallRefused(call=call, decision=decision))
-        return Refused(reason=decision.reason, rule=decision.rule, ran_out=ran_out(decision))
+        return Refused(reason=decision.reason, rule=decision.rule, exhausted=ran_out(decision))
 
     async def _leave_unknown(self, cut_off: CallIntended) -> Failed:
         reason = "the process died during this call; whether it happened is not known, and it is not repeated"
@@ -280,7 +280,7 @@ class Gate:
 def _most(cleared: Authorized) -> Amount:
     """What the call can spend at most, as far as its toolset can say."""
     estimator = cleared.offer.estimator
-    return _ONE_CALL if estimator is None else estimator.most(cleared.call).plus(_ONE_CALL)
+    return _ONE_CALL if estimator is None else estimator.max_cost(cleared.call).plus(_ONE_CALL)
 
 
 _ONE_CALL = Amount(calls=1)

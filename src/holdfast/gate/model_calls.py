@@ -11,12 +11,12 @@ import msgspec
 
 from holdfast.core import Amount, ModelMessage, Usage, encode
 from holdfast.core.errors import ModelError
-from holdfast.core.events import AnyEvent, ModelAsked, ModelFailed, ModelReplied
+from holdfast.core.events import Event, ModelAsked, ModelFailed, ModelReplied
 from holdfast.gate.budget import Budget
 from holdfast.models import Model, OnText, Prompt, Reply, price_of
 from holdfast.store import Journal
 
-Summary = TypeVar("Summary", bound=AnyEvent)
+Summary = TypeVar("Summary", bound=Event)
 """The event that a reply aside from the conversation comes to."""
 _NOTHING = Usage(cost_usd=Decimal(0))
 _REPLY_TOKENS = 8_000

@@ -1,4 +1,4 @@
-"""The budget of a tree: what a session, its forks, its teams and its side models may spend together."""
+"""The shared budget of a session tree: what a session, its forks, its teams and its side models can spend together."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -9,35 +9,35 @@ from holdfast.core.errors import BudgetExceeded
 
 
 class TreeBudget(Protocol):
-    """What a session's budget asks of the tree it belongs to."""
+    """The budget of a tree, as the budget of one of its sessions uses it."""
 
     def check(self) -> None:
-        """Raise BudgetExceeded where the tree has passed a limit already."""
+        """Raise BudgetExceeded if the tree has already exceeded a limit."""
         ...
 
     def reserve(self, amount: Amount) -> int:
-        """Hold room for something about to happen anywhere in the tree. Raises BudgetExceeded."""
+        """Reserve an amount for something about to happen in the tree. Raises BudgetExceeded."""
         ...
 
     def release(self, number: int) -> None:
-        """Give held room back."""
+        """Release a reservation."""
         ...
 
     def charge(self, amount: Amount) -> None:
-        """Count what a session of the tree has spent."""
+        """Add what a session of the tree has spent."""
         ...
 
     def add(self, added: Limits) -> None:
-        """Take in what a person put on top of a session's limits."""
+        """Raise the limits by what a person added to a session's limits."""
         ...
 
     def remaining(self, dimension: Dimension) -> Decimal | None:
-        """How much is left; None without a limit."""
+        """Return how much is left; None if there is no limit."""
         ...
 
 
 class InMemoryTreeBudget:
-    """One purse in memory for many sessions. Each session reserves here as well as in its own budget."""
+    """A shared budget in memory. Each session reserves here as well as in its own budget."""
 
     def __init__(self, limits: Limits, *, spent: Amount | None = None) -> None:
         self.limits = limits
@@ -68,7 +68,7 @@ class InMemoryTreeBudget:
 
 
 class CombinedTreeBudget:
-    """Two purses, both of which have to have room."""
+    """Two shared budgets, both of which must allow a step."""
 
     def __init__(self, one: TreeBudget, other: TreeBudget) -> None:
         self._one, self._other = one, other
@@ -121,12 +121,12 @@ def check_room(wanted: Amount, limits: Limits, taken: Iterable[Amount]) -> None:
             raise BudgetExceeded(
                 f"{_WHOSE} for {dimension} has {plain(room)} left, the next step needs {plain(needed)}",
                 dimension=dimension,
-                hint="raise the limit to go on; what was done is kept",
+                hint="raise the limit to continue; completed work is kept",
             )
 
 
 def check_spent(limits: Limits, spent: Amount, *, whose: str = "the budget") -> None:
-    """Raise BudgetExceeded where a limit is passed already, as by a turn too many, or the time is up."""
+    """Raise BudgetExceeded if a limit is already exceeded, or the time is used up."""
     for dimension in DIMENSIONS:
         bound, amount = getattr(limits, dimension), getattr(spent, dimension)
         is_up = dimension == "wall_seconds" and amount == bound
@@ -134,12 +134,12 @@ def check_spent(limits: Limits, spent: Amount, *, whose: str = "the budget") -> 
             raise BudgetExceeded(
                 f"{whose} for {dimension} is spent: {plain(amount)} of {plain(bound)}",
                 dimension=dimension,
-                hint="raise the limit to go on; what was done is kept",
+                hint="raise the limit to continue; completed work is kept",
             )
 
 
 def room_for(dimension: Dimension, limits: Limits, taken: Iterable[Amount]) -> Decimal | None:
-    """What a limit leaves in one dimension; None without a limit."""
+    """Return what a limit leaves in one dimension; None if there is no limit."""
     bound = getattr(limits, dimension)
     return None if bound is None else left(bound, [getattr(amount, dimension) for amount in taken])
 
@@ -148,7 +148,7 @@ Number = int | float | Decimal
 
 
 def left(bound: Number, spent: list[Number | None]) -> Decimal:
-    """What a bound leaves after these; an unknown price leaves nothing."""
+    """Return what a bound leaves after these amounts; an unknown price leaves nothing."""
     if any(each is None for each in spent):
         return Decimal(0)
     return max(
@@ -157,12 +157,12 @@ def left(bound: Number, spent: list[Number | None]) -> Decimal:
 
 
 def exact(number: Number) -> Decimal:
-    """The number by its text: 0.1 is a tenth here, not the nearest binary fraction."""
+    """Convert a number by its decimal text: 0.1 is exactly a tenth, not the nearest binary fraction."""
     return number if isinstance(number, Decimal) else Decimal(str(number))
 
 
 def plain(number: Number | None) -> str:
-    """The number for a person."""
+    """Format a number for the user."""
     if number is None:
         return "an unknown amount"
     return f"{number:,.6g}" if isinstance(number, float) else f"{number:,}"

@@ -1,10 +1,9 @@
-"""The purse of a tree of sessions: what the first one may spend, it and all its forks may spend together.
+"""The shared budget of a session and all its forks, in a file: together they can spend what the first session could.
 
-A file in the folder of the first session, changed under a lock, because the sessions of a tree may live in different
-processes. What each has spent and added is in its journal, so the file can be made anew; only what is held just now is not,
-and a process that died held it for something that may well have happened.
-
-The purse of a session's tree: found with the first session, and made anew from the journals where it is missing.
+The file is in the folder of the first session and changes under a lock, because the sessions of a tree can run in
+different processes. Each journal records what its session spent and what was added, so a missing or damaged file is
+rebuilt from the journals. Only current reservations are lost then; those of a process that died stay reserved, because
+what they were for may have happened.
 """
 
 import fcntl
@@ -25,7 +24,7 @@ from holdfast.store import Home, Journal, Store, remove, replace_private
 
 
 class SessionShare(Value):
-    """One session's part in a purse: what it spent since it was forked, holds now, and had added."""
+    """One session's share of a tree: what it spent since its fork, what it has reserved, and what was added to it."""
 
     spent: Amount = Amount()
     held: Amount = Amount()
@@ -38,7 +37,7 @@ class _Content(Value):
 
 
 class TreeBudgetFile:
-    """A session's way to the purse of its tree. Where the first session was deleted, its purse is gone and binds nobody."""
+    """A session's access to the budget file of its tree. If the first session was deleted, the tree has no limit."""
 
     def __init__(self, path: Path, *, session: SessionId) -> None:
         self._path = path
@@ -49,7 +48,7 @@ class TreeBudgetFile:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the file is there and whole."""
+        """Whether the file exists and is valid."""
         try:
             with self._locked():
                 return True
@@ -57,23 +56,23 @@ class TreeBudgetFile:
             return False
 
     def sessions(self) -> int:
-        """How many sessions share it."""
+        """Return how many sessions share the budget."""
         return len(self._read().shares)
 
     def make(self, limits: Limits, family: Mapping[SessionId, SessionShare]) -> None:
-        """Write the file anew from what the journals say."""
+        """Write the file from the data of the journals."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._path.is_dir():
-            remove(self._path)  # all else is replaced in one step
+            remove(self._path)  # anything else is replaced atomically
         replace_private(self._path, encode(_Content(limits=limits, shares=dict(family))))
 
     def join(self, share: SessionShare) -> None:
-        """Take the session's place with what its journal says; nothing is held by it yet."""
+        """Set this session's share from its journal, without reservations."""
         self._share = share
         self._put()
 
     def check(self) -> None:
-        """Raise BudgetExceeded where the tree has passed a limit already."""
+        """Raise BudgetExceeded if the tree has already exceeded a limit."""
         content = self._read()
         spent = Amount()
         for share in content.shares.values():
@@ -81,7 +80,7 @@ class TreeBudgetFile:
         check_spent(_limits(content), spent, whose="the budget of the whole tree")
 
     def reserve(self, amount: Amount) -> int:
-        """Hold room for something about to happen in this session. Raises BudgetExceeded."""
+        """Reserve an amount for something about to happen in this session. Raises BudgetExceeded."""
         try:
             with self._locked() as (descriptor, content):
                 check_room(amount, _limits(content), _taken(content))
@@ -92,22 +91,22 @@ class TreeBudgetFile:
         return self._next
 
     def release(self, number: int) -> None:
-        """Give held room back."""
+        """Release a reservation."""
         if self._held.pop(number, None) is not None:
             self._put()
 
     def charge(self, amount: Amount) -> None:
-        """Count what this session has spent."""
+        """Add what this session has spent."""
         self._share = msgspec.structs.replace(self._share, spent=self._share.spent.plus(amount))
         self._put()
 
     def add(self, added: Limits) -> None:
-        """Take in what a person put on top of this session's limits."""
+        """Raise the limits by what a person added to this session's limits."""
         self._share = msgspec.structs.replace(self._share, added=_plus(self._share.added, added))
         self._put()
 
     def remaining(self, dimension: Dimension) -> Decimal | None:
-        """How much is left to all of them together; None without a limit."""
+        """Return how much is left for the whole tree; None if there is no limit."""
         content = self._read()
         return room_for(dimension, _limits(content), _taken(content))
 
@@ -144,7 +143,7 @@ class TreeBudgetFile:
                 raise self._damaged(f"it has {size:,} bytes")
             try:
                 content = _DECODER.decode(os.pread(descriptor, size, 0))
-            except (ValueError, InvalidInput, RecursionError, OSError) as error:  # no JSON, or no UTF-8 in it
+            except (ValueError, InvalidInput, RecursionError, OSError) as error:  # not JSON, or not UTF-8
                 raise self._damaged(error) from None
             yield descriptor, content
         finally:
@@ -152,7 +151,7 @@ class TreeBudgetFile:
 
     def _damaged(self, why: object) -> StoreUnavailable:
         return StoreUnavailable(
-            f"{self._path} is damaged: {why}", hint="open the session again, it is made anew then"
+            f"{self._path} is damaged: {why}", hint="open the session again to rebuild the file"
         )
 
     def _write(self, descriptor: int, content: _Content) -> None:
@@ -160,17 +159,17 @@ class TreeBudgetFile:
         for amount in self._held.values():
             held = held.plus(amount)
         content.shares[self._session] = msgspec.structs.replace(self._share, held=held)
-        # Padded to its old size instead of cut off, so that it is whole JSON after one single write.
+        # Padded to the old size instead of truncated, so that the file is valid JSON after a single write.
         size = os.fstat(descriptor).st_size
         os.pwrite(descriptor, encode(content).ljust(size), 0)
 
 
 def share_of(session: SessionId, recorded: Iterable[RecordedEvent]) -> SessionShare:
-    """A session's part as its journal has it; what was taken back by a rewind was spent all the same."""
+    """Compute a session's share from its journal. What a rewind undid was spent anyway."""
     spent, added = Amount(), Limits()
     for entry in recorded:
         if entry.session != session:
-            continue  # the part that a fork shares with its parent is the parent's
+            continue  # the events that a fork shares with its parent count for the parent
         if (amount := cost_of(entry.event)) is not None:
             spent = spent.plus(amount)
         if isinstance(entry.event, BudgetRaised):
@@ -179,7 +178,7 @@ def share_of(session: SessionId, recorded: Iterable[RecordedEvent]) -> SessionSh
 
 
 def limits_of_tree(recorded: Iterable[RecordedEvent]) -> Limits:
-    """What the first session of a tree was opened with."""
+    """Return the limits that the first session of a tree was opened with."""
     return next(
         (entry.event.limits for entry in recorded if isinstance(entry.event, SessionOpened)), Limits()
     )
@@ -197,32 +196,32 @@ def _taken(content: _Content) -> list[Amount]:
 
 
 def _plus(one: Limits, other: Limits) -> Limits:
-    """Both added up; unlike for a bound, None is nothing here."""
+    """Add two increases; here None means zero, not unlimited."""
     return one.raised(other).narrowed(other.raised(one))
 
 
 _MAX_BYTES = 64_000_000
-"""Room for a hundred thousand sessions in one tree."""
+"""Enough for a hundred thousand sessions in one tree."""
 _DECODER: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(_Content)
 
 
 async def open_tree_budget(journal: Journal, *, home: Home, store: Store) -> TreeBudgetFile | None:
-    """The way of this session to the purse it shares with its forks, or its parents; None where nothing is limited."""
+    """Open the budget that this session shares with its forks and ancestors; None if the tree has no limits."""
     first, session = journal.recorded[0].session, journal.session
     limits = limits_of_tree(journal.recorded)
     if limits == Limits():
         return None
-    purse = TreeBudgetFile(home.purse(first), session=session)
+    budget = TreeBudgetFile(home.tree_budget(first), session=session)
     is_deleted = first != session and not home.session_folder(first).is_dir()
-    if not purse.is_readable and not is_deleted:
+    if not budget.is_readable and not is_deleted:
         is_new = len(journal.recorded) == 1
-        purse.make(limits, {} if is_new else await _family(first, store))
-    purse.join(share_of(session, journal.recorded))
-    return purse
+        budget.make(limits, {} if is_new else await _family(first, store))
+    budget.join(share_of(session, journal.recorded))
+    return budget
 
 
 async def _family(first: SessionId, store: Store) -> dict[SessionId, SessionShare]:
-    """What every session of a tree has spent, as its journal says."""
+    """Compute the share of every session of a tree from its journal."""
     parents = {each.id: each.parent.session for each in await store.sessions() if each.parent is not None}
     family = {first}
     while grown := {id for id, parent in parents.items() if parent in family} - family:

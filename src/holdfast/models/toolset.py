@@ -29,7 +29,7 @@ class ModelToolset:
     def tools(self) -> tuple[Tool, ...]:
         return MODEL_TOOLS
 
-    def most(self, call: Call) -> Amount:
+    def max_cost(self, call: Call) -> Amount:
         """An upper bound: the prompt's tokens by its length, and the longest reply it allows."""
         prompt = _prompt(call)
         text = prompt.system + "".join(each.text for each in prompt.messages if isinstance(each, UserMessage))

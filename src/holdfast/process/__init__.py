@@ -1,5 +1,5 @@
-"""Walls of the kernel below every sandbox: what a worker's process may still open, call and be, whatever runs in it.
+"""Child processes: supervision, and confinement by the kernel (Landlock, seccomp, privileges) beneath every sandbox.
 
-Nothing here imports the rest of Holdfast but the kernel's walls in `core`, nor `typing` or `enum`: a worker puts its walls up before it loads anything
-else, and starting one is to cost milliseconds.
+The confinement modules import neither the rest of Holdfast nor `typing` or `enum`: a worker confines itself before it
+loads anything else, and it must start within milliseconds. So each module here is imported directly.
 """

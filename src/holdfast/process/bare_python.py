@@ -1,5 +1,5 @@
-"""Start a module of this package on the bare interpreter (`python -IS`), so that a process which confines itself loads little
-first.
+"""Running a module of this package on the bare interpreter (`python -IS`), so that a process that confines itself loads
+little code first.
 """
 
 from pathlib import Path
@@ -14,9 +14,9 @@ for name, folder in {packages!r}:
 
 
 def stub_packages() -> str:
-    """Lines of Python after which the modules of `holdfast.process` can be imported.
+    """Return Python code that makes the modules of `holdfast.process` importable.
 
-    The real `__init__.py` of `holdfast` would load far more than is needed; empty packages take its place.
+    Empty packages replace the real `holdfast/__init__.py`, which would load far more than needed.
     """
     packages = [("holdfast", str(_HERE.parent)), ("holdfast.process", str(_HERE))]
     return _LINES.format(packages=packages)

@@ -1,8 +1,10 @@
-"""Confine: a launcher that takes rights away from itself and becomes the server. What it cannot enforce, it does not start.
+"""The launcher of a sandboxed MCP server: it gives up rights and then executes the server. It fails closed: if it cannot
+enforce a rule, it does not start the server.
 
-Run on the bare interpreter (`mcp/sandbox.py` writes the command) with RULES COMMAND [ARGUMENT...], where RULES is JSON:
-`write` are the only places that may be changed, `hide` may not be read but for `show` within it, and without `network`
-there is no socket of any kind. Files are held by Landlock, sockets by seccomp; both stay with whatever the server starts.
+`mcp/config/sandbox.py` runs it on the bare interpreter with RULES COMMAND [ARGUMENT...], where RULES is JSON: `write`
+lists the only locations that can be changed, `hide` lists what cannot be read except for `show` within it, and without
+`network` no socket can be created. Landlock enforces the file rules and seccomp the socket rule; both also apply to
+every process that the server starts.
 """
 
 import errno
@@ -14,8 +16,8 @@ import holdfast.process.landlock as landlock
 import holdfast.process.seccomp as seccomp
 
 REFUSED = 126
-OLDEST_LANDLOCK = 3
-"""Before it, a file outside could still be emptied."""
+MIN_LANDLOCK_VERSION = 3
+"""Older versions cannot prevent truncation of a file."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
 _SOCKET = {"x86_64": 41, "aarch64": 198}
@@ -23,7 +25,7 @@ _IO_URING_SETUP = 425
 
 
 def main(arguments: list[str]) -> int:
-    """Give up the rights, then become the command."""
+    """Give up rights, then execute the command."""
     rules, command = json.loads(arguments[0]), arguments[1:]
     try:
         seccomp.give_up_privileges()
@@ -32,7 +34,7 @@ def main(arguments: list[str]) -> int:
             _forbid_sockets(platform.machine())
     except OSError as error:
         return _refuse(
-            f"{error.strerror}, so it was not started; 'sandbox': false in its entry runs it unconfined"
+            f"the server was not started: {error.strerror}; set 'sandbox': false in its entry to run it unconfined"
         )
     try:
         os.execvp(command[0], command)  # noqa: S606 - the person's own configuration names the program
@@ -41,9 +43,11 @@ def main(arguments: list[str]) -> int:
 
 
 def restrict_files(writable: list[str], *, hidden: list[str], shown: list[str]) -> None:
-    """From here on only these places can be changed, and what is hidden cannot be read. Raises OSError."""
-    if landlock.version() < OLDEST_LANDLOCK:
-        raise OSError(errno.ENOSYS, "this kernel cannot confine a program to folders (Landlock 3, Linux 6.2)")
+    """Restrict changes to these locations and reading to what is not hidden. Raises OSError."""
+    if landlock.version() < MIN_LANDLOCK_VERSION:
+        raise OSError(
+            errno.ENOSYS, "the kernel cannot confine a program to folders (this needs Landlock 3, Linux 6.2)"
+        )
     allowed: dict[str, int] = dict.fromkeys(_DEVICES, landlock.READ | landlock.WRITE)
     for path in (*all_but(hidden), *map(os.path.realpath, shown)):
         allowed[path] = allowed.get(path, 0) | landlock.READ
@@ -53,7 +57,7 @@ def restrict_files(writable: list[str], *, hidden: list[str], shown: list[str]) 
 
 
 def all_but(hidden: list[str]) -> list[str]:
-    """The fewest places that hold everything except what is hidden. Landlock can only allow, and whole trees at that."""
+    """List the fewest paths that cover everything except what is hidden. Landlock can only allow, and only whole trees."""
     kept, closed = [], [os.path.realpath(path) for path in hidden]
     waiting = ["/"]
     while waiting:
@@ -65,13 +69,13 @@ def all_but(hidden: list[str]) -> list[str]:
             try:
                 waiting += [each.path for each in os.scandir(path) if not each.is_symlink()]
             except OSError:
-                continue  # what we cannot list, the server gets nothing of
+                continue  # a folder that cannot be listed is not allowed at all
     return kept
 
 
 def _forbid_sockets(machine: str) -> None:
     if machine not in _SOCKET:
-        raise OSError(errno.ENOSYS, f"sockets cannot be forbidden on a {machine}")
+        raise OSError(errno.ENOSYS, f"sockets cannot be blocked on the architecture {machine}")
     seccomp.forbid(machine, {_SOCKET[machine]: errno.EACCES, _IO_URING_SETUP: errno.EPERM})
 
 

@@ -1,8 +1,8 @@
-"""Everything that a worker gives up before untrusted code runs in it, in the order that works.
+"""Confinement of a sandbox worker: everything that it gives up before untrusted code runs in it, in the required order.
 
-The engine is the wall; this is the moat below it. Should it have a hole, the process behind it opens what it was left,
-starts nothing, reaches no network and sees no environment. Each wall that the kernel has must stand, or the worker does
-not start.
+This is the second line of defence beneath the sandbox engine. If the engine has a hole, the process can open only what
+it was left, start no program, reach no network and see no environment. If the kernel supports a mechanism and it cannot
+be put in force, the worker does not start.
 """
 
 import os
@@ -14,13 +14,13 @@ import holdfast.process.seccomp_profiles as seccomp_profiles
 
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store", "/gnu/store", "/etc/ld.so.cache")
 _PROGRAM_DESCRIPTOR = 64
-"""Above every descriptor that a confined program can ever get: it closes when the program starts, for good."""
+"""Above every descriptor that a confined program can get. It closes when the program starts and never comes back."""
 
 
 def confine_to_folder(folder: str, *, file_bytes: int) -> tuple[str, ...]:
-    """From here on: this folder, and nothing else. Returns what is in force; raises OSError."""
+    """Confine this process to a folder. Returns what is in force; raises OSError."""
     privileges.check_alone()
-    # A container's root works on a folder of the user's: it keeps the right to write files of other owners.
+    # Root in a container works on a folder of another user, so it keeps the right to write files of other owners.
     kept = 1 << privileges.CAP_DAC_OVERRIDE
     privileges.give_up(file_bytes=file_bytes, open_files=256, kept_capabilities=kept)
     version = landlock.restrict({folder: landlock.FILES_AND_FOLDERS})
@@ -29,10 +29,10 @@ def confine_to_folder(folder: str, *, file_bytes: int) -> tuple[str, ...]:
 
 
 def confine_to_program(program: str) -> int:
-    """From here on: its pipes, and becoming this program, which is behind the descriptor returned. Raises OSError.
+    """Confine this process to its pipes and to executing one program, through the returned descriptor. Raises OSError.
 
-    It may read the system's libraries, because it starts after the walls stand. It cannot start anything: the one call
-    that the filter lets through names a descriptor that closes with it, and whose number can never be had again.
+    The program can read the system's libraries, because it starts after the confinement. It cannot start anything else:
+    the filter allows one call, which names a descriptor that closes with it and whose number cannot be reused.
     """
     privileges.check_alone()
     opened = os.open(program, os.O_RDONLY | os.O_CLOEXEC)
@@ -45,7 +45,7 @@ def confine_to_program(program: str) -> int:
 
 
 def in_force(*, landlock_version: int, has_filter: bool) -> tuple[str, ...]:
-    """The walls as facts for the record."""
+    """Describe the confinement for the journal."""
     return (
         f"landlock version {landlock_version}" if landlock_version else "no landlock: this kernel has none",
         "seccomp allow-list" if has_filter else "no seccomp: no list for this architecture",
@@ -54,12 +54,12 @@ def in_force(*, landlock_version: int, has_filter: bool) -> tuple[str, ...]:
 
 
 def expected() -> tuple[str, ...]:
-    """What will be in force on this machine."""
+    """Describe what will be in force on this machine."""
     return in_force(landlock_version=landlock.version(), has_filter=seccomp_profiles.is_known_here())
 
 
 def main() -> None:
-    """Become the program that the first argument names, behind walls; a refusal goes to standard error."""
+    """Confine this process and execute the program that the first argument names; report an error to standard error."""
     try:
         seccomp_profiles.start(confine_to_program(sys.argv[1]), sys.argv[1:])
     except OSError as refused:

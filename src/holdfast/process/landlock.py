@@ -1,6 +1,6 @@
-"""Landlock: the kernel's own list of files that this process may still open. Works without privileges.
+"""Landlock: the kernel restricts which files this process can open. Needs no privileges.
 
-A door of its own, beside `core`: it imports nothing, so that a process can put up its walls before it loads anything else.
+It imports nothing of Holdfast, so that a process can confine itself before it loads anything else.
 """
 
 import ctypes
@@ -18,9 +18,9 @@ _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 READ = _EXECUTE | _READ_FILE | _READ_DIR
-"""Reading, and starting programs."""
+"""Reading files and folders, and executing programs."""
 WRITE = (_ALL_SINCE_1 | _REFER | _TRUNCATE) & ~READ
-"""Every change to files and folders."""
+"""All changes to files and folders."""
 FILES_AND_FOLDERS = (
     _WRITE_FILE
     | _READ_FILE
@@ -32,28 +32,29 @@ FILES_AND_FOLDERS = (
     | _REFER
     | _TRUNCATE
 )
-"""No programs, no devices, FIFOs or sockets, and no symlinks: host tools might follow one."""
+"""Working with files and folders, without executing programs and without creating devices, FIFOs, sockets or symlinks
+(which tools of the host might follow)."""
 RUN = _EXECUTE | _READ_FILE
-"""Programs and libraries."""
+"""Executing programs and loading libraries."""
 
 EVERYTHING = READ | WRITE | _IOCTL_DEV
 ALL_NETWORK = 0b11
 _ALL_SCOPES = 0b11
-"""Abstract sockets and signals to processes outside."""
+"""Abstract sockets of, and signals to, processes outside."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def version() -> int:
-    """The version of Landlock that this kernel offers; 0 where it offers none."""
+    """Return the Landlock version that the kernel supports; 0 if it supports none."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, _QUERY_VERSION)))
 
 
 def restrict(rights: dict[str, int], *, withheld: int = EVERYTHING, network: int = ALL_NETWORK) -> int:
-    """From here on this thread, and every one it starts, opens nothing but these places. Returns the version.
+    """Restrict this thread, and every one it starts, to these paths and rights. Returns the version. Raises OSError.
 
-    A place that is not there, or cannot be opened, is left out: what is missing means no. `withheld` is what takes a
-    place in `rights` to be done at all; whatever else files and the network offer goes on as it did. Raises OSError.
+    A path that does not exist or cannot be opened is left out, so it is not allowed. `withheld` are the rights that a path
+    must have in `rights`; all other rights stay as they are.
     """
     offered = version()
     if offered == 0:

@@ -1,4 +1,4 @@
-"""What a process gives up about itself: privileges, capabilities, environment and the size of what it may make."""
+"""What a process gives up: privileges, capabilities, environment, and the size and number of files."""
 
 import ctypes
 import os
@@ -12,13 +12,13 @@ _CAPSET_X86_64_AND_ARM64 = {"x86_64": 126, "aarch64": 91}
 _CAPABILITY_VERSION_3 = 0x20080522
 CAP_DAC_OVERRIDE = 1
 _SIGKILL, _SIGXFSZ, _SIG_IGN = 9, 25, 1
-"""By number: the module `signal` loads `enum`, and a worker is to start within milliseconds."""
+"""As numbers, because the module `signal` loads `enum`, and a worker must start within milliseconds."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def give_up(*, file_bytes: int, open_files: int, kept_capabilities: int = 0) -> None:
-    """Keep no environment, no way to new privileges, and only these capabilities (a set of bits). Raises OSError."""
+    """Give up the environment, new privileges and all capabilities but these (a bit set), and set limits. Raises OSError."""
     os.environ.clear()
     _set_limits(file_bytes, open_files)
     _drop_capabilities(kept_capabilities)
@@ -26,15 +26,15 @@ def give_up(*, file_bytes: int, open_files: int, kept_capabilities: int = 0) -> 
 
 
 def check_alone() -> None:
-    """OSError where this process has threads: each wall holds for one thread and its children."""
+    """Raise OSError if this process has threads: confinement applies to one thread and its children."""
     if len(os.listdir("/proc/self/task")) != 1:
         raise OSError(
-            "a worker must confine itself before it has threads: each wall holds for one thread and its children"
+            "a worker must confine itself before it starts threads: confinement applies to one thread and its children"
         )
 
 
 def die_with_parent(parent: int) -> None:
-    """Be killed when the parent dies, also if it died a moment ago."""
+    """Have the kernel kill this process when the parent dies, even if that happened a moment ago."""
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0), "pdeathsig")
     if os.getppid() != parent:
         os._exit(1)
@@ -48,7 +48,7 @@ def _set_limits(file_bytes: int, open_files: int) -> None:
         (resource.RLIMIT_MEMLOCK, 0),
     ):
         resource.setrlimit(name, (most, most))
-    # A file that grows too big is an error in the guest, not its death.
+    # A file that exceeds the limit is an error for the guest, and must not kill it.
     _libc.signal(_SIGXFSZ, _SIG_IGN)
 
 
@@ -60,12 +60,12 @@ def _drop_capabilities(kept: int) -> None:
         return
     for capability in range(64):
         if not kept >> capability & 1:
-            # Fails for numbers that this kernel does not know.
+            # Fails for numbers that the kernel does not know.
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     head = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
     sets = struct.pack("<IIIIII", kept, kept, 0, 0, 0, 0)
     if _libc.syscall(number, head, sets) != 0:
-        # A root that never had the right (a container without it) gives up all of them.
+        # Root in a container that lacks these capabilities gives up all of them.
         _checked(_libc.syscall(number, head, bytes(24)), "capset")
 
 

@@ -1,7 +1,7 @@
-"""Seccomp: a filter of system calls that a process puts over itself, for good. Works without privileges.
+"""Seccomp: a permanent filter of the system calls of this process. Needs no privileges.
 
-A door of its own, beside `core`: it imports nothing, so that a process can put up its walls before it loads anything else.
-Which calls are on a list is for who makes the list.
+It imports nothing of Holdfast, so that a process can confine itself before it loads anything else. `seccomp_profiles`
+and the callers decide which calls a filter allows.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ import struct
 
 LOAD, JUMP_EQUAL, JUMP_GREATER_EQUAL, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, FAIL = 0x7FFF0000, 0x00050000
-"""What a filter may answer; FAIL is joined with the number of an error."""
+"""The results of a filter; FAIL is combined with an error number."""
 _KILL = 0x80000000
 _NUMBER_AT, _ARCHITECTURE_AT = 0, 4
 _X32_BIT = 0x40000000
@@ -22,22 +22,22 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def step(code: int, if_true: int = 0, if_false: int = 0, value: int = 0) -> bytes:
-    """One instruction of a filter."""
+    """Encode one instruction of a filter."""
     return struct.pack("<HBBI", code, if_true, if_false, value)
 
 
 def give_up_privileges() -> None:
-    """No program that is started from here on has more rights than this one; a filter needs it. Raises OSError."""
+    """Set no_new_privs, which a filter requires: no program started later has more rights than this one. Raises OSError."""
     _check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "no_new_privs")
 
 
 def install(machine: str, steps: list[bytes]) -> None:
-    """Have these steps judge every call of this thread and all it starts; calls of a foreign kind end it. Raises OSError.
+    """Filter every system call of this thread and all that it starts. Raises OSError.
 
-    The steps begin with the number of the call at hand.
+    The steps start with the number of the system call loaded. A call of another architecture kills the process.
     """
     if machine not in _ARCHITECTURES:
-        raise OSError(errno.ENOSYS, f"system calls cannot be filtered on a {machine}")
+        raise OSError(errno.ENOSYS, f"system calls cannot be filtered on the architecture {machine}")
     program = [
         step(LOAD, value=_ARCHITECTURE_AT),
         step(JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),
@@ -53,7 +53,7 @@ def install(machine: str, steps: list[bytes]) -> None:
 
 
 def forbid(machine: str, calls: dict[int, int]) -> None:
-    """From here on these system calls, by number, fail with their error; every other goes through. Raises OSError."""
+    """Make these system calls, by number, fail with the given error; allow all others. Raises OSError."""
     steps: list[bytes] = []
     for number, error in calls.items():
         steps += [step(JUMP_EQUAL, 0, 1, number), step(RETURN, value=FAIL | error)]

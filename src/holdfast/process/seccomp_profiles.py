@@ -1,7 +1,7 @@
-"""Seccomp: the system calls that a worker may still make. Everything else fails with EPERM.
+"""Seccomp profiles: the system calls that a worker can make. All others fail with EPERM.
 
-Allow-lists, because a new kernel brings new calls and what is missing means no. Each list is what its engine uses once it
-is loaded; fork, sockets, ptrace, mounts, io_uring, symlinks and signals to others are in none of them.
+The profiles are allow-lists, because a new kernel adds new calls. Each lists what its engine uses once it is loaded. No
+profile contains fork, sockets, ptrace, mounts, io_uring, symlinks or signals to other processes.
 """
 
 import ctypes
@@ -28,9 +28,7 @@ COMPUTE = {
     "set_tid_address": 218, "restart_syscall": 219, "clock_gettime": 228, "clock_nanosleep": 230, "exit_group": 231,
     "openat": 257, "newfstatat": 262, "set_robust_list": 273, "getrandom": 318, "statx": 332, "rseq": 334,
 }  # fmt: skip
-"""For a program that is started behind the walls by whichever loader the system has, talks over its pipes and computes.
-x86-64.
-"""
+"""For a program that starts after the confinement, with any loader, uses its pipes and computes. x86-64."""
 
 WORK_ON_FILES = {
     "read": 0, "write": 1, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9,
@@ -48,21 +46,21 @@ WORK_ON_FILES = {
     "getrandom": 318, "membarrier": 324, "copy_file_range": 326, "preadv2": 327, "pwritev2": 328, "statx": 332,
     "rseq": 334, "openat2": 437, "faccessat2": 439, "epoll_pwait2": 441,
 }  # fmt: skip
-"""For a process that is loaded already and works on the files of a folder: CPython, glibc's threads, wasmtime. x86-64."""
+"""For a loaded process that works on the files of a folder: CPython, threads of glibc, wasmtime. x86-64."""
 
-_MACHINE = os.uname().machine  # asked once: behind the filter it cannot be asked any more
+_MACHINE = os.uname().machine  # read once, because the filter blocks the call
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def is_known_here() -> bool:
-    """Whether there are lists for this machine; the numbers of system calls differ between architectures."""
+    """Whether there are profiles for this machine; system call numbers differ between architectures."""
     return sys.platform == "linux" and _MACHINE == "x86_64"
 
 
 def restrict(allowed: dict[str, int], *, start_descriptor: int | None = None) -> bool:
-    """From here on this thread, and every one it starts, makes only calls of the list. False where there is no list.
+    """Restrict this thread, and every one it starts, to the calls of a profile. Returns False if there is no profile.
 
-    With `start_descriptor` it may also become the program behind that descriptor.
+    With `start_descriptor`, it can also execute the program behind that descriptor.
     """
     if not is_known_here():
         return False
@@ -72,7 +70,7 @@ def restrict(allowed: dict[str, int], *, start_descriptor: int | None = None) ->
 
 
 def start(descriptor: int, arguments: list[str]) -> None:
-    """Become the program behind a descriptor, without an environment. Returns only by OSError."""
+    """Execute the program behind a descriptor, without an environment. Returns only by raising OSError."""
     words = (ctypes.c_char_p * (len(arguments) + 1))(*(word.encode() for word in arguments), None)
     nothing = (ctypes.c_char_p * 1)(None)
     call = _EXECVEAT if _MACHINE == "x86_64" else _EXECVEAT_ELSEWHERE
@@ -82,13 +80,13 @@ def start(descriptor: int, arguments: list[str]) -> None:
 
 
 def _steps(allowed: list[int], start: int) -> list[bytes]:
-    """The filter: clone makes threads only, the list passes, the rest fails."""
+    """Build the filter: clone creates only threads, the listed calls are allowed, all others fail."""
     head = [
-        # ENOSYS, so that glibc falls back to clone, whose flags a filter can see.
+        # ENOSYS, so that glibc falls back to clone, whose flags a filter can inspect.
         step(JUMP_EQUAL, 0, 1, _CLONE3),
         step(RETURN, value=FAIL | errno.ENOSYS),
         *_if_first_argument(_CLONE, step(JUMP_SET, 0, 1, _CLONE_THREAD)),
-        *_if_first_argument(_PRLIMIT, step(JUMP_EQUAL, 0, 1, 0)),  # one's own
+        *_if_first_argument(_PRLIMIT, step(JUMP_EQUAL, 0, 1, 0)),  # only its own limits
         *_if_first_argument(_EXECVEAT, step(JUMP_EQUAL, 0, 1, start)),
     ]
     listed = [step(JUMP_EQUAL, len(allowed) - place, 0, number) for place, number in enumerate(allowed)]
@@ -96,7 +94,7 @@ def _steps(allowed: list[int], start: int) -> list[bytes]:
 
 
 def _if_first_argument(call: int, condition: bytes) -> list[bytes]:
-    """Allow a call where its first argument meets a condition, and end it with EPERM where not."""
+    """Allow a call if its first argument meets a condition; otherwise it fails with EPERM."""
     return [
         step(JUMP_EQUAL, 0, 4, call),
         step(LOAD, value=_FIRST_ARGUMENT_AT),

@@ -1,8 +1,7 @@
-"""A ward: a program under a warden, spoken to line by line, gone with all it started when we are.
+"""A supervised child process that exchanges lines. It ends, with every process that it started, when we do.
 
-It knows no protocol. A line has a greatest length; a program that sends a longer one is not listened to any more.
-
-How a program is put under a warden, which takes it and all it started down with us.
+`supervisor_main` is the process in between. This module knows no protocol above lines. A line has a maximum length; a
+program that exceeds it is disconnected.
 """
 
 import asyncio
@@ -12,37 +11,37 @@ import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
-_WARDEN = Path(__file__).with_name("supervisor_main.py")
+_SUPERVISOR = Path(__file__).with_name("supervisor_main.py")
 
 
 def supervised_command(lifeline: int, command: Sequence[str]) -> tuple[str, ...]:
-    """The command line for a command under a warden; `lifeline` is the reading end of a pipe, handed down with it."""
-    return (sys.executable, "-I", "-S", str(_WARDEN), str(lifeline), *command)
+    """Build the command line that runs a command under a supervisor; `lifeline` is the inherited reading end of a pipe."""
+    return (sys.executable, "-I", "-S", str(_SUPERVISOR), str(lifeline), *command)
 
 
-LAST_WORDS_BYTES = 8192
+STDERR_TAIL_BYTES = 8192
 STOP_SECONDS = 3.0
 _CHUNK = 1 << 16
 
 
 class SupervisedProcess:
-    """One running program. Made by `start`; ended by `stop`."""
+    """A running program. Created by `start`, ended by `stop`."""
 
     def __init__(self, process: asyncio.subprocess.Process, lifeline: int) -> None:
         self._process = process
         self._lifeline = lifeline
-        self._last_words = bytearray()
-        self._listening = asyncio.create_task(self._listen())
+        self._stderr_tail = bytearray()
+        self._stderr_task = asyncio.create_task(self._read_stderr())
         self.ended = asyncio.Event()
-        """Set when it says no more, whoever ended it."""
-        self.trouble = ""
-        """Why we hung up on it, where we did."""
+        """Set when the program sends no more output, for any reason."""
+        self.protocol_error = ""
+        """Why we disconnected the program, if we did."""
 
     @classmethod
     async def start(
         cls, command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
     ) -> "SupervisedProcess":
-        """Start a program. Raises OSError or ValueError where that cannot be."""
+        """Start a program. Raises OSError or ValueError."""
         reading, lifeline = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -64,51 +63,51 @@ class SupervisedProcess:
 
     @property
     def pid(self) -> int:
-        """Of the warden; the program is its child."""
+        """The process id of the supervisor; the program is its child."""
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether it can still be spoken to."""
+        """Whether the program can still receive lines."""
         return not self.ended.is_set() and self._process.returncode is None
 
     @property
-    def ending(self) -> str:
-        """How it ended, for a person; the exit code is known once it was stopped."""
-        if self.trouble:
-            return self.trouble
+    def exit_description(self) -> str:
+        """How the program ended, for messages. The exit code is known after `stop`."""
+        if self.protocol_error:
+            return self.protocol_error
         code = self._process.returncode
-        words = self._last_words.decode(errors="replace").strip().splitlines()
+        words = self._stderr_tail.decode(errors="replace").strip().splitlines()
         how = "ended" if code in (0, None) else f"ended with code {code}"
         return f"{how}: {words[-1][:500]}" if words else how
 
-    async def lines(self, *, most_bytes: int, stall_seconds: float | None = None) -> AsyncGenerator[bytes]:
-        """Every line that is not empty, until it closes its output or sends one that is too long or not whole."""
+    async def lines(self, *, max_bytes: int, stall_seconds: float | None = None) -> AsyncGenerator[bytes]:
+        """Yield every line that is not empty, until the program closes its output or sends an invalid line."""
         assert self._process.stdout is not None
-        reading = read_lines(self._process.stdout, most_bytes=most_bytes, stall_seconds=stall_seconds)
+        reading = read_lines(self._process.stdout, max_bytes=max_bytes, stall_seconds=stall_seconds)
         try:
             async with contextlib.aclosing(reading) as lines:
                 async for line in lines:
                     yield line
         except InvalidLine as error:
-            self.trouble = f"sent {error} and was cut off"
+            self.protocol_error = f"sent {error} and was disconnected"
         finally:
             self.ended.set()
 
     async def drain(self) -> None:
-        """Throw the rest of its output away: a pipe that nobody reads never ends, and the process would not either."""
+        """Discard the rest of the output: a full pipe that is not read would keep the process from ending."""
         assert self._process.stdout is not None
         while await self._process.stdout.read(_CHUNK):
             pass
 
     async def write(self, line: bytes) -> None:
-        """Say one line. Raises ConnectionError or RuntimeError where it no longer listens."""
+        """Send one line. Raises ConnectionError or RuntimeError if the program has closed its input."""
         assert self._process.stdin is not None
         self._process.stdin.write(line + b"\n")
         await self._process.stdin.drain()
 
     async def stop(self, *, grace_seconds: float) -> None:
-        """Close its input, give it a moment, then have the warden end it and all it started. Idempotent."""
+        """Close the program's input, wait for the grace period, then have the supervisor end the process tree. Idempotent."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         if grace_seconds > 0:
@@ -119,11 +118,11 @@ class SupervisedProcess:
         if not await self._wait(STOP_SECONDS):
             self._process.kill()  # the kernel then kills the program
             await self._wait(STOP_SECONDS)
-        self._listening.cancel()
-        await asyncio.gather(self._listening, return_exceptions=True)
+        self._stderr_task.cancel()
+        await asyncio.gather(self._stderr_task, return_exceptions=True)
 
     async def finished(self) -> None:
-        """Wait until it has said everything and is gone, for as long as a stop may take."""
+        """Wait until the output has ended and the process is gone, at most as long as a stop takes."""
         await self.ended.wait()
         await self._wait(STOP_SECONDS)
 
@@ -132,21 +131,21 @@ class SupervisedProcess:
             await asyncio.wait_for(self._process.wait(), seconds)
         return self._process.returncode is not None
 
-    async def _listen(self) -> None:
+    async def _read_stderr(self) -> None:
         assert self._process.stderr is not None
         while chunk := await self._process.stderr.read(_CHUNK):
-            self._last_words += chunk
-            del self._last_words[:-LAST_WORDS_BYTES]
+            self._stderr_tail += chunk
+            del self._stderr_tail[:-STDERR_TAIL_BYTES]
 
 
 class InvalidLine(Exception):
-    """A line that is longer than it may be, or has no end; nothing after it can be trusted to begin where a line begins."""
+    """A line that is too long or incomplete; the position of later lines is unknown."""
 
 
 async def read_lines(
-    stream: asyncio.StreamReader, *, most_bytes: int, stall_seconds: float | None = None
+    stream: asyncio.StreamReader, *, max_bytes: int, stall_seconds: float | None = None
 ) -> AsyncGenerator[bytes]:
-    """Every line of a stream that is not empty, without its end. Raises BadLine, also for a long pause within one."""
+    """Yield every line that is not empty, without its line break. Raises InvalidLine, also if a line stalls."""
     buffer = bytearray()
     while chunk := await _next(stream, stall_seconds if buffer else None):
         buffer += chunk
@@ -154,12 +153,12 @@ async def read_lines(
             *lines, rest = bytes(buffer).split(b"\n")
             buffer = bytearray(rest)
             for line in lines:
-                if len(line) > most_bytes:
-                    raise _too_long(most_bytes)
+                if len(line) > max_bytes:
+                    raise _too_long(max_bytes)
                 if line.strip():
                     yield line
-        if len(buffer) > most_bytes:
-            raise _too_long(most_bytes)
+        if len(buffer) > max_bytes:
+            raise _too_long(max_bytes)
 
 
 async def _next(stream: asyncio.StreamReader, seconds: float | None) -> bytes:
@@ -168,8 +167,8 @@ async def _next(stream: asyncio.StreamReader, seconds: float | None) -> bytes:
     try:
         return await asyncio.wait_for(stream.read(_CHUNK), seconds)
     except TimeoutError:
-        raise InvalidLine("half a message") from None
+        raise InvalidLine("an incomplete message") from None
 
 
-def _too_long(most_bytes: int) -> InvalidLine:
-    return InvalidLine(f"a message of more than {most_bytes >> 20} MiB")
+def _too_long(max_bytes: int) -> InvalidLine:
+    return InvalidLine(f"a message of more than {max_bytes >> 20} MiB")

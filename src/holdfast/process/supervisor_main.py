@@ -1,12 +1,12 @@
-"""The warden: a small process that stands over one server and takes it, and all it started, down with us.
+"""The supervisor: a small process that ends one program, and every process that it started, when the host ends.
 
-Run as a program, never imported by the host: `python -I -S warden.py LIFELINE COMMAND [ARGUMENT...]`. LIFELINE is the
-reading end of a pipe whose other end only the host holds. When the host closes it, or dies in any way, kill -9 included,
-the pipe ends; then the server's process group is asked to stop, and half a second later whatever is left is killed.
+It is run, never imported: `python -I -S supervisor_main.py LIFELINE COMMAND [ARGUMENT...]`. LIFELINE is the reading end
+of a pipe whose other end only the host holds. When the host closes it or dies in any way, including kill -9, the pipe
+ends. Then the supervisor sends SIGTERM to the program's process group, and half a second later SIGKILL to what is left.
 
-The server gets the warden's own standard streams, so no byte passes through here. On Linux the warden is a subreaper:
-a server that forks itself away still becomes its child and is found. If the warden itself is killed, the kernel kills
-the server. Only the standard library's cheapest modules are imported: it starts in about 20 ms.
+The program inherits the supervisor's standard streams, so no data passes through here. On Linux the supervisor is a
+subreaper: a process that detaches itself becomes its child and is found. If the supervisor itself is killed, the kernel
+kills the program. It imports only cheap modules of the standard library, so it starts in about 20 ms.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command until it ends or the lifeline does; the exit code is the command's."""
+    """Run the command until it or the lifeline ends, and return the command's exit code."""
     lifeline, command = int(arguments[0]), arguments[1:]
     os.set_inheritable(lifeline, False)
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    # A terminal's Ctrl-C goes to the whole foreground group; it is meant for the host, which decides.
+    # The terminal sends Ctrl-C to the whole foreground group; only the host decides what it means.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -40,18 +40,18 @@ def main(arguments: list[str]) -> int:
     for stream in (0, 1):
         os.dup2(nothing, stream)
     code = _watch(server, lifeline, woken)
-    _sweep(server)
+    _terminate_tree(server)
     return code
 
 
 def _start(command: list[str]) -> int:
-    warden = os.getpid()
+    supervisor = os.getpid()
     server = os.fork()
     if server:
         return server
     os.setsid()
     _control(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != warden:  # it died before the line above took effect
+    if os.getppid() != supervisor:  # it died before the line above took effect
         os._exit(1)
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE):
@@ -64,7 +64,7 @@ def _start(command: list[str]) -> int:
 
 
 def _watch(server: int, lifeline: int, woken: int) -> int:
-    """Wait for the server's end or the lifeline's."""
+    """Wait until the server or the lifeline ends."""
     while True:
         readable, _, _ = select.select([lifeline, woken], [], [])
         if woken in readable:
@@ -78,8 +78,8 @@ def _watch(server: int, lifeline: int, woken: int) -> int:
             return 0
 
 
-def _sweep(server: int) -> None:
-    """Ask everything that is left to stop, then make it."""
+def _terminate_tree(server: int) -> None:
+    """Send SIGTERM to every remaining process, then SIGKILL."""
     asked_at = time.monotonic()
     _send(signal.SIGTERM, server)
     while _has_children():
@@ -101,7 +101,7 @@ def _descendants(parent: int) -> list[int]:
     try:
         with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as children:
             pids = [int(pid) for pid in children.read().split()]
-    except OSError:  # no such file outside Linux: there the process group has to do
+    except OSError:  # there is no such file outside Linux, where only the process group is ended
         return []
     return pids + [below for pid in pids for below in _descendants(pid)]
 

@@ -148,7 +148,7 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
         turn_limits=settings.turn_budget,
         tree=parts.tree,
         book=book,
-        inbox=ControlRequests(parts.place.home.inbox(parts.journal.session))
+        inbox=ControlRequests(parts.place.home.control_requests(parts.journal.session))
         if parts.place is not None
         else None,
         settings=GateSettings(

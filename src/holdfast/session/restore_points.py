@@ -99,7 +99,7 @@ async def restore_points(
         root,
         store=store,
         last=manifest,
-        cache=home.signs(journal.session),
+        cache=home.stat_cache(journal.session),
         most_new_bytes=None if settings.restore_points == "always" else MAX_QUICK_BYTES,
     )
 

@@ -13,11 +13,11 @@ import msgspec
 from holdfast.core import Change, SessionId, Value
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
-    AnyEvent,
     BudgetRaised,
     CallIntended,
     CallSettled,
     EscalationExpired,
+    Event,
     GrantRevoked,
     Parent,
     RecordedEvent,
@@ -105,7 +105,7 @@ def plan_fork(
     )
 
 
-def _taken_back(since: Iterable[AnyEvent]) -> Iterator[str]:
+def _taken_back(since: Iterable[Event]) -> Iterator[str]:
     """What a person took back after the point: it stays taken back in a fork that begins before."""
     for event in since:
         match event:

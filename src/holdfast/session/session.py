@@ -21,9 +21,9 @@ from holdfast.core import (
 )
 from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import (
-    AnyEvent,
     BudgetRaised,
     CodePosted,
+    Event,
     MessagePosted,
     Noted,
     ProposalsCommitted,
@@ -332,7 +332,7 @@ class Session:
         self._feed.end()
         await self._resources.aclose()
 
-    async def _drive(self, *posted: AnyEvent) -> Outcome:
+    async def _drive(self, *posted: Event) -> Outcome:
         try:
             if posted:
                 self.workspace.recount()
@@ -352,7 +352,7 @@ class Session:
                 await _to_its_end(self._turn.put_aside())
             raise
 
-    async def _post(self, *posted: AnyEvent) -> None:
+    async def _post(self, *posted: Event) -> None:
         try:
             await self._journal.append(*posted)
         except UnicodeEncodeError:

@@ -11,13 +11,13 @@ import msgspec
 
 from holdfast.core import Amount, Change, EscalationId, Nonconverged, Outcome, Total, Value
 from holdfast.core.events import (
-    AnyEvent,
     BudgetRaised,
     CallSettled,
     CodePosted,
     EscalationAnswered,
     EscalationExpired,
     EscalationOpened,
+    Event,
     MessagePosted,
     ModelReplied,
     Noted,
@@ -197,7 +197,7 @@ class Status(Projection[_Heeded]):
         if (amount := cost_of(event)) is not None:
             self._spent.add(amount)
 
-    def _choose(self, event: AnyEvent) -> None:
+    def _choose(self, event: Event) -> None:
         match event:
             case SessionOpened():
                 self.model, self.policy = event.model, event.policy

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from holdfast.core import SessionId
-from holdfast.core.errors import HoldfastError, SessionClosed, SessionNotReady
+from holdfast.core.errors import HoldfastError, SessionIsClosed, SessionNotReady
 from holdfast.session.status import Status
 
 
@@ -112,19 +112,19 @@ class TurnLock:
     def dissolve(self) -> None:
         """Send everybody in line away: the session was closed."""
         self._line.dissolve(
-            SessionClosed(f"session {self._session} was closed", hint="open it again to go on")
+            SessionIsClosed(f"session {self._session} was closed", hint="open it again to go on")
         )
 
     def check_held(self) -> None:
         """Raise SessionClosed where this process has let the session go."""
         if self.is_closed:
-            raise SessionClosed(f"session {self._session} is closed", hint="open it again to go on")
+            raise SessionIsClosed(f"session {self._session} is closed", hint="open it again to go on")
 
     def check_live(self) -> None:
         """Raise SessionClosed also where the session has ended for good."""
         self.check_held()
         if self._status.lifecycle in ("completed", "aborted", "failed"):
-            raise SessionClosed(
+            raise SessionIsClosed(
                 f"session {self._session} was {self._status.lifecycle}", hint="fork it to go on from here"
             )
 

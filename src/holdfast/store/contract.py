@@ -1,24 +1,30 @@
-"""What every store promises. Above it lies everything that wants to survive a crash; below it, a disk.
+"""The contract of a store: journals, the blobs that their events refer to, and everything derived from the journals.
 
-A store holds journals. A journal has one writer at a time, proven by a lease whose fencing number every append carries;
-reading needs no lease. An append is durable when it returns, and events are committed in the order of the calls,
-awaited or not. Whatever else a store keeps (index, last pointer, search) is derived from the journals.
+A journal has one writer at a time. A lease proves who that is, and every append carries the lease's fencing number;
+reading needs no lease. An append is durable when it returns, and events are committed in the order of the calls, awaited
+or not. The session list, the search and the summaries are derived from the journals and can be rebuilt.
+
+`sqlite/` is the store on disk and `memory` the one for tests and throw-away runs; `open_store` chooses the backend.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal, Protocol
 
 from holdfast.core import SessionId, Value
-from holdfast.core.events import AnyEvent, Parent, RecordedEvent, SessionOpened
+from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, SessionOpened
 
 Follower = Callable[[RecordedEvent], None]
-"""Called with every recorded event, in order, once it is durable. It must not raise and must not wait."""
+"""Called with every recorded event, in order, once the event is durable. It must not raise and must not block."""
+
+Redact = Callable[[bytes], bytes]
+"""Removes known secrets from the bytes of an event."""
 
 
 class LeaseHolder(Value):
-    """Who writes a session now."""
+    """The process that holds a session's lease."""
 
     pid: int
     host: str
@@ -26,7 +32,7 @@ class LeaseHolder(Value):
 
 
 class SessionSummary(Value):
-    """One line of the list of sessions, derived from its journal."""
+    """One row of the session list, derived from the session's journal."""
 
     id: SessionId
     name: str | None = None
@@ -51,100 +57,153 @@ class SessionSummary(Value):
     events: int = 0
 
 
-class Journal(Protocol):
-    """The one writer of a session. `recorded` is everything so far, the parent's part of a fork included."""
+class Passage(Value):
+    """A search hit. `pieces` is the snippet, split so that every second piece is a matched word."""
+
+    session: SessionId
+    seq: int
+    turn: int
+    at_ms: int
+    snippet: str
+    pieces: tuple[str, ...] = ()
+
+
+class JournalProblem(Value):
+    """An event that differs from what was written, or that was never written; `count` missing events in a row are one."""
+
+    seq: int
+    what: Literal["missing", "changed", "unreadable", "added"]
+    count: int = 1
+
+
+class Inspection(Value):
+    """The result of verifying a journal. Without problems, the journal is exactly what was written, in order."""
+
+    session: SessionId
+    events: int
+    problems: tuple[JournalProblem, ...] = ()
+    last_hash: str = ""
 
     @property
-    def session(self) -> SessionId:
-        """Whose journal this is."""
-        ...
-
-    @property
-    def recorded(self) -> Sequence[RecordedEvent]:
-        """Everything so far, in order."""
-        ...
-
-    def follow(self, follower: Follower) -> None:
-        """Hand the follower everything so far, then everything to come."""
-        ...
-
-    async def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> None:
-        """Record events, with the blobs they name, all or none; durable when it returns. Raises LeaseLost.
-
-        Without any, what was left is durable then.
-        """
-        ...
-
-    def leave(self, event: AnyEvent) -> None:
-        """Have an event recorded together with whatever is appended next, or by itself in a moment.
-
-        For what nobody outside hears of before something else was appended: that is durable with it or not at all. An event
-        that could not be recorded by itself fails the next append.
-        """
-        ...
-
-    async def release(self) -> None:
-        """Give the lease back. Idempotent; appending afterwards raises LeaseLost."""
-        ...
+    def is_intact(self) -> bool:
+        """Whether every event is as it was written."""
+        return not self.problems
 
 
-class Kept(Value):
-    """A content that was taken in."""
+class ArchiveManifest(Value):
+    """The description of an exported session, stored in the archive."""
+
+    session: SessionId
+    events: int
+    last_hash: str
+    exported_ms: int
+    format: int = FORMAT
+    name: str | None = None
+    problems: tuple[JournalProblem, ...] = ()
+    lost: tuple[str, ...] = ()
+    """Blobs that events refer to and that could not be read."""
+
+
+class BlobInfo(Value):
+    """The name and size of a stored blob."""
 
     digest: str
     size: int
 
 
+class Journal(Protocol):
+    """The writer of a session. Holds the session's lease."""
+
+    @property
+    def session(self) -> SessionId:
+        """The session that this journal belongs to."""
+        ...
+
+    @property
+    def recorded(self) -> Sequence[RecordedEvent]:
+        """All events so far, in order; for a fork, including the parent's part."""
+        ...
+
+    def follow(self, follower: Follower) -> None:
+        """Call the follower with every event so far and with every future one."""
+        ...
+
+    async def append(self, *events: Event, blobs: Sequence[bytes] = ()) -> None:
+        """Record events and the blobs they refer to, all or nothing; durable when it returns. Raises LeaseLost.
+
+        Without arguments, it makes deferred events durable.
+        """
+        ...
+
+    def append_deferred(self, event: Event) -> None:
+        """Record an event together with the next append, or on its own a moment later.
+
+        Use it for an event that has no effect outside before something else is appended: both become durable together. If
+        a deferred event cannot be recorded on its own, the next append fails.
+        """
+        ...
+
+    async def release(self) -> None:
+        """Release the lease. Idempotent; a later append raises LeaseLost."""
+        ...
+
+
 class Hasher(Protocol):
-    """What sums up a file whose parts are taken one after the other, such as a hash."""
+    """Computes a digest over the parts of a file, in order; a `hashlib` object is one."""
 
     def update(self, content: bytes, /) -> object:
-        """Take notice of the next part."""
+        """Process the next part."""
         ...
 
 
 class BlobIngest(Protocol):
-    """Takes contents straight from open files, in any thread."""
+    """Stores blobs directly from open files, in any thread."""
 
-    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
-        """Take a part of an open file, or as much of it as there is. Raises OSError where it cannot be read, StoreUnavailable
-        where it cannot be kept."""
+    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> BlobInfo:
+        """Store a span of an open file, or what there is of it. Raises OSError if it cannot be read, StoreUnavailable if
+        it cannot be stored."""
         ...
 
 
 class BlobSource(Protocol):
-    """A content on its way out."""
+    """A stored blob that can be copied into a file."""
 
-    def pour(self, target: int, place: int = 0) -> int:
-        """Put it at a place in an open file, in any thread; how many bytes. Raises JournalDamaged where it was changed."""
+    def copy_to(self, target: int, place: int = 0) -> int:
+        """Write the blob to an open file at an offset, in any thread, and return its size. Raises JournalDamaged if the
+        blob was changed."""
         ...
 
 
-class Contents(Protocol):
-    """Where contents lie under their SHA-256, each once."""
+class BlobStore(Protocol):
+    """Blobs, stored once each under their SHA-256."""
 
     async def put_blob(self, content: bytes) -> str:
-        """Keep bytes under their SHA-256; durable when it returns."""
+        """Store bytes and return their SHA-256; durable when it returns."""
         ...
 
     async def blob(self, digest: str) -> bytes:
-        """The bytes with this SHA-256, checked. Raises JournalDamaged where they are missing or changed."""
+        """Return the bytes with this SHA-256, verified. Raises JournalDamaged if they are missing or changed."""
         ...
 
-    def intake(self) -> AbstractAsyncContextManager[BlobIngest]:
-        """For keeping many contents at once: durable when the block ends, none of them if it ends with an error."""
+    def ingest(self) -> AbstractAsyncContextManager[BlobIngest]:
+        """Store many blobs at once: all are durable when the block ends, none is kept if it ends with an error."""
         ...
 
-    async def contents(self, digests: Sequence[str]) -> Mapping[str, BlobSource]:
-        """For getting many contents at once, to be poured into files. Raises JournalDamaged where one is missing."""
+    async def open_blobs(self, digests: Sequence[str]) -> Mapping[str, BlobSource]:
+        """Open many blobs for copying into files. Raises JournalDamaged if one is missing."""
         ...
 
 
-class Store(Contents, Protocol):
-    """Where journals live, and the contents that their events name."""
+class Store(BlobStore, Protocol):
+    """The journals of all sessions and the blobs that their events refer to."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the store repaired or rebuilt since it was opened, one line each, for the user."""
+        ...
 
     async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> Journal:
-        """Claim an id, a new one if none is given, and record the first event. Raises SessionExists, InvalidId."""
+        """Create a session under this id, or a new one, and record its first event. Raises SessionExists, InvalidId."""
         ...
 
     async def open(self, session: SessionId) -> Journal:
@@ -152,33 +211,68 @@ class Store(Contents, Protocol):
         ...
 
     async def fork(self, session: SessionId, *, at: int, opened: SessionOpened) -> Journal:
-        """A new session whose history is this one's up to and with `at`, by reference and not by copy."""
+        """Create a session that shares this one's events up to and including `at`, by reference."""
         ...
 
     async def read(self, session: SessionId, *, after: int = 0) -> Sequence[RecordedEvent]:
-        """The events with a number above `after`; needs no lease."""
+        """Return the events with a number above `after`. Needs no lease."""
         ...
 
     async def holder(self, session: SessionId) -> LeaseHolder | None:
-        """Who writes it now, if anyone."""
+        """Return the process that holds the session's lease, if any."""
         ...
 
     async def sessions(
         self, *, limit: int | None = None, folder: str | None = None
     ) -> Sequence[SessionSummary]:
-        """Newest activity first."""
+        """List sessions by activity, newest first."""
         ...
 
     async def summary(self, session: SessionId) -> SessionSummary:
-        """One session's line. Raises SessionNotFound."""
+        """Return one session's row of the list. Raises SessionNotFound."""
         ...
 
     async def find(self, reference: str) -> SessionId:
-        """The session with this id, this name or, if only one fits, this prefix. Raises SessionNotFound, SessionAmbiguous."""
+        """Find a session by id, name or unique prefix. Raises SessionNotFound, SessionAmbiguous."""
+        ...
+
+    async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
+        """Find where all these words, or words that start with them, were said, newest first. Raises InvalidInput."""
         ...
 
     async def delete(self, session: SessionId) -> None:
-        """Remove a session and all that is reachable only from it. Raises SessionNotFound, SessionHeld."""
+        """Delete a session and the blobs that only it refers to. Raises SessionNotFound, SessionHeld."""
+        ...
+
+    async def remove(self, session: SessionId, *, reason: str) -> frozenset[str]:
+        """Delete a session without its blobs, and return the blobs it referred to. `sweep` removes those.
+
+        For deleting many sessions: `sweep` reads all remaining events, so it should run once.
+        """
+        ...
+
+    async def sweep(self, removed: frozenset[str] = frozenset()) -> int:
+        """Delete blobs that no event refers to, old ones and those just `removed`, and return how many."""
+        ...
+
+    async def verify(self, session: SessionId) -> Inspection:
+        """Check a session's hash chain, event by event. Raises SessionNotFound."""
+        ...
+
+    async def verify_all(self) -> Sequence[Inspection]:
+        """Check every session, newest first, including those that a damaged session list omits."""
+        ...
+
+    async def rebuild_index(self) -> int:
+        """Rebuild the session list and the search from the journals, and return the number of sessions."""
+        ...
+
+    async def export_session(self, session: SessionId, path: Path, *, now_ms: int) -> ArchiveManifest:
+        """Write a session to an archive; of a damaged one, what can be read. Raises InvalidInput, SessionNotFound."""
+        ...
+
+    async def import_session(self, path: Path, *, now_ms: int) -> SessionId:
+        """Add the session of an archive. Raises InvalidInput, JournalDamaged if it was changed, SessionExists."""
         ...
 
     async def close(self) -> None:

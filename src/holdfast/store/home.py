@@ -1,4 +1,4 @@
-"""The home: the folder everything of Holdfast lies in, and the paths in it. Only its owner can look inside."""
+"""The home: Holdfast's data directory, and the paths in it. Only its owner can access it."""
 
 import os
 import secrets
@@ -13,7 +13,7 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where things lie. Making one touches nothing; `prepare` creates the folders."""
+    """The paths of a data directory. Creating the object touches no file; `prepare` creates the folders."""
 
     root: Path
 
@@ -25,130 +25,130 @@ class Home:
 
     @property
     def config(self) -> Path:
-        """What the person configured."""
+        """The user's configuration."""
         return self.root / "config.toml"
 
     @property
     def database(self) -> Path:
-        """Every journal, and the index over them."""
+        """The database of all journals and their index."""
         return self.root / "holdfast.db"
 
     @property
     def policies(self) -> Path:
-        """The person's own policies."""
+        """The user's own policies."""
         return self.root / "policies"
 
     @property
     def models(self) -> Path:
-        """Weights of models that run on this machine."""
+        """The weights of local models."""
         return self.root / "models"
 
     @property
     def grants(self) -> Path:
-        """Standing yeses for every session."""
+        """Grants that apply to every session."""
         return self.root / "grants.json"
 
     @property
     def trusted_folders(self) -> Path:
-        """Folders that the person said they trust."""
+        """The folders that the user trusts."""
         return self.root / "trusted-folders.json"
 
     @property
     def blobs(self) -> Path:
-        """Contents too large for a row of the database."""
+        """Blobs that are too large for a row of the database."""
         return self.root / "blobs"
 
     @property
     def cache(self) -> Path:
-        """What can be thrown away at any time."""
+        """Files that can be deleted at any time."""
         return self.root / "cache"
 
     @property
     def log(self) -> Path:
-        """What the program has to say about itself; made when there is something to say."""
+        """The log file; created with the first entry."""
         return self.root / "logs" / "holdfast.log"
 
     @property
-    def holders(self) -> Path:
-        """One locked file for each process that has the store open."""
+    def process_locks(self) -> Path:
+        """One locked file for each open store."""
         return self.root / "holders"
 
     @property
     def search(self) -> Path:
-        """The full-text index, derived."""
+        """The full-text index, which is derived."""
         return self.cache / "search.db"
 
     def session_folder(self, session: SessionId) -> Path:
-        """What belongs to one session besides its journal, by its real path: a home may lie behind a link, a workspace not."""
+        """The folder of one session, as a real path: a home can be behind a symlink, a workspace cannot."""
         return Path(os.path.realpath(self.root / "sessions")) / check_session_id(session)
 
     def workspace(self, session: SessionId) -> Path:
-        """The folder a session works in when the person opens none of their own."""
+        """The folder that a session works in if the user does not choose one."""
         return self.session_folder(session) / "workspace"
 
     def escalations(self, session: SessionId) -> Path:
-        """Questions to the person, and answers, as files."""
+        """Escalations and answers, as files."""
         return self.session_folder(session) / "escalations"
 
-    def inbox(self, session: SessionId) -> Path:
-        """Requests to the process that holds a session, as files."""
+    def control_requests(self, session: SessionId) -> Path:
+        """Control requests to the process that holds a session, as files."""
         return self.session_folder(session) / "inbox"
 
-    def purse(self, session: SessionId) -> Path:
-        """What a session and all its forks may spend together; lies with the first of them."""
+    def tree_budget(self, session: SessionId) -> Path:
+        """The shared budget of a session and all its forks, in the folder of the first session."""
         return self.session_folder(session) / "purse.json"
 
-    def signs(self, session: SessionId) -> Path:
-        """What a session's files looked like when they were last read, to be thrown away at any time."""
+    def stat_cache(self, session: SessionId) -> Path:
+        """A cache of the file status of a session's workspace; can be deleted at any time."""
         return self.cache / "signs" / check_session_id(session)
 
     def audit(self, session: SessionId) -> Path:
-        """The derived record of a session, for `tail -f`."""
+        """The audit log of a session, derived from its journal, for `tail -f`."""
         return self.session_folder(session) / "audit.jsonl"
 
     def prepare(self) -> None:
-        """Create the folders, 0700 whatever the umask; one that others can look into is closed to them."""
+        """Create the folders with mode 0700, whatever the umask; fix the mode of existing ones."""
         for folder in (
             self.root,
             self.policies,
             self.blobs,
             self.cache,
-            self.holders,
+            self.process_locks,
             self.root / "sessions",
         ):
             private_folder(folder)
 
     def prepare_session(self, session: SessionId) -> Path:
-        """Create a session's own folder, 0700."""
+        """Create a session's folder with mode 0700."""
         private_folder(self.root)
         private_folder(self.root / "sessions")
         return private_folder(self.session_folder(session))
 
     def key(self) -> bytes:
-        """32 random bytes that never leave this home; made once, whoever asks first."""
+        """Return the secret key of this home, 32 random bytes. The first caller creates it."""
         path = self.root / "key"
         private_folder(self.root)
         if not path.exists():
             draft = self.root / f".key-{secrets.token_hex(8)}"
             write_private(draft, secrets.token_bytes(KEY_BYTES))
             try:
-                os.link(draft, path)  # fails when another process was first, so that all agree on one key
+                os.link(draft, path)  # fails if another process was first, so that all use the same key
             except FileExistsError:
                 pass
             finally:
                 draft.unlink()
             sync_folder(self.root)
-        content = path.read_bytes() if path.is_file() else b""  # reading a pipe would never end
+        content = path.read_bytes() if path.is_file() else b""  # reading a pipe could block forever
         if len(content) != KEY_BYTES:
             raise StoreUnavailable(
-                f"{str(path)!r} has {len(content)} bytes and should have {KEY_BYTES}",
-                hint="bring it back from a backup; without it, guests that wait for an answer start over",
+                f"{str(path)!r} has {len(content)} bytes instead of {KEY_BYTES}",
+                hint="restore it from a backup; if you delete it, guests that wait for an answer start over",
             )
         return content
 
 
 def private_folder(path: Path) -> Path:
-    """A folder that only its owner can look into, as those above it that were not there."""
+    """Create a folder, and missing ones above it, that only the owner can access."""
     try:
         if not path.parent.exists():
             private_folder(path.parent)
@@ -158,13 +158,13 @@ def private_folder(path: Path) -> Path:
     except OSError as problem:
         raise StoreUnavailable(
             f"the folder {str(path)!r} cannot be used: {problem.strerror}",
-            hint="choose a folder of your own; HOLDFAST_HOME says where the home is",
+            hint="set HOLDFAST_HOME to a folder that you own",
         ) from problem
     return path
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a new file, 0600 whatever the umask, on disk when it returns."""
+    """Create a file with mode 0600, whatever the umask; durable when it returns."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
@@ -177,7 +177,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make names in a folder durable: a rename is on disk only when its folder is."""
+    """Sync a folder: a rename is durable only after its folder is synced."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -186,7 +186,7 @@ def sync_folder(path: Path) -> None:
 
 
 def replace_private(path: Path, content: bytes) -> None:
-    """Put a file of ours, 0600, in the place of what is there: whole or not at all, and on disk when it returns."""
+    """Replace a file atomically by one with mode 0600; durable when it returns."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
         write_private(draft, content)

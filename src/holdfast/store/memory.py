@@ -1,9 +1,12 @@
-"""The in-memory twin: the same promises as the embedded store, without a disk. For tests and for throw-away runs."""
+"""The in-memory store: it keeps every promise of the contract except durability. For tests and throw-away runs."""
 
 import os
+import re
 import socket
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+import unicodedata
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +15,7 @@ from holdfast.core import Clock, SessionId, check_session_id, digest_bytes, new_
 from holdfast.core.errors import (
     HoldfastError,
     InvalidInput,
+    InvalidName,
     JournalDamaged,
     LeaseLost,
     SessionExists,
@@ -20,31 +24,51 @@ from holdfast.core.errors import (
 )
 from holdfast.core.events import (
     GENESIS,
-    AnyEvent,
+    Event,
     Parent,
     RecordedEvent,
     SessionOpened,
     SessionRewound,
+    encode_event,
 )
-from holdfast.store.blobs.copy_out import Content, Reflinker, read_span
-from holdfast.store.contract import Follower, Hasher, Kept, LeaseHolder, SessionSummary
+from holdfast.store.archive.format import ArchiveReader, RawEvent
+from holdfast.store.archive.transfer import arrival_events, check_target, write_archive
+from holdfast.store.blobs.copy_out import Reflinker, StoredBlob, read_span
+from holdfast.store.blobs.references import digests_in
+from holdfast.store.contract import (
+    ArchiveManifest,
+    BlobInfo,
+    Follower,
+    Hasher,
+    Inspection,
+    LeaseHolder,
+    Passage,
+    SessionSummary,
+)
+from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.event_log import EventLog
-from holdfast.store.sqlite.names import names_in, possible_names, the_only
-from holdfast.store.sqlite.rows import chained, encode_entry
-from holdfast.store.sqlite.writer import PendingWrite
+from holdfast.store.names import alias, names_in, possible_names, require_single_match
+from holdfast.store.pending_write import PendingWrite
+from holdfast.store.search_text import query_words, searchable_texts
 from holdfast.store.summary import SummaryState, advance_summary, empty_summary, is_activity, summarize
+
+_SNIPPET_CHARS = 120
 
 
 class _Session:
-    """One session of the store: its own events, and who holds it."""
+    """One session: its events, its summary and its lease."""
 
     def __init__(self, id: SessionId, inherited: Sequence[RecordedEvent]) -> None:
         self.id = id
         self.recorded = list(inherited)
-        self.tally: SummaryState = summarize(id, self.recorded) if inherited else empty_summary(id)
+        self.state: SummaryState = summarize(id, self.recorded) if inherited else empty_summary(id)
         self.rank = 0
         self.fence = 0
         self.holder: LeaseHolder | None = None
+
+    @property
+    def last_hash(self) -> bytes:
+        return self.recorded[-1].hash if self.recorded else GENESIS
 
 
 class MemoryJournal:
@@ -54,7 +78,7 @@ class MemoryJournal:
         self._store = store
         self._held = held
         self._fence = held.fence
-        self._tape = EventLog(held.recorded)
+        self._log = EventLog(held.recorded)
 
     @property
     def session(self) -> SessionId:
@@ -62,25 +86,25 @@ class MemoryJournal:
 
     @property
     def recorded(self) -> Sequence[RecordedEvent]:
-        return self._tape.recorded
+        return self._log.recorded
 
     def follow(self, follower: Follower) -> None:
-        self._tape.follow(follower)
+        self._log.follow(follower)
 
-    def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> Coroutine[Any, Any, None]:
+    def append(self, *events: Event, blobs: Sequence[bytes] = ()) -> Coroutine[Any, Any, None]:
         if not (events or blobs):
             return PendingWrite.done()
         try:
             if self._held.fence != self._fence:
-                raise LeaseLost(f"the lease of {self.session!r} was given back or taken over")
-            self._tape.extend(self._store._record(self._held, events, blobs))
+                raise LeaseLost(f"the lease of {self.session!r} was released or taken over")
+            self._log.extend(self._store._record(self._held, events, blobs))
         except HoldfastError as refusal:
             return PendingWrite.failed(refusal)
         return PendingWrite.done()
 
-    def leave(self, event: AnyEvent) -> None:
-        if self._held.fence == self._fence:  # else the next append says so
-            self._tape.extend(self._store._record(self._held, (event,), ()))
+    def append_deferred(self, event: Event) -> None:
+        if self._held.fence == self._fence:  # otherwise the next append raises
+            self._log.extend(self._store._record(self._held, (event,), ()))
 
     async def release(self) -> None:
         if self._held.fence == self._fence:
@@ -88,23 +112,25 @@ class MemoryJournal:
             self._held.holder = None
 
 
-class MemoryIntake:
-    """Contents on their way into memory."""
+class MemoryIngest:
+    """Blobs that are being stored in memory."""
 
     def __init__(self) -> None:
         self.taken: dict[str, bytes] = {}
 
-    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
+    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> BlobInfo:
         content = read_span(descriptor, start, length)
         if whole is not None:
             whole.update(content)
         digest = digest_bytes(content)
         self.taken[digest] = content
-        return Kept(digest=digest, size=len(content))
+        return BlobInfo(digest=digest, size=len(content))
 
 
 class MemoryStore:
-    """Every promise of a store but the one that needs a disk."""
+    """All journals and blobs, in the memory of this process."""
+
+    notices: tuple[str, ...] = ()
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
@@ -113,7 +139,7 @@ class MemoryStore:
         self._rank = 0
 
     async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> MemoryJournal:
-        return self._claim(opened, session, inherited=())
+        return self._create(opened, session, inherited=())
 
     async def open(self, session: SessionId) -> MemoryJournal:
         return self._hold(self._get(session))
@@ -121,11 +147,9 @@ class MemoryStore:
     async def fork(self, session: SessionId, *, at: int, opened: SessionOpened) -> MemoryJournal:
         source = self._get(session)
         if not 1 <= at <= len(source.recorded):
-            raise InvalidInput(
-                f"{session!r} has the events 1 to {len(source.recorded)}, {at} is not one of them"
-            )
+            raise InvalidInput(f"{session!r} has events 1 to {len(source.recorded)}, but no event {at}")
         opened = msgspec.structs.replace(opened, parent=Parent(session=source.id, seq=at))
-        return self._claim(opened, None, inherited=source.recorded[:at])
+        return self._create(opened, None, inherited=source.recorded[:at])
 
     async def read(self, session: SessionId, *, after: int = 0) -> Sequence[RecordedEvent]:
         return self._get(session).recorded[max(after, 0) :]
@@ -136,27 +160,113 @@ class MemoryStore:
     async def sessions(
         self, *, limit: int | None = None, folder: str | None = None
     ) -> Sequence[SessionSummary]:
-        newest = sorted(self._sessions.values(), key=lambda one: -one.rank)
-        lines = [one.tally.summary for one in newest if folder is None or one.tally.summary.folder == folder]
+        lines = [
+            one.state.summary
+            for one in self._newest()
+            if folder is None or one.state.summary.folder == folder
+        ]
         return lines if limit is None else lines[: max(limit, 0)]
 
     async def summary(self, session: SessionId) -> SessionSummary:
-        return self._get(session).tally.summary
+        return self._get(session).state.summary
 
     async def find(self, reference: str) -> SessionId:
         if reference in self._sessions:
             return SessionId(reference)
         wanted = possible_names(reference)
         for one in self._sessions.values():
-            if one.tally.summary.name in wanted:
+            if one.state.summary.name in wanted:
                 return one.id
-        return the_only(reference, sorted(id for id in self._sessions if id.startswith(reference)))
+        return require_single_match(
+            reference, sorted(id for id in self._sessions if id.startswith(reference))
+        )
+
+    async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
+        words = [token for word in query_words(text) for token in _tokens(word)]
+        found = [
+            Passage(
+                session=one.id,
+                seq=record.seq,
+                turn=turn,
+                at_ms=record.at_ms,
+                snippet=said[:_SNIPPET_CHARS],
+                pieces=(said[:_SNIPPET_CHARS],),
+            )
+            for one in self._sessions.values()
+            for record in one.recorded
+            if record.session == one.id
+            for turn, said in searchable_texts(record.event)
+            if all(any(token.startswith(word) for token in _tokens(said)) for word in words)
+        ]
+        return sorted(found, key=lambda one: (one.at_ms, one.seq), reverse=True)[: max(limit, 0)]
 
     async def delete(self, session: SessionId) -> None:
-        doomed = self._get(session)
-        if doomed.holder is not None:
+        await self.sweep(await self.remove(session, reason="deleted"))
+
+    async def remove(self, session: SessionId, *, reason: str) -> frozenset[str]:
+        found = self._get(session)
+        if found.holder is not None:
             raise SessionHeld(f"{session!r} is open in this process", hint="close it first")
-        del self._sessions[doomed.id]
+        del self._sessions[found.id]
+        return frozenset(self._referenced(found.recorded))
+
+    async def sweep(self, removed: frozenset[str] = frozenset()) -> int:
+        remaining = [record for one in self._sessions.values() for record in one.recorded]
+        orphans = removed - self._referenced(remaining)
+        for digest in orphans:
+            del self._blobs[digest]
+        return len(orphans)
+
+    async def verify(self, session: SessionId) -> Inspection:
+        found = self._get(session)
+        return Inspection(session=found.id, events=len(found.recorded), last_hash=found.last_hash.hex())
+
+    async def verify_all(self) -> Sequence[Inspection]:
+        return [await self.verify(one.id) for one in self._newest()]
+
+    async def rebuild_index(self) -> int:
+        return len(self._sessions)
+
+    async def export_session(self, session: SessionId, path: Path, *, now_ms: int) -> ArchiveManifest:
+        found = self._get(session)
+        check_target(path)
+        lines = [
+            RawEvent(
+                session=one.session, seq=one.seq, at_ms=one.at_ms, hash=one.hash, body=encode_event(one.event)
+            )
+            for one in found.recorded
+        ]
+        manifest = ArchiveManifest(
+            session=found.id,
+            events=len(lines),
+            last_hash=found.last_hash.hex(),
+            exported_ms=now_ms,
+            name=found.state.summary.name,
+        )
+        digests = sorted(self._referenced(found.recorded))
+        return write_archive(path, manifest, lines, [(each, self._blobs[each]) for each in digests])
+
+    async def import_session(self, path: Path, *, now_ms: int) -> SessionId:
+        reader = ArchiveReader(path)
+        try:
+            manifest, lines, events = reader.journal()
+            blobs = {digest: reader.blob(digest) for digest in reader.digests()}
+        finally:
+            reader.close()
+        if manifest.session in self._sessions:
+            raise SessionExists(f"there is already a session {manifest.session!r}", hint="delete it first")
+        hashes = [GENESIS, *(line.hash for line in lines)]
+        recorded = [
+            RecordedEvent(line.session, line.seq, line.at_ms, event, line.hash, previous)
+            for line, event, previous in zip(lines, events, hashes[:-1], strict=True)
+        ]
+        new = _Session(manifest.session, recorded)
+        old_name = new.state.summary.name
+        name = self._free_name(old_name) if old_name is not None else None
+        self._blobs.update(blobs)
+        self._sessions[new.id] = new
+        self._record(new, arrival_events(recorded, workspace="", old_name=old_name, name=name), ())
+        return new.id
 
     async def put_blob(self, content: bytes) -> str:
         name = digest_bytes(content)
@@ -167,16 +277,16 @@ class MemoryStore:
         try:
             return self._blobs[digest]
         except KeyError:
-            raise JournalDamaged(f"the content {digest!r} is missing") from None
+            raise JournalDamaged(f"the blob {digest!r} is missing") from None
 
     @asynccontextmanager
-    async def intake(self) -> AsyncIterator[MemoryIntake]:
-        intake = MemoryIntake()
-        yield intake
-        self._blobs.update(intake.taken)
+    async def ingest(self) -> AsyncIterator[MemoryIngest]:
+        ingest = MemoryIngest()
+        yield ingest
+        self._blobs.update(ingest.taken)
 
-    async def contents(self, digests: Sequence[str]) -> Mapping[str, Content]:
-        return {digest: Content(digest, await self.blob(digest), Reflinker()) for digest in digests}
+    async def open_blobs(self, digests: Sequence[str]) -> Mapping[str, StoredBlob]:
+        return {digest: StoredBlob(digest, await self.blob(digest), Reflinker()) for digest in digests}
 
     async def close(self) -> None:
         for session in self._sessions.values():
@@ -189,22 +299,25 @@ class MemoryStore:
             raise SessionNotFound(f"there is no session {session!r}")
         return found
 
-    def _claim(
+    def _newest(self) -> list[_Session]:
+        return sorted(self._sessions.values(), key=lambda one: -one.rank)
+
+    def _create(
         self, opened: SessionOpened, session: SessionId | None, inherited: Sequence[RecordedEvent]
     ) -> MemoryJournal:
-        claimed = check_session_id(session) if session is not None else new_session_id(self._clock)
-        while session is None and claimed in self._sessions:
-            claimed = new_session_id(self._clock)
-        if claimed in self._sessions:
-            raise SessionExists(f"there is a session {claimed!r} already", hint="choose another id")
-        new = _Session(claimed, inherited)
+        id = check_session_id(session) if session is not None else new_session_id(self._clock)
+        while session is None and id in self._sessions:
+            id = new_session_id(self._clock)
+        if id in self._sessions:
+            raise SessionExists(f"there is already a session {id!r}", hint="choose another id")
+        new = _Session(id, inherited)
         self._record(new, [opened], ())
-        self._sessions[claimed] = new
+        self._sessions[id] = new
         return self._hold(new)
 
     def _hold(self, session: _Session) -> MemoryJournal:
         if session.holder is not None:
-            raise SessionHeld(f"{session.id!r} is open in this process already", hint="close it there first")
+            raise SessionHeld(f"{session.id!r} is already open in this process", hint="close it there first")
         session.fence += 1
         session.holder = LeaseHolder(
             pid=os.getpid(), host=socket.gethostname(), since_ms=self._clock.now_ms()
@@ -212,24 +325,51 @@ class MemoryStore:
         return MemoryJournal(self, session)
 
     def _record(
-        self, session: _Session, events: Sequence[AnyEvent], blobs: Sequence[bytes]
+        self, session: _Session, events: Sequence[Event], blobs: Sequence[bytes]
     ) -> list[RecordedEvent]:
         now_ms = self._clock.now_ms()
         entries = [encode_entry(event, bytes) for event in events]
-        previous = session.recorded[-1].hash if session.recorded else GENESIS
-        records = chained(session.id, entries, at_ms=now_ms, seq=len(session.recorded), previous=previous)
+        records = chain_entries(
+            session.id, entries, at_ms=now_ms, seq=len(session.recorded), previous=session.last_hash
+        )
         for name in names_in(entry.event for entry in entries):
-            others = [other.tally.summary for other in self._sessions.values() if other is not session]
-            if name in {called for other in others for called in (other.name, other.id)}:
-                raise SessionExists(f"another session is called {name!r}", hint="choose another name")
+            if self._is_taken(name, by_other_than=session):
+                raise SessionExists(f"another session has the name {name!r}", hint="choose another name")
         for content in blobs:
             self._blobs[digest_bytes(content)] = bytes(content)
         session.recorded.extend(records)
         if any(isinstance(record.event, SessionRewound) for record in records):
-            session.tally = summarize(session.id, session.recorded)
+            session.state = summarize(session.id, session.recorded)
         else:
-            session.tally = advance_summary(session.tally, records)
+            session.state = advance_summary(session.state, records)
         if any(is_activity(record) for record in records):
             self._rank += 1
             session.rank = self._rank
         return records
+
+    def _is_taken(self, name: str, *, by_other_than: _Session | None = None) -> bool:
+        others = [one.state.summary for one in self._sessions.values() if one is not by_other_than]
+        return any(name in (other.name, other.id) for other in others)
+
+    def _free_name(self, given: str) -> str | None:
+        try:
+            name = alias(given)
+        except InvalidName:
+            return None
+        return None if self._is_taken(name) else name
+
+    def _referenced(self, recorded: Iterable[RecordedEvent]) -> set[str]:
+        """The blobs that these events refer to, directly or through other blobs."""
+        pending = set[str]().union(*(digests_in(encode_event(one.event)) for one in recorded))
+        found: set[str] = set()
+        while pending:
+            digest = pending.pop()
+            if digest in self._blobs and digest not in found:
+                found.add(digest)
+                pending |= digests_in(self._blobs[digest])
+        return found
+
+
+def _tokens(text: str) -> list[str]:
+    plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
+    return re.findall(r"\w+", plain.lower())

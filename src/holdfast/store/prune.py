@@ -1,18 +1,17 @@
-"""Pruning: sessions that have grown old go when somebody asks for it, with a report of each, and never by themselves."""
+"""Pruning: deletes old sessions on request, never automatically, and reports each one."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 from holdfast.core import SessionId, Value
 from holdfast.core.errors import HoldfastError, InvalidInput
-from holdfast.store.contract import SessionSummary
-from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.contract import SessionSummary, Store
 
 Exemption = Literal["live", "pinned", "named", "failed"]
 
 
-class Pruned(Value):
-    """One session that was, or would be, removed."""
+class PrunedSession(Value):
+    """A session that was deleted, or would be."""
 
     session: SessionId
     name: str | None
@@ -21,8 +20,8 @@ class Pruned(Value):
     first_words: str = ""
 
 
-class Spared(Value):
-    """One session that is old enough and stays all the same."""
+class SparedSession(Value):
+    """A session that is old enough but is kept."""
 
     session: SessionId
     name: str | None
@@ -31,16 +30,16 @@ class Spared(Value):
 
 
 class PruneReport(Value):
-    """What pruning did, or would do."""
+    """What was pruned, or would be."""
 
-    pruned: tuple[Pruned, ...]
-    spared: tuple[Spared, ...]
+    pruned: tuple[PrunedSession, ...]
+    spared: tuple[SparedSession, ...]
     kept: int
     is_dry_run: bool
 
 
 async def prune(
-    store: SqliteStore,
+    store: Store,
     *,
     now_ms: int,
     keep: int | None = None,
@@ -49,10 +48,10 @@ async def prune(
     pinned_too: bool = False,
     is_dry_run: bool = False,
 ) -> PruneReport:
-    """Remove the sessions behind the newest `keep` that are older than `older_than_ms`; what is not given is no bound."""
-    old = due(await store.sessions(), now_ms=now_ms, keep=keep, older_than_ms=older_than_ms)
-    pruned: list[Pruned] = []
-    spared: list[Spared] = []
+    """Delete the sessions that are not among the newest `keep` and are older than `older_than_ms`; None means no bound."""
+    old = old_sessions(await store.sessions(), now_ms=now_ms, keep=keep, older_than_ms=older_than_ms)
+    pruned: list[PrunedSession] = []
+    spared: list[SparedSession] = []
     mentioned: set[str] = set()
     for line in old:
         reason = await _exemption(store, line, named_too=named_too, pinned_too=pinned_too)
@@ -60,36 +59,40 @@ async def prune(
             try:
                 mentioned |= await store.remove(line.id, reason="pruned")
             except HoldfastError as problem:
-                spared.append(Spared(session=line.id, name=line.name, why="failed", detail=str(problem)))
+                spared.append(
+                    SparedSession(session=line.id, name=line.name, why="failed", detail=str(problem))
+                )
                 continue
         if reason is None:
-            pruned.append(_gone(line))
+            pruned.append(_pruned(line))
         else:
-            spared.append(Spared(session=line.id, name=line.name, why=reason))
+            spared.append(SparedSession(session=line.id, name=line.name, why=reason))
     if not is_dry_run:
-        await store.sweep(frozenset(mentioned))  # once, since it looks through everything that is left
+        await store.sweep(frozenset(mentioned))  # once, because it reads all remaining events
     total = len(await store.sessions())
     kept = total - len(pruned) if is_dry_run else total
     return PruneReport(pruned=tuple(pruned), spared=tuple(spared), kept=kept, is_dry_run=is_dry_run)
 
 
-def due(
+def old_sessions(
     newest_first: Sequence[SessionSummary], *, now_ms: int, keep: int | None, older_than_ms: int | None
 ) -> list[SessionSummary]:
-    """The sessions that are old by what was asked, oldest last. Raises InvalidInput."""
+    """Select the old sessions, oldest last. Raises InvalidInput."""
     if keep is None and older_than_ms is None:
-        raise InvalidInput("nothing says what is old", hint="give --keep N, --older-than 7d, or both")
+        raise InvalidInput(
+            "neither a count nor an age was given", hint="use --keep N, --older-than 7d, or both"
+        )
     if (keep is not None and keep < 0) or (older_than_ms is not None and older_than_ms < 0):
-        raise InvalidInput("a number below 0 keeps nothing and means nothing", hint="use 0 to keep none")
+        raise InvalidInput("the count or age is negative", hint="use --keep 0 to keep none")
     beyond = list(newest_first)[keep or 0 :]
     if older_than_ms is None:
         return beyond
-    ages = _honest_times(newest_first)
+    ages = _monotonic_times(newest_first)
     return [line for line in beyond if now_ms - ages[line.id] > older_than_ms]
 
 
-def _honest_times(newest_first: Sequence[SessionSummary]) -> dict[SessionId, int]:
-    # A session cannot be older than one that was active before it: where the clock was set back, the order tells.
+def _monotonic_times(newest_first: Sequence[SessionSummary]) -> dict[SessionId, int]:
+    # A session cannot be older than one that was active before it. If the clock was set back, the order decides.
     times: dict[SessionId, int] = {}
     latest = 0
     for line in reversed(newest_first):
@@ -98,8 +101,8 @@ def _honest_times(newest_first: Sequence[SessionSummary]) -> dict[SessionId, int
     return times
 
 
-def _gone(line: SessionSummary) -> Pruned:
-    return Pruned(
+def _pruned(line: SessionSummary) -> PrunedSession:
+    return PrunedSession(
         session=line.id,
         name=line.name,
         active_ms=line.active_ms,
@@ -109,7 +112,7 @@ def _gone(line: SessionSummary) -> Pruned:
 
 
 async def _exemption(
-    store: SqliteStore, line: SessionSummary, *, named_too: bool, pinned_too: bool
+    store: Store, line: SessionSummary, *, named_too: bool, pinned_too: bool
 ) -> Exemption | None:
     if await store.holder(line.id) is not None:
         return "live"

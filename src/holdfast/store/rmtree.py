@@ -1,7 +1,7 @@
-"""Removing a folder with everything in it, however deep: whoever filled it may have meant harm.
+"""Removal of a folder tree of any depth, which an attacker may have filled.
 
-Folders inside folders are moved to the top first. So nothing recurses, no path grows too long for the kernel, and few
-files are open at a time.
+Nested folders are moved to the top first. So nothing recurses, no path is too long for the kernel, and few descriptors
+are open at a time.
 """
 
 import os
@@ -14,7 +14,7 @@ _TOKEN_BYTES = 8
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder and all that is in it; one that is not there is no error. Symlinks are removed, not followed."""
+    """Remove a folder tree, if it exists. Symlinks are removed, not followed."""
     try:
         top = os.open(path, _FOLDER)
     except FileNotFoundError:
@@ -29,13 +29,13 @@ def remove_tree(path: Path) -> None:
 def _empty(top: int) -> None:
     token = secrets.token_hex(_TOKEN_BYTES)
     fresh = (f"{token}-{number}" for number in count())
-    waiting = _without_files(top)
+    waiting = _remove_files(top)
     while waiting:
         name = waiting.pop()
-        inner = _opened(name, top)
+        inner = _open_writable(name, top)
         try:
-            for below in _without_files(inner):
-                os.close(_opened(below, inner))
+            for below in _remove_files(inner):
+                os.close(_open_writable(below, inner))
                 new = next(fresh)
                 os.rename(below, new, src_dir_fd=inner, dst_dir_fd=top)
                 waiting.append(new)
@@ -44,8 +44,8 @@ def _empty(top: int) -> None:
         os.rmdir(name, dir_fd=top)
 
 
-def _opened(name: str, folder: int) -> int:
-    """A folder, open and ours to write in: otherwise it could neither be emptied nor moved."""
+def _open_writable(name: str, folder: int) -> int:
+    """Open a folder and make it writable, which emptying and moving it requires."""
     try:
         inner = os.open(name, _FOLDER, dir_fd=folder)
     except PermissionError:
@@ -55,8 +55,8 @@ def _opened(name: str, folder: int) -> int:
     return inner
 
 
-def _without_files(folder: int) -> list[str]:
-    """Remove what is no folder, and name what is one."""
+def _remove_files(folder: int) -> list[str]:
+    """Remove the files of a folder and return the names of its folders."""
     folders: list[str] = []
     with os.scandir(folder) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]

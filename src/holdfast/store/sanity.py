@@ -1,38 +1,38 @@
-"""Plausibility: whether the numbers in an event are such as a journal of ours can hold. Others would break what counts with them."""
+"""Sanity checks on the numbers of untrusted events. Absurd values would break the code that computes with them."""
 
 from decimal import Decimal
 
 import msgspec
 
-from holdfast.core.events import AnyEvent
+from holdfast.core.events import Event
 
-LARGEST_NUMBER = 2**53
-LARGEST_COST = Decimal(10**12)
-SMALLEST_EXPONENT = -40
-LATEST_MS = 253_402_300_799_999
-"""The end of the year 9999, behind which no calendar goes."""
+MAX_NUMBER = 2**53
+MAX_COST = Decimal(10**12)
+MIN_EXPONENT = -40
+MAX_TIME_MS = 253_402_300_799_999
+"""The end of the year 9999, the last that `datetime` supports."""
 
 
-def has_sane_numbers(event: AnyEvent, at_ms: int) -> bool:
-    """Whether its time can be shown and its numbers counted. What an agent handed to a tool may be any number."""
-    return is_time(at_ms) and _is_countable(event)
+def has_sane_numbers(event: Event, at_ms: int) -> bool:
+    """Whether the time and the numbers of an event are sane. Arguments that an agent passed to a tool can be any number."""
+    return is_time(at_ms) and _is_sane(event)
 
 
 def is_time(at_ms: int) -> bool:
-    """Whether it is a moment from 1970 on that a calendar has."""
-    return 0 <= at_ms <= LATEST_MS
+    """Whether a time is between 1970 and the year 9999."""
+    return 0 <= at_ms <= MAX_TIME_MS
 
 
-def _is_countable(value: object) -> bool:
+def _is_sane(value: object) -> bool:
     match value:
         case int():
-            return abs(value) <= LARGEST_NUMBER
+            return abs(value) <= MAX_NUMBER
         case Decimal():
             exponent = value.as_tuple().exponent
-            return isinstance(exponent, int) and exponent >= SMALLEST_EXPONENT and 0 <= value <= LARGEST_COST
+            return isinstance(exponent, int) and exponent >= MIN_EXPONENT and 0 <= value <= MAX_COST
         case tuple():
-            return all(map(_is_countable, value))
+            return all(map(_is_sane, value))
         case msgspec.Struct():
-            return all(_is_countable(getattr(value, field)) for field in value.__struct_fields__)
+            return all(_is_sane(getattr(value, field)) for field in value.__struct_fields__)
         case _:
             return True

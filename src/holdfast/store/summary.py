@@ -1,4 +1,4 @@
-"""The fold: from a journal's events to the one line that a list of sessions shows. Pure, and the same for every store."""
+"""Session summaries: the projection of a journal to one row of the session list. Pure, and the same for every store."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,70 +32,70 @@ from holdfast.core.events import (
 from holdfast.core.projection import without_rewound
 from holdfast.store.contract import SessionSummary
 
-FIRST_WORDS = 200
-_HOUSEKEEPING = (SessionRenamed, SessionPinned)
-"""What a person does to a session rather than in it: no activity."""
+MAX_FIRST_WORDS_CHARS = 200
+_NOT_ACTIVITY = (SessionRenamed, SessionPinned)
+"""Changes to a session from outside, which do not count as activity."""
 _CALLS = frozenset({CallIntended, CallSettled})
-"""What changes nothing that the line shows, but when it was."""
-_LASTING = (SessionOpened, *_HOUSEKEEPING)
-"""Who a session is. A rewind does not undo it, not even that of a fork to a point before it began."""
+"""Events that change only the time of the last activity."""
+_KEPT_ON_REWIND = (SessionOpened, *_NOT_ACTIVITY)
+"""The identity of a session. A rewind does not undo it, not even the rewind of a fork to a point before the fork."""
 
 
-class Waiting(Value):
-    """An escalation nobody has answered."""
+class OpenEscalation(Value):
+    """An escalation that is not answered yet."""
 
     escalation: EscalationId
     since_ms: int
 
 
 class SummaryState(Value):
-    """How far a fold has come: the summary, and what is needed to go on."""
+    """The summary, and the state needed to advance it."""
 
     summary: SessionSummary
     open_turn: int | None = None
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[OpenEscalation, ...] = ()
 
 
 def empty_summary(session: SessionId) -> SummaryState:
-    """The fold of no events."""
+    """The state before the first event."""
     return SummaryState(summary=SessionSummary(id=session))
 
 
 def is_activity(recorded: RecordedEvent) -> bool:
-    """Whether an event moves its session to the top of the list."""
-    return not isinstance(recorded.event, _HOUSEKEEPING)
+    """Whether an event counts as activity and moves its session to the top of the list."""
+    return not isinstance(recorded.event, _NOT_ACTIVITY)
 
 
 def summarize(session: SessionId, recorded: Sequence[RecordedEvent]) -> SummaryState:
-    """The whole of a journal, folded."""
-    tally = advance_summary(empty_summary(session), _counted(recorded))
-    return _dated(tally, recorded) if recorded else tally
+    """Summarize a whole journal."""
+    state = advance_summary(empty_summary(session), _effective_events(recorded))
+    return _with_activity(state, recorded) if recorded else state
 
 
-def advance_summary(tally: SummaryState, recorded: Sequence[RecordedEvent]) -> SummaryState:
-    """Some events further. A rewind cannot be folded forward: fold the whole journal again."""
+def advance_summary(state: SummaryState, recorded: Sequence[RecordedEvent]) -> SummaryState:
+    """Advance a summary by some events. After a rewind, summarize the whole journal instead."""
     if not recorded:
-        return tally
-    if telling := [record for record in recorded if type(record.event) not in _CALLS]:
-        folding = _Folding(tally)
-        for record in telling:
-            folding.take(record)
-        tally = folding.tally()
-    return _dated(tally, recorded)
+        return state
+    if relevant := [record for record in recorded if type(record.event) not in _CALLS]:
+        builder = _SummaryBuilder(state)
+        for record in relevant:
+            builder.add(record)
+        state = builder.state()
+    return _with_activity(state, recorded)
 
 
-def _dated(tally: SummaryState, recorded: Sequence[RecordedEvent]) -> SummaryState:
-    """With how many events there are, and when something was last done."""
+def _with_activity(state: SummaryState, recorded: Sequence[RecordedEvent]) -> SummaryState:
+    """Set the number of events and the time of the last activity."""
     last = next((record.at_ms for record in reversed(recorded) if is_activity(record)), None)
-    active_ms = tally.summary.active_ms if last is None else last
-    line = msgspec.structs.replace(tally.summary, events=recorded[-1].seq, active_ms=active_ms)
-    return SummaryState(summary=line, open_turn=tally.open_turn, waiting=tally.waiting)
+    active_ms = state.summary.active_ms if last is None else last
+    line = msgspec.structs.replace(state.summary, events=recorded[-1].seq, active_ms=active_ms)
+    return SummaryState(summary=line, open_turn=state.open_turn, waiting=state.waiting)
 
 
 class _Changes(dict[str, Any]):
-    """The fields of a summary that become others, by name; those that do not are as they were."""
+    """The changed fields of a summary; a missing one reads as its old value."""
 
-    # Any: `_Folding.tally` gives the fields their types back.
+    # Any: `_SummaryBuilder.state` restores the types of the fields.
     def __init__(self, before: SessionSummary) -> None:
         super().__init__()
         self._before = before
@@ -104,17 +104,17 @@ class _Changes(dict[str, Any]):
         return getattr(self._before, field)
 
 
-class _Folding:
-    """A fold under way. Changed in place, since a value a step would be most of the cost of a fold."""
+class _SummaryBuilder:
+    """Builds a summary in place, because a new value for each event would dominate the cost."""
 
-    def __init__(self, tally: SummaryState) -> None:
-        self._before = tally.summary
-        self._line = _Changes(tally.summary)
-        self._open_turn = tally.open_turn
-        self._waiting = tally.waiting
+    def __init__(self, state: SummaryState) -> None:
+        self._before = state.summary
+        self._line = _Changes(state.summary)
+        self._open_turn = state.open_turn
+        self._waiting = state.waiting
 
-    def tally(self) -> SummaryState:
-        """What came of it."""
+    def state(self) -> SummaryState:
+        """The resulting state."""
         line = self._line
         line["activity"] = (
             "waiting" if self._waiting else "ready" if self._open_turn is None else "processing"
@@ -123,8 +123,8 @@ class _Folding:
         summary = msgspec.structs.replace(self._before, **line)
         return SummaryState(summary=summary, open_turn=self._open_turn, waiting=self._waiting)
 
-    def take(self, record: RecordedEvent) -> None:
-        """One event further."""
+    def add(self, record: RecordedEvent) -> None:
+        """Process one event."""
         line = self._line
         match record.event:
             case MessagePosted(turn=turn, text=text):
@@ -142,7 +142,7 @@ class _Folding:
             case ModelFailed(usage=usage) | HistoryCompacted(usage=usage) if usage != Usage():
                 self._spend(usage)
             case EscalationOpened(escalation=escalation):
-                waiting = Waiting(escalation=escalation.id, since_ms=record.at_ms)
+                waiting = OpenEscalation(escalation=escalation.id, since_ms=record.at_ms)
                 self._waiting = (*self._waiting, waiting)
             case EscalationAnswered(escalation=settled) | EscalationExpired(escalation=settled):
                 self._waiting = tuple(one for one in self._waiting if one.escalation != settled)
@@ -174,7 +174,7 @@ class _Folding:
     def _begin_turn(self, turn: int, words: str) -> None:
         self._open_turn = turn
         self._line["turns"] += 1
-        self._line["first_words"] = self._line["first_words"] or words[:FIRST_WORDS]
+        self._line["first_words"] = self._line["first_words"] or words[:MAX_FIRST_WORDS_CHARS]
 
     def _spend(self, usage: Usage) -> None:
         before = self._line["cost_usd"]
@@ -183,8 +183,10 @@ class _Folding:
         self._line["tokens"] += usage.input_tokens + usage.output_tokens
 
 
-def _counted(recorded: Sequence[RecordedEvent]) -> Sequence[RecordedEvent]:
+def _effective_events(recorded: Sequence[RecordedEvent]) -> Sequence[RecordedEvent]:
     if SessionRewound not in {type(record.event) for record in recorded}:
         return recorded
     counted = {record.seq for record in without_rewound(recorded)}
-    return [record for record in recorded if record.seq in counted or isinstance(record.event, _LASTING)]
+    return [
+        record for record in recorded if record.seq in counted or isinstance(record.event, _KEPT_ON_REWIND)
+    ]

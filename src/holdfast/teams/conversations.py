@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.core import Amount, Limits, SessionId
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists, SessionNotFound
-from holdfast.core.events import AnyEvent, SessionOpened, SessionPaused, SessionResumed
+from holdfast.core.events import Event, SessionOpened, SessionPaused, SessionResumed
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import Budget
 from holdfast.store import SessionSummary, Store
@@ -83,7 +83,7 @@ class Conversations:
             await journal.release()
         return branch
 
-    async def _append(self, key: SessionId, event: AnyEvent) -> None:
+    async def _append(self, key: SessionId, event: Event) -> None:
         journal = await self._store.open(key)
         try:
             await journal.append(event)

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.core import Clock, Outcome, SessionId, Value
 from holdfast.core.errors import SessionExists, SessionNotFound
 from holdfast.core.events import (
-    AnyEvent,
+    Event,
     MessageQueued,
     MessageSettled,
     NoticeQueued,
@@ -38,7 +38,7 @@ class PairLog:
         self._folder = folder
         self._session = SessionId(pair.session_id(folder).replace("team-", "mail-", 1))
 
-    async def append(self, event: AnyEvent) -> None:
+    async def append(self, event: Event) -> None:
         """Append an event; it is durable when this returns."""
         opened = SessionOpened(
             principal=self.pair.principal,

@@ -90,7 +90,7 @@ class WorldToolset:
     def tools(self) -> tuple[Tool, ...]:
         return WORLD_TOOLS
 
-    def most(self, call: Call) -> Amount:
+    def max_cost(self, call: Call) -> Amount:
         """What a write puts on the disk; the other operations write nothing new."""
         content = call.arguments.get("content")
         if call.operation not in ("world.write", "world.append") or not isinstance(content, str):

@@ -123,7 +123,7 @@ async def test_every_call_that_costs_something_is_charged() -> None:
 async def test_a_fixpoint_calls_the_host_for_each_round_and_ends_when_none_is_left() -> None:
     def rounds(given: JsonObject) -> Answer:
         if len(requested) == 3:
-            return Refused(reason="no iterations are left", rule="budget", ran_out="iterations")
+            return Refused(reason="no iterations are left", rule="budget", exhausted="iterations")
         requested.append(given["round"])
         return Returned()
 

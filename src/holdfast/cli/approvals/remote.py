@@ -40,7 +40,7 @@ from holdfast.gate import (
     requests_in,
 )
 from holdfast.session import Status
-from holdfast.store import Home, SqliteStore, replace_private
+from holdfast.store import Home, Store, replace_private
 
 
 def show_external_requests(folder: Path, console: Console, *, is_json: bool) -> None:
@@ -144,7 +144,7 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
     return OK
 
 
-async def waiting(store: SqliteStore, reference: str | None = None) -> list[tuple[SessionId, Escalation]]:
+async def waiting(store: Store, reference: str | None = None) -> list[tuple[SessionId, Escalation]]:
     """The calls that wait for approval, in one session or in all."""
     if reference is not None:
         sessions = [await store.find(reference)]
@@ -196,7 +196,7 @@ def _write_response_file(home: Home, session: SessionId, escalation: Escalation,
     replace_private(home.escalations(session) / f"response-{escalation.id}.json", content)
 
 
-async def _await_outcome(store: SqliteStore, session: SessionId, id: EscalationId, response: Response) -> str:
+async def _await_outcome(store: Store, session: SessionId, id: EscalationId, response: Response) -> str:
     """What became of an answer by file, read from the journal that the other process writes."""
     for _ in range(_POLL_ATTEMPTS):
         for entry in await store.read(session):

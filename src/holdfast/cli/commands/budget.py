@@ -23,7 +23,7 @@ from holdfast.core.events import RecordedEvent, TurnEnded
 from holdfast.core.projection import ReplayedHistory, without_rewound
 from holdfast.gate import Budget, ControlRequests, RaiseBudget, TreeBudgetFile
 from holdfast.session import Status
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, Store
 
 PROGRESS = "reading the journal"
 
@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
         recorded = await store.read(session)
     budget = Budget(ReplayedHistory(recorded), turn_limits=Limits())
     tree = _left_in_tree(home, recorded, session)
-    waiting = ControlRequests(home.inbox(session)).waiting()
+    waiting = ControlRequests(home.control_requests(session)).waiting()
     if arguments.json:
         console.json(
             {
@@ -73,7 +73,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-async def _add(home: Home, store: SqliteStore, session: SessionId, amounts: list[str]) -> str:
+async def _add(home: Home, store: Store, session: SessionId, amounts: list[str]) -> str:
     """Raise the limits: in the journal, or where another process holds it, by asking that one. Tells what happened."""
     recorded = await store.read(session)
     added = _added(
@@ -124,7 +124,7 @@ def _stopped_by(recorded: Sequence[RecordedEvent]) -> str:
 
 def _left_in_tree(home: Home, recorded: Sequence[RecordedEvent], session: SessionId) -> dict[str, Decimal]:
     """What a session and its forks have left together; empty where it has none, or no limits."""
-    purse = TreeBudgetFile(home.purse(recorded[0].session), session=session)
+    purse = TreeBudgetFile(home.tree_budget(recorded[0].session), session=session)
     if not purse.is_readable or purse.sessions() < 2:
         return {}
     rooms = {dimension: purse.remaining(dimension) for dimension in DIMENSIONS}

@@ -16,7 +16,7 @@ from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import SessionId, SystemClock, pluralize
 from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.store import SqliteStore, export_session, private_folder
+from holdfast.store import Store, private_folder
 
 PROGRESS = "writing the session"
 
@@ -44,7 +44,7 @@ async def run(arguments: argparse.Namespace) -> int:
     manifests = []
     async with open_store() as (_, store):
         for session, path in await _targets(store, arguments):
-            manifest = await export_session(store, session, path, now_ms=SystemClock().now_ms())
+            manifest = await store.export_session(session, path, now_ms=SystemClock().now_ms())
             manifests.append(manifest)
             if not arguments.json:
                 console.print(str(path))
@@ -65,7 +65,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK if is_complete else exit_codes.ERROR
 
 
-async def _targets(store: SqliteStore, arguments: argparse.Namespace) -> list[tuple[SessionId, Path]]:
+async def _targets(store: Store, arguments: argparse.Namespace) -> list[tuple[SessionId, Path]]:
     if not arguments.all:
         session = await resolve_session(store, arguments.session)
         return [(session, arguments.output or Path(f"{session}.zip"))]

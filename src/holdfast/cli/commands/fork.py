@@ -22,7 +22,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.core import SessionId, escape_invisible
 from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
 from holdfast.session import RewindPlan, plan_fork
-from holdfast.store import Home, SessionSummary, SqliteStore, chosen_name
+from holdfast.store import Home, SessionSummary, Store, chosen_name
 from holdfast.world import RestorePoints
 
 PROGRESS = "copying the files"
@@ -76,7 +76,7 @@ async def _fork_all(source: SessionId, arguments: argparse.Namespace) -> Session
 
 
 async def _fork_chat(
-    home: Home, store: SqliteStore, source: SessionId, arguments: argparse.Namespace
+    home: Home, store: Store, source: SessionId, arguments: argparse.Namespace
 ) -> SessionSummary:
     name = chosen_name(arguments.name) if arguments.name is not None else None
     opened = msgspec.structs.replace(_opened_event(await store.read(source)), name=name)
@@ -87,12 +87,12 @@ async def _fork_chat(
 
 
 async def _plan(
-    home: Home, store: SqliteStore, source: SessionId, at: int | None, *, compares_folder: bool = True
+    home: Home, store: Store, source: SessionId, at: int | None, *, compares_folder: bool = True
 ) -> RewindPlan:
     """The start of the fork and the files it lacks; with `compares_folder`, also how it differs from the current folder."""
     plan, _ = plan_fork(source, await store.read(source), at)
     folder = Path((await store.summary(source)).workspace or home.workspace(source))
-    points = RestorePoints(folder, store=store, last=plan.manifest, cache=home.signs(source))
+    points = RestorePoints(folder, store=store, last=plan.manifest, cache=home.stat_cache(source))
     changes = (await points.preview(plan.manifest)).changes if compares_folder and folder.is_dir() else ()
     return msgspec.structs.replace(plan, changes=changes, left=await points.unkept(plan.manifest))
 

@@ -14,7 +14,7 @@ from holdfast.core import Grant, GrantId, SessionId, SystemClock, escape_invisib
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import Grants, RevokeGrant, SavedGrants, describe_grant
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, Store
 
 PROGRESS = "reading the grants"
 
@@ -50,7 +50,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-async def _active_grants(store: SqliteStore, reference: str | None, saved: SavedGrants) -> tuple[Grant, ...]:
+async def _active_grants(store: Store, reference: str | None, saved: SavedGrants) -> tuple[Grant, ...]:
     """The grants for every session, and those of the selected one, if there is one."""
     try:
         recorded = await store.read(await resolve_session(store, reference))
@@ -61,7 +61,7 @@ async def _active_grants(store: SqliteStore, reference: str | None, saved: Saved
     return Grants(ReplayedHistory(recorded), clock=SystemClock(), book=saved.grants).standing()
 
 
-async def _revoke(home: Home, store: SqliteStore, session: SessionId, grant: GrantId) -> str:
+async def _revoke(home: Home, store: Store, session: SessionId, grant: GrantId) -> str:
     """Revoke a grant in the journal, or by a request to the process that holds the session. Returns a message."""
     recorded = await store.read(session)
     if grant not in {each.id for each in Grants(ReplayedHistory(recorded), clock=SystemClock()).standing()}:

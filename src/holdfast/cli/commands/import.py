@@ -18,7 +18,7 @@ from holdfast.core import SessionId, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import RestorePointMade
 from holdfast.session import last_point
-from holdfast.store import Home, SqliteStore, import_session, private_folder
+from holdfast.store import Home, Store, private_folder
 
 PROGRESS = "checking the file"
 
@@ -37,7 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_store() as (home, store):
         for path in arguments.file:
             try:
-                session = await import_session(store, path, now_ms=SystemClock().now_ms())
+                session = await store.import_session(path, now_ms=SystemClock().now_ms())
             except HoldfastError as problem:
                 if len(arguments.file) == 1:
                     raise
@@ -60,7 +60,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.USAGE if refused else exit_codes.OK
 
 
-async def _restore_files(home: Home, store: SqliteStore, session: SessionId) -> tuple[str, ...]:
+async def _restore_files(home: Home, store: Store, session: SessionId) -> tuple[str, ...]:
     """Restore the session's files; returns those that no restore point contains."""
     point = last_point(await store.read(session))
     if point is None or not isinstance(point.event, RestorePointMade):

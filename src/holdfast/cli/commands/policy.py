@@ -32,7 +32,7 @@ from holdfast.policy import (
     policy_text,
     run_examples,
 )
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 
 PROGRESS = "evaluating"
 
@@ -210,7 +210,7 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     policy = _load_with_tools(arguments)
     home = Home.default()
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     testing, calls = Backtesting(policy, tools=policy.document.tools), RecordedCalls(home.workspace)
     unread: list[str] = []
     try:

@@ -11,7 +11,6 @@ from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
 from holdfast.core import pluralize
-from holdfast.store import rebuild_index
 
 PROGRESS = "reading the journals"
 
@@ -25,7 +24,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Rebuild the index and print the number of sessions."""
     console = Console()
     async with open_store() as (_, store):
-        count = await rebuild_index(store)
+        count = await store.rebuild_index()
     if arguments.json:
         console.json({"sessions": count})
     else:

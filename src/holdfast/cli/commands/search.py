@@ -19,7 +19,6 @@ from holdfast.cli.option_types import at_least_one
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.session_table import format_age
 from holdfast.core import SystemClock
-from holdfast.store import search
 
 PROGRESS = "searching"
 
@@ -38,7 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Search and print the hits."""
     console = Console()
     async with open_store() as (_, store):
-        found = await search(store, " ".join(arguments.text), limit=arguments.limit)
+        found = await store.search(" ".join(arguments.text), limit=arguments.limit)
         names = {hit.session: (await store.summary(hit.session)).name for hit in found}
     if arguments.json:
         console.json([msgspec.structs.replace(hit, pieces=()) for hit in found])

@@ -14,7 +14,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import pluralize
-from holdfast.store import Inspection, verify, verify_all
+from holdfast.store import Inspection
 
 PROGRESS = "verifying the journals"
 
@@ -31,16 +31,16 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     async with open_store() as (_, store):
         if arguments.all:
-            found = list(await verify_all(store))
+            found = list(await store.verify_all())
         else:
-            found = [await verify(store, await resolve_session(store, arguments.session))]
+            found = [await store.verify(await resolve_session(store, arguments.session))]
     if arguments.json:
         console.json(found)
         return _code(found)
     if not found:
         console.say("there are no sessions yet")
     for one in found:
-        if one.is_sound:
+        if one.is_intact:
             console.show(
                 f"OK       {one.session}  {pluralize(one.events, 'event')}, last hash {one.last_hash}",
                 folds=True,
@@ -52,4 +52,4 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _code(found: Sequence[Inspection]) -> int:
-    return exit_codes.OK if all(one.is_sound for one in found) else exit_codes.ERROR
+    return exit_codes.OK if all(one.is_intact for one in found) else exit_codes.ERROR

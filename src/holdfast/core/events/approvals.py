@@ -1,4 +1,4 @@
-"""What a person was asked, said, gave and raised."""
+"""Events of approvals: escalations, answers, grants and budgets."""
 
 from holdfast.core.decisions import Escalation, Grant, Response
 from holdfast.core.events.base import Event
@@ -13,7 +13,7 @@ class EscalationOpened(Event, tag="escalation-opened"):
 
 
 class EscalationAnswered(Event, tag="escalation-answered"):
-    """A person answered; the first valid answer is the one recorded."""
+    """A person answered; the first valid answer is recorded."""
 
     escalation: EscalationId
     response: Response
@@ -22,20 +22,20 @@ class EscalationAnswered(Event, tag="escalation-answered"):
 
 
 class EscalationExpired(Event, tag="escalation-expired"):
-    """Nobody answered in time, or nobody could: that is a no."""
+    """The escalation was not answered in time, or could not be; the call is refused."""
 
     escalation: EscalationId
     reason: str
 
 
 class GrantGiven(Event, tag="grant-given"):
-    """A standing yes from here on."""
+    """A grant is valid from here on."""
 
     grant: Grant
 
 
 class GrantRevoked(Event, tag="grant-revoked"):
-    """A standing yes was taken back."""
+    """A grant was revoked."""
 
     grant: GrantId
 
@@ -46,9 +46,9 @@ class BudgetRaised(Event, tag="budget-raised"):
     limits: Limits
     principal: Principal
     added: Limits = Limits()
-    """What was put on top: the turn at hand gets it too, and so does the tree that the session belongs to."""
+    """The increase. It also applies to the current turn and to the tree that the session belongs to."""
     request: str = ""
-    """The id of the request that asked for it from another process, so that it is heeded once."""
+    """The id of the control request of another process that asked for it, so that it is applied once."""
 
 
 class BudgetWarned(Event, tag="budget-warned"):

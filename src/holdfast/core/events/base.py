@@ -1,7 +1,12 @@
-"""The base of all events."""
+"""`Event`, the base class of all events."""
 
 from holdfast.core.values import Value
 
 
 class Event(Value, tag_field="event"):
-    """Base of all events. Each event names its tag: the tag is on disk and outlives the name of the class."""
+    """An entry of the journal. Every subclass spells out its tag: the tag is on disk and outlives the class name."""
+
+
+def event_types() -> tuple[type[Event], ...]:
+    """Every kind of event."""
+    return tuple(Event.__subclasses__())

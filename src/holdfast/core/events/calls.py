@@ -1,4 +1,4 @@
-"""What becomes of a call: refused, or intended and settled."""
+"""Events of a call: refused, or intended and then settled."""
 
 from holdfast.core.calls import Call, CallStatus
 from holdfast.core.decisions import Decision
@@ -10,21 +10,21 @@ from holdfast.core.values import Json
 
 
 class CallRefused(Event, tag="call-refused"):
-    """A call was not made: malformed, denied, over budget, or a person said no."""
+    """A call was not made: it was malformed, denied, over budget or refused by a person."""
 
     call: Call
     decision: Decision
 
 
 class CallIntended(Event, tag="call-intended"):
-    """A call is about to be made. On disk before anything happens."""
+    """A call is about to be made. This event is durable before the call has any effect."""
 
     call: Call
     decision: Decision
     digest: str
     tool_digest: str
     asked: str = ""
-    """The digest of what the guest asked for, where a person edited the arguments."""
+    """The digest of what the guest asked for, if a person edited the arguments."""
     is_idempotent: bool = False
     escalation: EscalationId | None = None
     grant: GrantId | None = None
@@ -32,7 +32,7 @@ class CallIntended(Event, tag="call-intended"):
 
 
 class CallSettled(Event, tag="call-settled"):
-    """A call is over. `result` is what the guest was given, bounded; `error` is why it failed."""
+    """A call has ended. `result` is what the guest received, limited in size; `error` is why the call failed."""
 
     call: CallId
     status: CallStatus

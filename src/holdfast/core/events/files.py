@@ -1,4 +1,4 @@
-"""What happens to staged changes and to the workspace as a whole."""
+"""Events of files: staged changes, restore points and rewinds."""
 
 from holdfast.core.events.base import Event
 from holdfast.core.ids import Principal
@@ -6,32 +6,32 @@ from holdfast.core.tools import Change
 
 
 class ProposalsCommitted(Event, tag="proposals-committed"):
-    """Staged changes were made for good, all of these or none."""
+    """Staged changes were committed, all or none."""
 
     changes: tuple[Change, ...]
     principal: Principal
 
 
 class ProposalsRejected(Event, tag="proposals-rejected"):
-    """Staged changes were dropped."""
+    """Staged changes were discarded."""
 
     paths: tuple[str, ...]
     principal: Principal
 
 
 class RestorePointMade(Event, tag="restore-point-made"):
-    """The workspace as it was after a turn can be brought back from this blob."""
+    """The workspace can be restored to its state after this turn; `manifest` names the blob."""
 
     turn: int
     manifest: str
     changes: tuple[Change, ...] = ()
-    """The files that were created, modified and deleted since the point before, by whomever."""
+    """The files that anyone created, modified or deleted since the previous restore point."""
     more: int = 0
-    """How many of them are not listed."""
+    """How many more changes there are than listed."""
 
 
 class SessionRewound(Event, tag="session-rewound"):
-    """Everything after `seq` is history that no longer counts: chat, files, staged changes, budget, grants."""
+    """Everything after `seq` has no effect any more: messages, files, staged changes, budget, grants."""
 
     seq: int
     turn: int

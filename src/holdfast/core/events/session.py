@@ -1,4 +1,4 @@
-"""What happens to a session as a whole."""
+"""Events of a session as a whole."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ FORMAT = 1
 
 
 class Parent(Value):
-    """Where a fork came from: the parent's events up to and with `seq` are its own."""
+    """The origin of a fork, which shares the parent's events up to and including `seq`."""
 
     session: SessionId
     seq: int
@@ -23,7 +23,7 @@ class SessionOpened(Event, tag="session-opened"):
     format: int = FORMAT
     principal: Principal
     folder: str
-    """The folder it was started in; `--continue` looks for the last session of a folder."""
+    """The folder that the session was started in; `--continue` finds the last session of a folder."""
     workspace: str
     policy: str
     policy_digest: str
@@ -33,23 +33,23 @@ class SessionOpened(Event, tag="session-opened"):
     description: str = ""
     parent: Parent | None = None
     taken_back: tuple[str, ...] = ()
-    """Of a fork: ids of grants and approvals in its parent's part that were taken back there since; they do not hold here."""
+    """For a fork: ids of grants and approvals in the shared part that the parent has revoked since; they are not valid here."""
 
 
 class SessionRenamed(Event, tag="session-renamed"):
-    """A session got another name, or none."""
+    """A session was renamed, or lost its name."""
 
     name: str | None
 
 
 class SessionPinned(Event, tag="session-pinned"):
-    """A session is, or no longer is, exempt from pruning."""
+    """A session became exempt from pruning, or stopped being so."""
 
     is_pinned: bool
 
 
 class SessionReconfigured(Event, tag="session-reconfigured"):
-    """Policy, model or workspace changed from here on; an empty field stayed as it was."""
+    """The policy, model or workspace changed; an empty field means no change."""
 
     policy: str = ""
     policy_digest: str = ""
@@ -58,22 +58,22 @@ class SessionReconfigured(Event, tag="session-reconfigured"):
 
 
 class SessionPaused(Event, tag="session-paused"):
-    """No turn is taken until it is resumed."""
+    """The session takes no turns until it is resumed."""
 
 
 class SessionResumed(Event, tag="session-resumed"):
-    """Turns are taken again."""
+    """The session takes turns again."""
 
 
 class SessionClosed(Event, tag="session-closed"):
-    """No more turns. Nothing is deleted."""
+    """The session takes no more turns. Nothing is deleted."""
 
     how: Literal["completed", "aborted", "failed"] = "completed"
     reason: str = ""
 
 
 class Noted(Event, tag="noted"):
-    """Something worth telling the person that changes nothing."""
+    """A notice for the user, without any effect."""
 
     code: str
     text: str

@@ -1,4 +1,4 @@
-"""What happens between the teams."""
+"""Events of teams: attached agents, messages and notices."""
 
 from holdfast.core.events.base import Event
 from holdfast.core.ids import Principal
@@ -6,7 +6,7 @@ from holdfast.core.outcomes import Outcome
 
 
 class MemberAttached(Event, tag="member-bound"):
-    """A session of a team lives in this conversation of another agent; a higher generation began without memory."""
+    """A team member's session was attached to a conversation of another agent; a higher generation started without memory."""
 
     kind: str
     conversation: str
@@ -17,7 +17,7 @@ class MemberAttached(Event, tag="member-bound"):
 
 
 class NoticeQueued(Event, tag="notice-left"):
-    """A colleague left word for the next turn; after its time it is not delivered."""
+    """A team member queued a notice for the next turn; an expired notice is not delivered."""
 
     notice: str
     text: str
@@ -26,14 +26,14 @@ class NoticeQueued(Event, tag="notice-left"):
 
 
 class NoticesDelivered(Event, tag="notices-delivered"):
-    """Word that a colleague had left was handed over with a message."""
+    """Queued notices were delivered with a message."""
 
     notices: tuple[str, ...]
     message: str
 
 
 class MessageQueued(Event, tag="letter-left"):
-    """A colleague sent a message and does not wait for its answer; it is delivered also after a restart."""
+    """A team member queued a message without waiting for the reply; it is delivered even after a restart."""
 
     message: str
     text: str
@@ -42,7 +42,7 @@ class MessageQueued(Event, tag="letter-left"):
 
 
 class MessageSettled(Event, tag="letter-settled"):
-    """What became of a message that nobody waits for; its answer, where it got one, is in the session of the pair."""
+    """The outcome of a queued message; the reply, if there was one, is in the session of the pair."""
 
     message: str
     outcome: Outcome

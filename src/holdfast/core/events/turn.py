@@ -1,4 +1,4 @@
-"""What happens in a turn: what was asked, the model, the guest, the end."""
+"""Events of a turn: its message, the model, the guest and the end."""
 
 from typing import Literal
 
@@ -11,18 +11,18 @@ from holdfast.core.values import Json
 
 
 class MessagePosted(Event, tag="message-posted"):
-    """A message began a turn."""
+    """A message started a turn."""
 
     turn: int
     text: str
     principal: Principal
     transport: str = ""
     message: str = ""
-    """The sender's own id of it, where it has one: the same message twice is one turn."""
+    """The sender's own id of the message, if it has one: a message that arrives twice starts one turn."""
 
 
 class CodePosted(Event, tag="code-posted"):
-    """Code from the host began a turn; no model is asked."""
+    """Code from the host started a turn; no model is asked."""
 
     turn: int
     code: str
@@ -31,7 +31,7 @@ class CodePosted(Event, tag="code-posted"):
 
 
 class ModelAsked(Event, tag="model-asked"):
-    """The model is about to be asked; without a reply after it, the request may have been paid for nothing."""
+    """The model is about to be asked. Without a later reply, the request may have cost money for nothing."""
 
     turn: int
     step: int
@@ -51,7 +51,7 @@ class ModelReplied(Event, tag="model-replied"):
 
 
 class ModelFailed(Event, tag="model-failed"):
-    """The model did not answer; `usage` is what was paid all the same."""
+    """The model did not answer; `usage` is what the request cost anyway."""
 
     turn: int
     step: int
@@ -61,7 +61,7 @@ class ModelFailed(Event, tag="model-failed"):
 
 
 class RunStarted(Event, tag="run-started"):
-    """A guest began to run code. Seed and start time make a second run of it the same run."""
+    """A guest started to run code. The seed and the start time make a replay deterministic."""
 
     turn: int
     run: int
@@ -73,20 +73,20 @@ class RunStarted(Event, tag="run-started"):
     seed: int
     started_ms: int
     state: str | None = None
-    """The blob with the guest's state before it, None for a fresh one."""
+    """The blob with the guest's state before the run; None for a new guest."""
     facts: tuple[str, ...] = ()
-    """Of the first run in a process: the engine's version and what it can do here, which walls stand below it included."""
+    """For the first run in a process: the engine's version, its capabilities and the confinement in force."""
 
 
 class RunParked(Event, tag="run-parked"):
-    """A guest stopped in the middle of a line because its call waits for a person."""
+    """A guest stopped in the middle of its code because a call waits for a person."""
 
     turn: int
     run: int
     call: CallId
     escalation: EscalationId
     snapshot: str | None
-    """The blob to go on from; None means that it goes on by replay."""
+    """The blob to resume from; None means that the guest resumes by replay."""
     printed: str = ""
 
 
@@ -94,7 +94,7 @@ RunStatus = Literal["ok", "error", "limit", "lost"]
 
 
 class RunEnded(Event, tag="run-ended"):
-    """A guest's run is over; `state` names the blob with its state afterwards, `error` what the model is shown."""
+    """A guest's run has ended; `state` names the blob with its state afterwards, `error` is what the model sees."""
 
     turn: int
     run: int
@@ -104,13 +104,13 @@ class RunEnded(Event, tag="run-ended"):
     error: str = ""
     state: str | None = None
     engine: str = ""
-    """Which engine ran it, where one was chosen for this code."""
+    """The engine that ran the code, if it was chosen for this code."""
     engine_reason: str = ""
-    """Why that one."""
+    """Why this engine was chosen."""
 
 
 class ToolReturned(Event, tag="tool-returned"):
-    """What the model is told of one of its tool calls, word for word."""
+    """The exact result of a tool call that the model receives."""
 
     turn: int
     tool_call: str
@@ -120,7 +120,7 @@ class ToolReturned(Event, tag="tool-returned"):
 
 
 class TurnEnded(Event, tag="turn-ended"):
-    """The agent rests. `wall_seconds` is what the turn took while it was worked on, without waiting for a person."""
+    """A turn has ended. `wall_seconds` is its working time, without the time spent waiting for a person."""
 
     turn: int
     outcome: Outcome
@@ -128,20 +128,20 @@ class TurnEnded(Event, tag="turn-ended"):
 
 
 class TurnParked(Event, tag="turn-parked"):
-    """A turn waits for a person, or the session was let go; `wall_seconds` is what it was worked on since it last began to be."""
+    """A turn waits for a person, or the session was released; `wall_seconds` is the working time since it last started."""
 
     turn: int
     wall_seconds: float
 
 
 class TurnReopened(Event, tag="turn-reopened"):
-    """A turn that a budget stopped goes on where it was, because the budget was raised."""
+    """A turn that a budget had stopped continues, because the budget was raised."""
 
     turn: int
 
 
 class HistoryCompacted(Event, tag="history-compacted"):
-    """Turns up to and with `through` are given to the model as this summary; the originals stay in the journal."""
+    """The model receives turns up to and including `through` as this summary; the originals stay in the journal."""
 
     through: int
     summary: str

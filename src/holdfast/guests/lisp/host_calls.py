@@ -95,12 +95,12 @@ class LanguageToolset:
     def tools(self) -> tuple[Tool, ...]:
         return LANGUAGE_TOOLS
 
-    def most(self, call: Call) -> Amount:
+    def max_cost(self, call: Call) -> Amount:
         """One iteration for a round of a fixpoint, and nothing for the rest."""
         return Amount(iterations=1) if call.operation == ROUND else Amount()
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
-        return Performed(amount=self.most(call))
+        return Performed(amount=self.max_cost(call))
 
 
 def _tool(name: str, counts: tuple[str, ...]) -> Tool:

@@ -165,7 +165,7 @@ class Connection:
 
     def lost_error(self) -> ToolFailed:
         """Why the server no longer answers. The exit code is known once the connection is closed."""
-        reason = self._process.ending if self._process else "closed the connection"
+        reason = self._process.exit_description if self._process else "closed the connection"
         return ToolFailed(f"server {self._spec.name!r} {reason}", hint="the next call restarts it")
 
 
@@ -216,7 +216,7 @@ async def connect(
                 subscriptions=subscriptions,
             )
     except Exception as error:
-        raise start_error(error, spec, process.ending if process is not None else "") from error
+        raise start_error(error, spec, process.exit_description if process is not None else "") from error
 
 
 def _string_map(arguments: JsonObject, name: str) -> dict[str, str]:

@@ -81,13 +81,13 @@ async def _read(
         async with incoming:
             try:
                 async with contextlib.aclosing(
-                    process.lines(most_bytes=MAX_LINE_BYTES, stall_seconds=STALL_SECONDS)
+                    process.lines(max_bytes=MAX_LINE_BYTES, stall_seconds=STALL_SECONDS)
                 ) as lines:
                     async for line in lines:
                         if (message := parse_line(line, rate_limiter, pending)) is not None:
                             await incoming.send(message)
             except ProtocolViolation as error:
-                process.trouble = str(error)
+                process.protocol_error = str(error)
     await process.drain()
 
 

@@ -79,7 +79,7 @@ async def _read(
     reader: asyncio.StreamReader, incoming: MemoryObjectSendStream[SessionMessage | Exception]
 ) -> None:
     with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-        async with incoming, contextlib.aclosing(read_lines(reader, most_bytes=MAX_LINE_BYTES)) as lines:
+        async with incoming, contextlib.aclosing(read_lines(reader, max_bytes=MAX_LINE_BYTES)) as lines:
             try:
                 async for line in lines:
                     await incoming.send(_message(line))

@@ -1,1 +1,1 @@
-"""Export and import of one session as a ZIP file that verifies itself."""
+"""Export and import of one session as an archive: a ZIP file that contains its own verifier."""

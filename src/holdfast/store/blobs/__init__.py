@@ -1,1 +1,1 @@
-"""Contents addressed by their SHA-256: ingest, storage and copying out."""
+"""Blobs, named by their SHA-256: storing them from open files, reading them, and copying them into files."""

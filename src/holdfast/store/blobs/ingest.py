@@ -1,8 +1,8 @@
-"""Many contents on their way into the store at once, straight from open files: each is read and hashed once.
+"""Storing many blobs at once, directly from open files. Each is read and hashed once.
 
-Small contents become rows, and so do those that come few at a time; the others become files, cloned where the file
-system can (`cloning`), else copied. Files are drafts until they are on disk, all of them by one sync; only then do they
-get their names. So a content that has its name is whole, whenever the power fails.
+Small blobs become rows, and so do larger ones up to a total size. The others become files, cloned if the file system
+supports it (`copy_out`), otherwise copied. A file is a draft until it is synced and gets its name only then, so a file
+with a name is complete, even after a power failure.
 """
 
 import ctypes
@@ -16,22 +16,22 @@ from pathlib import Path
 from holdfast.core import Value, digest_bytes
 from holdfast.core.errors import StoreUnavailable
 from holdfast.store.blobs.copy_out import Reflinker, read_span, write_span
-from holdfast.store.blobs.store import LARGEST_ROW, Blobs
-from holdfast.store.contract import Hasher, Kept
+from holdfast.store.blobs.store import MAX_ROW_BYTES, Blobs
+from holdfast.store.contract import BlobInfo, Hasher
 from holdfast.store.home import private_folder, sync_folder
 
-SMALL_ROW = 8 * 1024
-"""Up to here a content is always a row: a file would take more of the disk than it holds."""
-ROWS_TOGETHER = 4 * 1024 * 1024
-"""So much goes into rows before larger contents become files: a turn that changed a few files costs one commit."""
-SINGLE_SYNCS = 16
-"""Up to so many files are made durable one by one; flushing a busy file system whole takes as long as others wrote."""
+SMALL_BLOB_BYTES = 8 * 1024
+"""Up to this size a blob is always a row: a file would take more disk space than the blob."""
+MAX_BATCH_ROW_BYTES = 4 * 1024 * 1024
+"""The total size of larger blobs that become rows: a turn that changed a few files costs one commit."""
+MAX_SINGLE_SYNCS = 16
+"""Up to this many files are synced one by one; syncing a busy file system also waits for the writes of others."""
 
 _DRAFT = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class Row(Value):
-    """A content as the database has it; None lies in a file."""
+class BlobRow(Value):
+    """The row of a blob; `content` is None if the blob is in a file."""
 
     digest: str
     size: int
@@ -39,49 +39,49 @@ class Row(Value):
 
 
 class BlobWriter:
-    """Takes contents from open files, in any thread. They count from `settle` on; `abandon` leaves no trace."""
+    """Stores blobs from open files, in any thread. `finish` keeps them; `discard` removes them."""
 
-    def __init__(self, blobs: Blobs, cloner: Reflinker) -> None:
+    def __init__(self, blobs: Blobs, reflinker: Reflinker) -> None:
         self._blobs = blobs
-        self._cloner = cloner
+        self._reflinker = reflinker
         self._device = os.stat(blobs.folder).st_dev
         self._lock = threading.Lock()
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, BlobRow] = {}
         self._drafts: dict[str, Path] = {}
         self._row_bytes = 0
-        self._is_over = False
+        self._is_finished = False
 
-    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
-        """Take a part of an open file, or as much of it as there is. Raises OSError where it cannot be read."""
-        if length > SMALL_ROW and self._cloner.may_clone(descriptor, self._device):
+    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> BlobInfo:
+        """Store a span of an open file, or what there is of it. Raises OSError if it cannot be read."""
+        if length > SMALL_BLOB_BYTES and self._reflinker.may_clone(descriptor, self._device):
             kept = self._cloned(descriptor, start, length, whole)
             if kept is not None:
                 return kept
         content = read_span(descriptor, start, length)
         if whole is not None:
             whole.update(content)
-        kept = Kept(digest=digest_bytes(content), size=len(content))
+        kept = BlobInfo(digest=digest_bytes(content), size=len(content))
         with self._lock:
             is_row = self._is_row(kept.size)
-            is_new = self._note(kept, content if is_row else None)
+            is_new = self._add_row(kept, content if is_row else None)
         if is_new and not is_row:
             self._write(kept.digest, content)
         return kept
 
-    def settle(self) -> tuple[Row, ...]:
-        """Make every file durable under its name; the rows that are to be written now. Blocks."""
+    def finish(self) -> tuple[BlobRow, ...]:
+        """Sync every file and give it its name. Returns the rows to insert. Blocking."""
         with self._lock:
-            self._is_over = True
+            self._is_finished = True
             rows, drafts = tuple(self._rows.values()), self._drafts
         if drafts:
-            with _explained(self._blobs.folder):
+            with _errors_explained(self._blobs.folder):
                 self._name(drafts)
         return rows
 
-    def abandon(self) -> None:
-        """Remove what was taken and has no name yet."""
+    def discard(self) -> None:
+        """Remove the drafts."""
         with self._lock:
-            self._is_over = True
+            self._is_finished = True
             drafts, self._drafts = self._drafts, {}
         for draft in drafts.values():
             draft.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ class BlobWriter:
         _sync((*folders, self._blobs.folder), self._blobs.folder)
 
     def _write(self, digest: str, content: bytes) -> None:
-        with _explained(self._blobs.folder):
+        with _errors_explained(self._blobs.folder):
             draft, opened = self._draft()
             try:
                 write_span(opened, 0, content)
@@ -105,22 +105,22 @@ class BlobWriter:
                 raise
             finally:
                 os.close(opened)
-        self._hand_in(digest, draft)
+        self._add_draft(digest, draft)
 
-    def _cloned(self, descriptor: int, start: int, length: int, whole: Hasher | None) -> Kept | None:
-        with _explained(self._blobs.folder):
+    def _cloned(self, descriptor: int, start: int, length: int, whole: Hasher | None) -> BlobInfo | None:
+        with _errors_explained(self._blobs.folder):
             draft, opened = self._draft()
         is_handed_in = False
         try:
-            if self._cloner.clone(descriptor, start, length, opened) is None:
+            if self._reflinker.clone(descriptor, start, length, opened) is None:
                 return None
-            # The clone is hashed and not the source, which somebody may be writing to.
+            # The clone is hashed, not the source, which another process may be changing.
             content = read_span(opened, 0, length)
-            kept = Kept(digest=digest_bytes(content), size=len(content))
+            kept = BlobInfo(digest=digest_bytes(content), size=len(content))
             with self._lock:
-                is_new = self._note(kept, None)
+                is_new = self._add_row(kept, None)
             if is_new:
-                self._hand_in(kept.digest, draft)
+                self._add_draft(kept.digest, draft)
                 is_handed_in = True
             if whole is not None:
                 whole.update(content)
@@ -131,13 +131,15 @@ class BlobWriter:
                 draft.unlink(missing_ok=True)
 
     def _is_row(self, size: int) -> bool:
-        return size <= SMALL_ROW or (size <= LARGEST_ROW and self._row_bytes + size <= ROWS_TOGETHER)
+        return size <= SMALL_BLOB_BYTES or (
+            size <= MAX_ROW_BYTES and self._row_bytes + size <= MAX_BATCH_ROW_BYTES
+        )
 
-    def _note(self, kept: Kept, content: bytes | None) -> bool:
-        """Remember a content; whether it still has to be put into a file, or would have to."""
+    def _add_row(self, kept: BlobInfo, content: bytes | None) -> bool:
+        """Add a blob. Returns whether there is no file for it yet."""
         if kept.digest in self._rows:
             return False
-        self._rows[kept.digest] = Row(digest=kept.digest, size=kept.size, content=content)
+        self._rows[kept.digest] = BlobRow(digest=kept.digest, size=kept.size, content=content)
         self._row_bytes += len(content or b"")
         return not self._blobs.path(kept.digest).exists()
 
@@ -145,28 +147,28 @@ class BlobWriter:
         draft = self._blobs.folder / f".taken-{secrets.token_hex(8)}"
         return draft, os.open(draft, _DRAFT, 0o600)
 
-    def _hand_in(self, digest: str, draft: Path) -> None:
+    def _add_draft(self, digest: str, draft: Path) -> None:
         with self._lock:
-            if not self._is_over:
+            if not self._is_finished:
                 self._drafts[digest] = draft
                 return
         draft.unlink(missing_ok=True)
-        raise StoreUnavailable("the intake of contents was ended", hint="try again")
+        raise StoreUnavailable("storing blobs was already finished or cancelled", hint="try again")
 
 
 @contextmanager
-def _explained(folder: Path) -> Iterator[None]:
+def _errors_explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
         raise StoreUnavailable(
-            f"nothing can be kept in {str(folder)!r}: {problem.strerror}", hint="make room and try again"
+            f"cannot write to {str(folder)!r}: {problem.strerror}", hint="free some disk space and try again"
         ) from problem
 
 
 def _sync(paths: tuple[Path, ...], folder: Path) -> None:
-    """Make files or folders durable: one by one, or where they are many, their whole file system in one go."""
-    if len(paths) <= SINGLE_SYNCS:
+    """Sync files or folders one by one, or many of them by syncing the whole file system."""
+    if len(paths) <= MAX_SINGLE_SYNCS:
         for path in paths:
             _sync_file(path)
         return

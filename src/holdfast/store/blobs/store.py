@@ -1,13 +1,6 @@
-"""Blobs: contents that events name by their SHA-256. Small ones are rows, large ones files that are on disk first.
-
-References: which contents a set of events mentions, directly or through other contents.
-
-A content is named by its SHA-256 in hex, wherever that stands: in an event, or in another content such as the list of
-files of a restore point. So a mention is found without knowing what each of them means.
-"""
+"""The blobs of the SQLite store. Small blobs are rows; large ones are files, which are durable before their row."""
 
 import os
-import re
 import secrets
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,73 +9,76 @@ from pathlib import Path
 
 from holdfast.core import Clock, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, StoreUnavailable
+from holdfast.store.blobs.references import digests_in
 from holdfast.store.home import private_folder, sync_folder, write_private
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.rows import Connection
 
-LARGEST_ROW = 1024 * 1024
+MAX_ROW_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """A content on its way to the disk."""
+class NewBlob:
+    """A blob that is about to be written."""
 
     digest: str
     content: bytes
 
 
 class Blobs:
-    """Where contents lie."""
+    """Reads and writes blobs."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self.folder = folder
         self._clock = clock
 
-    def draft(self, content: bytes) -> Draft:
-        """Name a content."""
-        return Draft(digest=digest_bytes(content), content=bytes(content))
+    def draft(self, content: bytes) -> NewBlob:
+        """Hash a blob."""
+        return NewBlob(digest=digest_bytes(content), content=bytes(content))
 
-    def write(self, connection: Connection, draft: Draft) -> None:
-        """Keep a content; it is durable with the transaction."""
-        is_large = len(draft.content) > LARGEST_ROW
+    def write(self, connection: Connection, draft: NewBlob) -> None:
+        """Write a blob; it becomes durable with the transaction."""
+        is_large = len(draft.content) > MAX_ROW_BYTES
         if is_large:
             self._write_file(draft)
-        self.note(connection, draft.digest, len(draft.content), None if is_large else draft.content)
+        self.insert_row(connection, draft.digest, len(draft.content), None if is_large else draft.content)
 
-    def note(self, connection: Connection, digest: str, size: int, content: bytes | None) -> bool:
-        """Write the row of a content, None where it is in a file on disk; whether the content lies in a file from now on."""
+    def insert_row(self, connection: Connection, digest: str, size: int, content: bytes | None) -> bool:
+        """Insert the row of a blob; `content` is None if it is in a file. Returns whether the stored blob is in a file."""
         if content is None and not self.path(digest).exists():
-            raise StoreUnavailable("a content was removed while it was being kept", hint="try again")
+            raise StoreUnavailable(
+                f"the blob {digest!r} was removed while it was being stored", hint="try again"
+            )
         row = (bytes.fromhex(digest), size, content, self._clock.now_ms())
         (is_in_file,) = connection.execute(SQL["put_blob"], row).fetchone()
         return bool(is_in_file)
 
     def read(self, connection: Connection, digest: str) -> bytes:
-        """The content with this name, checked. Raises JournalDamaged."""
-        held = self.held(connection, digest)
+        """Read a blob and verify it. Raises JournalDamaged."""
+        held = self.locate(connection, digest)
         content = _read_file(held) if isinstance(held, Path) else held
         if content is None:
-            raise JournalDamaged(f"the content {digest!r} is missing")
+            raise JournalDamaged(f"the blob {digest!r} is missing")
         if digest_bytes(content) != digest.lower():
-            raise JournalDamaged(f"the content {digest!r} was changed")
+            raise JournalDamaged(f"the blob {digest!r} was changed")
         return content
 
-    def held(self, connection: Connection, digest: str) -> bytes | Path:
-        """The content with this name, or the file it lies in, unchecked. Raises JournalDamaged where there is none."""
+    def locate(self, connection: Connection, digest: str) -> bytes | Path:
+        """Return a blob or the path of its file, unverified. Raises JournalDamaged if there is none."""
         try:
             key = bytes.fromhex(digest)
         except ValueError:
-            raise InvalidInput(f"{digest!r} is no SHA-256") from None
+            raise InvalidInput(f"{digest!r} is not a SHA-256") from None
         row = connection.execute(SQL["get_blob"], (key,)).fetchone()
         if row is None:
-            raise JournalDamaged(f"the content {digest!r} is missing")
+            raise JournalDamaged(f"the blob {digest!r} is missing")
         return self.path(key.hex()) if row[0] is None else bytes(row[0])
 
     def path(self, digest: str) -> Path:
-        """Where a large content lies."""
+        """The file of a large blob."""
         return self.folder / digest[:2] / digest
 
-    def _write_file(self, draft: Draft) -> None:
+    def _write_file(self, draft: NewBlob) -> None:
         path = self.path(draft.digest)
         if path.exists() and path.stat().st_size == len(draft.content):
             return
@@ -96,7 +92,8 @@ class Blobs:
         except OSError as problem:
             temporary.unlink(missing_ok=True)
             raise StoreUnavailable(
-                f"{str(path)!r} cannot be written: {problem.strerror}", hint="make room and try again"
+                f"{str(path)!r} cannot be written: {problem.strerror}",
+                hint="free some disk space and try again",
             ) from problem
 
 
@@ -107,16 +104,8 @@ def _read_file(path: Path) -> bytes | None:
         return None
 
 
-_DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-
-
-def digests_in(content: bytes) -> set[str]:
-    """What could be names of contents."""
-    return {match.decode() for match in _DIGEST.findall(content)}
-
-
-def mentioned(connection: Connection, blobs: Blobs, bodies: Iterable[bytes]) -> set[str]:
-    """The contents that are here and that these events mention."""
+def referenced_blobs(connection: Connection, blobs: Blobs, bodies: Iterable[bytes]) -> set[str]:
+    """Find the stored blobs that these events refer to, directly or through other blobs."""
     open_ends = set[str]().union(*(digests_in(body) for body in bodies))
     found: set[str] = set()
     while open_ends:
@@ -124,10 +113,10 @@ def mentioned(connection: Connection, blobs: Blobs, bodies: Iterable[bytes]) -> 
         if digest in found:
             continue
         try:
-            held = blobs.held(connection, digest)
+            held = blobs.locate(connection, digest)
         except JournalDamaged:
             continue
         found.add(digest)
-        with suppress(OSError):  # what a lost file mentioned, nobody can tell
+        with suppress(OSError):  # the references in a lost file are unknown
             open_ends |= digests_in(held if isinstance(held, bytes) else held.read_bytes()) - found
     return found

@@ -1,69 +1,38 @@
-"""Inspection: read a journal that may be damaged, say what is wrong with it, and keep what can be read."""
+"""Inspection of a journal that may be damaged: finds its problems and returns the events that can be read."""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Literal
 
 import msgspec
 
-from holdfast.core import SessionId, Value
+from holdfast.core import SessionId
 from holdfast.core.events import GENESIS, RecordedEvent, decode_event, event_hash
+from holdfast.store.archive.format import RawEvent
+from holdfast.store.contract import Inspection, JournalProblem
 from holdfast.store.sqlite.database import SQL
-from holdfast.store.sqlite.rows import LAST, Connection, Segment, lineage, read_tally
+from holdfast.store.sqlite.rows import END, Connection, Segment, lineage, read_summary_state
 
 Row = tuple[int, int, bytes, bytes, bool]
 
 
-class Line(Value):
-    """One event as it was found: in its place, with its exact bytes."""
-
-    session: SessionId
-    seq: int
-    at_ms: int
-    hash: bytes
-    body: bytes
-
-
-class Problem(Value):
-    """An event that is not as it was written, or never was; or `count` of them in a row, where they are missing."""
-
-    seq: int
-    what: Literal["missing", "changed", "unreadable", "added"]
-    count: int = 1
-
-
-class Inspection(Value):
-    """What was found. A journal without problems is exactly what was written, in its order."""
-
-    session: SessionId
-    events: int
-    problems: tuple[Problem, ...] = ()
-    last_hash: str = ""
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether everything is as it was written."""
-        return not self.problems
-
-
 def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, list[RecordedEvent]]:
-    """Check every event of a session, and hand out those that can be read."""
-    problems: list[Problem] = []
+    """Check every event of a session. Returns the problems and the readable events."""
+    problems: list[JournalProblem] = []
     readable: list[RecordedEvent] = []
     previous, place, expected = GENESIS, 0, 1
     segments = lineage(connection, session)
     for segment in segments:
         for seq, at_ms, link, body, is_typed in _rows(connection, segment):
             problems += _gap(expected, seq)
-            # After a gap the link before is unknown, so that only what follows the next event can be held against it.
+            # After a gap the previous hash is unknown, so only the events after the next one can be checked.
             is_linked = seq > place + 1 or event_hash(previous, segment.session, seq, at_ms, body) == link
             if not (is_typed and is_linked):
-                problems.append(Problem(seq=seq, what="changed"))
+                problems.append(JournalProblem(seq=seq, what="changed"))
             try:
                 event = decode_event(body)
             except msgspec.MsgspecError:
-                problems.append(Problem(seq=seq, what="unreadable"))
+                problems.append(JournalProblem(seq=seq, what="unreadable"))
             else:
                 readable.append(
                     RecordedEvent(
@@ -76,29 +45,29 @@ def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, lis
                     )
                 )
             previous, place, expected = link, seq, seq + 1
-        if segment.upto < LAST:
+        if segment.upto < END:
             problems += _gap(expected, segment.upto + 1)
             expected = max(expected, segment.upto + 1)
-    # A session has at least the event that it began with, whatever its line says.
-    problems += _gap(expected, max(read_tally(connection, session).summary.events, 1) + 1)
-    with suppress(sqlite3.DatabaseError):  # what cannot be looked at is missing above
+    # A session has at least its first event, whatever the session list says.
+    problems += _gap(expected, max(read_summary_state(connection, session).summary.events, 1) + 1)
+    with suppress(sqlite3.DatabaseError):  # unreadable rows are already reported as missing
         added = connection.execute(SQL["added_events"], (session, segments[-1].after)).fetchall()
-        problems += [Problem(seq=seq, what="added") for (seq,) in added]
+        problems += [JournalProblem(seq=seq, what="added") for (seq,) in added]
     found = Inspection(
         session=session, events=len(readable), problems=tuple(problems), last_hash=previous.hex()
     )
     return found, readable
 
 
-def _gap(expected: int, found: int) -> list[Problem]:
-    return [Problem(seq=expected, what="missing", count=found - expected)] if found > expected else []
+def _gap(expected: int, found: int) -> list[JournalProblem]:
+    return [JournalProblem(seq=expected, what="missing", count=found - expected)] if found > expected else []
 
 
-def read_lines(connection: Connection, session: SessionId) -> Iterator[Line]:
-    """The bytes of every event that is there, as they were written."""
+def read_raw_events(connection: Connection, session: SessionId) -> Iterator[RawEvent]:
+    """Yield every existing event with its exact bytes."""
     for segment in lineage(connection, session):
         for seq, at_ms, link, body, _ in _rows(connection, segment):
-            yield Line(session=segment.session, seq=seq, at_ms=at_ms, hash=link, body=body)
+            yield RawEvent(session=segment.session, seq=seq, at_ms=at_ms, hash=link, body=body)
 
 
 def _rows(connection: Connection, segment: Segment) -> Iterator[Row]:
@@ -112,9 +81,9 @@ def _rows(connection: Connection, segment: Segment) -> Iterator[Row]:
 
 
 def _rows_one_by_one(connection: Connection, segment: Segment, after: int) -> Iterator[Row]:
-    # A page that cannot be read takes its events with it; those on other pages are reached by their own number.
-    is_own = segment.upto == LAST
-    upto = read_tally(connection, segment.session).summary.events if is_own else segment.upto
+    # The events of an unreadable page are lost; those on other pages can be read by their numbers.
+    is_own = segment.upto == END
+    upto = read_summary_state(connection, segment.session).summary.events if is_own else segment.upto
     for seq in range(after + 1, upto + 1):
         try:
             row = connection.execute(SQL["inspect_events"], (segment.session, seq - 1, seq)).fetchone()

@@ -1,6 +1,5 @@
-"""Salvage: a damaged database is read row by row into a new one; the old one is set aside, never overwritten.
-
-Traces: the folders of sessions, by which it is known that there was one when the database says nothing of it any more.
+"""Salvage: copies the readable rows of a damaged database into a new one. The old database is moved aside, never
+overwritten. A session of which only the folder is left is listed as damaged.
 """
 
 import os
@@ -15,7 +14,7 @@ from holdfast.core import SessionId, check_session_id, pluralize
 from holdfast.core.errors import InvalidId, JournalDamaged
 from holdfast.store.home import Home, private_folder, sync_folder
 from holdfast.store.recovery.recovered_rows import RecoveredRows, classify_rows
-from holdfast.store.recovery.sqlite_pages import rows
+from holdfast.store.recovery.sqlite_pages import read_rows
 from holdfast.store.recovery.wal_frames import has_lost_commits
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.sessions import list_sessions
@@ -24,7 +23,7 @@ from holdfast.store.summary import SummaryState, empty_summary
 
 
 def sessions_with_folders(home: Home) -> dict[SessionId, SummaryState]:
-    """A line for each session that has a folder: it had one event at least, and was active when its folder was last changed."""
+    """Summarize each session that has a folder: it had at least one event and was last active when its folder changed."""
     lines: dict[SessionId, SummaryState] = {}
     for folder in sorted((home.root / "sessions").glob("*/")):
         try:
@@ -41,21 +40,21 @@ def sessions_with_folders(home: Home) -> dict[SessionId, SummaryState]:
 
 
 def _was_used(folder: Path) -> bool:
-    """Whether it is not merely a place to ask in: a team's member has no more, and its record is begun anew by itself."""
+    """Whether a folder contains more than an empty `escalations` folder, which is all that an external agent needs."""
     inside = list(folder.iterdir())
     return [each.name for each in inside] != ["escalations"] or any(inside[0].iterdir())
 
 
-_BESIDE = ("", "-wal", "-shm")
+_SUFFIXES = ("", "-wal", "-shm")
 
 
 def needs_salvage(home: Home) -> bool:
-    """Whether the database is damaged or gone. A thorough look only where something went wrong before."""
+    """Whether the database is damaged or missing. The check is thorough only if damage was suspected before."""
     path = home.database
     if is_gone(home):
-        # SQLite would begin anew, and throw a log that is left away together with the commits in it.
+        # SQLite would create a new database and discard a remaining log with the commits in it.
         return _has_content(Path(f"{path}-wal")) or bool(sessions_with_folders(home))
-    if has_lost_commits(Path(f"{path}-wal")):  # before SQLite opens it, and forgets them
+    if has_lost_commits(Path(f"{path}-wal")):  # before SQLite opens the log and ignores them
         return True
     try:
         database.prepare(path)
@@ -77,20 +76,20 @@ def needs_salvage(home: Home) -> bool:
 
 
 def is_gone(home: Home) -> bool:
-    """Whether there is no database, or an empty file in its place."""
+    """Whether the database is missing or empty."""
     return not _has_content(home.database)
 
 
 def damage_marker(home: Home) -> Path:
-    """The file that a process leaves which met damage, for the next start."""
+    """The file that marks suspected damage for the next start."""
     return home.root / "holdfast.db-suspect"
 
 
 def salvage(home: Home, *, now_ms: int) -> str:
-    """Save what can be read; the line for the person. The caller made sure that nobody has the store open."""
+    """Save what can be read, and return a notice for the user. No process may have the store open."""
     fresh, ready = home.root / "holdfast.db-new", _ready(home)
     _remove(fresh)
-    what = "gone" if is_gone(home) else "damaged"
+    what = "missing" if is_gone(home) else "damaged"
     try:
         kept, damaged = _refill(home, fresh)
         os.replace(fresh, ready)
@@ -100,20 +99,20 @@ def salvage(home: Home, *, now_ms: int) -> str:
     sync_folder(home.root)
     aside = finish(home, now_ms=now_ms)
     damage_marker(home).unlink(missing_ok=True)
-    sound = pluralize(kept - damaged, "session")
+    intact = pluralize(kept - damaged, "session")
     return (
-        f"the database was {what}: {sound} saved, {damaged} damaged; what was there is in {str(aside)!r}. "
-        "`holdfast verify --all` says what is missing"
+        f"the database was {what}: {intact} saved, {damaged} damaged; the old files are in {str(aside)!r}. "
+        "`holdfast verify --all` shows what is missing"
     )
 
 
 def finish(home: Home, *, now_ms: int) -> Path | None:
-    """Put the new database in its place, also where a crash came in between. None when there is none."""
+    """Replace the old database with the new one, also after a crash in between. None if there is no new one."""
     ready = _ready(home)
     if not ready.exists():
         return None
     aside = private_folder(home.root / f"damaged-{now_ms}")
-    for suffix in _BESIDE:  # the log too: over another database it would destroy it
+    for suffix in _SUFFIXES:  # including the log, which would destroy another database
         old = Path(f"{home.database}{suffix}")
         if old.exists():
             os.replace(old, aside / old.name)
@@ -131,14 +130,14 @@ def _ready(home: Home) -> Path:
 def _is_truncated(connection: sqlite3.Connection, path: Path) -> bool:
     log = Path(f"{path}-wal")
     if log.exists() and log.stat().st_size:
-        return False  # pages that are only in the log make the file look short
+        return False  # pages that are only in the log make the file look truncated
     (count,) = connection.execute("PRAGMA page_count").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
     return bool(path.stat().st_size < count * size)
 
 
 def _remove(path: Path) -> None:
-    for suffix in _BESIDE:
+    for suffix in _SUFFIXES:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
@@ -148,21 +147,21 @@ def _has_content(path: Path) -> bool:
 
 def _refill(home: Home, fresh: Path) -> tuple[int, int]:
     old = home.database
-    remains = classify_rows(rows(old, Path(f"{old}-wal")))
-    if not remains.events and not remains.lines and old.exists() and old.stat().st_size > 65536:
+    recovered = classify_rows(read_rows(old, Path(f"{old}-wal")))
+    if not recovered.events and not recovered.lines and old.exists() and old.stat().st_size > 65536:
         raise JournalDamaged(
-            f"nothing in {str(old)!r} can be read, so it was left as it is",
-            hint="bring it back from a backup, or move it away to begin with an empty store",
+            f"{str(old)!r} contains no readable data and was left unchanged",
+            hint="restore it from a backup, or move it away to start with an empty store",
         )
     for session, line in sessions_with_folders(home).items():
-        if session not in remains.graves:
-            remains.lines.setdefault(session, line)
+        if session not in recovered.tombstones:
+            recovered.lines.setdefault(session, line)
     database.prepare(fresh)
     connection = database.connect(fresh)
     try:
         connection.execute("BEGIN IMMEDIATE")
-        _fill(connection, remains)
-        kept = index.rebuild(Transaction(connection), noted=remains.lines)
+        _fill(connection, recovered)
+        kept = index.rebuild(Transaction(connection), noted=recovered.lines)
         damaged = sum(line.is_damaged for line in list_sessions(connection, limit=None, folder=None))
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -171,13 +170,13 @@ def _refill(home: Home, fresh: Path) -> tuple[int, int]:
     return kept, damaged
 
 
-def _fill(connection: sqlite3.Connection, remains: RecoveredRows) -> None:
+def _fill(connection: sqlite3.Connection, recovered: RecoveredRows) -> None:
     last = 0
-    for event in remains.journal():
-        last = max(event.row, last + 1)  # two rows with one number are damage; they stay in their order
+    for event in recovered.journal():
+        last = max(event.row, last + 1)  # two rows with the same number are damage; they keep their order
         place = (last, event.session, event.seq, event.at_ms, event.hash, event.body)
         connection.execute(SQL["salvage_event"], place)
-    for digest, size, content, _, put_ms in remains.blobs.values():
+    for digest, size, content, _, put_ms in recovered.blobs.values():
         connection.execute(SQL["put_blob"], (digest, size, content, put_ms))
-    for grave in remains.graves.values():
-        connection.execute(SQL["bury"], grave.columns)
+    for tombstone in recovered.tombstones.values():
+        connection.execute(SQL["write_tombstone"], tombstone.columns)

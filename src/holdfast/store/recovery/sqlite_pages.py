@@ -1,7 +1,7 @@
-"""Pages: the rows in a SQLite file, read without SQLite, so that what is damaged in one place can be read in others.
+"""Reads the rows of a SQLite file without SQLite, so that damage in one place does not hide the rest.
 
-Pages that hold rows are looked at wherever they lie: the trees above them may be gone. Pages in the log beside the file
-(`frames`) are newer versions of the same pages. See https://sqlite.org/fileformat2.html.
+Every page that can contain rows is read, because the B-trees above may be lost. Pages in the write-ahead log
+(`wal_frames`) are newer versions of the same pages. See https://sqlite.org/fileformat2.html.
 """
 
 from collections.abc import Iterator
@@ -12,24 +12,24 @@ from holdfast.store.recovery.wal_frames import page_size, read_frames
 from holdfast.store.sqlite.database import PAGE_BYTES
 
 Column = None | int | float | bytes
-"""As it lies in the file; text is bytes here."""
+"""A value as stored; text is bytes."""
 
 _TABLE_LEAF, _INDEX_LEAF, _INDEX_INTERIOR = 0x0D, 0x0A, 0x02
 _INTEGER_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
-LARGEST_PAYLOAD = 64 * 1024 * 1024
+MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One row of some table or index: its number (0 where it has none), what is in it, and whether its page has no newer version."""
+class PageRow:
+    """A row of a table or index: its number (0 if it has none), its columns, and whether its page has no newer version."""
 
     number: int
     columns: tuple[Column, ...]
     is_current: bool
 
 
-def rows(database: Path, log: Path) -> Iterator[Row]:
-    """Every row that can be read, the older versions of a page first. A row may come more than once."""
+def read_rows(database: Path, log: Path) -> Iterator[PageRow]:
+    """Yield every readable row, older versions of a page first. A row can occur more than once."""
     content = database.read_bytes() if database.exists() else b""
     written = log.read_bytes() if log.exists() else b""
     size = _page_size(content, written)
@@ -54,7 +54,7 @@ def _page_size(content: bytes, log: bytes) -> int:
     return size if 512 <= size <= 65536 and not size & (size - 1) else PAGE_BYTES
 
 
-def _rows_of(number: int, pages: dict[int, bytes], *, is_current: bool) -> Iterator[Row]:
+def _rows_of(number: int, pages: dict[int, bytes], *, is_current: bool) -> Iterator[PageRow]:
     page = pages[number]
     head = 100 if number == 1 else 0
     kind = page[head]
@@ -68,7 +68,7 @@ def _rows_of(number: int, pages: dict[int, bytes], *, is_current: bool) -> Itera
             row, columns = _cell(page, kind, start, pages)
         except (IndexError, ValueError, KeyError):
             continue
-        yield Row(number=row, columns=columns, is_current=is_current)
+        yield PageRow(number=row, columns=columns, is_current=is_current)
 
 
 def _cell(page: bytes, kind: int, start: int, pages: dict[int, bytes]) -> tuple[int, tuple[Column, ...]]:
@@ -76,8 +76,8 @@ def _cell(page: bytes, kind: int, start: int, pages: dict[int, bytes]) -> tuple[
     number = 0
     if kind == _TABLE_LEAF:
         number, position = _varint(page, position)
-    if not 0 < length <= min(LARGEST_PAYLOAD, len(pages) * len(page)):
-        raise ValueError("no length that a row could have")
+    if not 0 < length <= min(MAX_PAYLOAD_BYTES, len(pages) * len(page)):
+        raise ValueError("an impossible row length")
     local = _local_bytes(length, len(page), is_table=kind == _TABLE_LEAF)
     payload = page[position : position + local]
     following = int.from_bytes(page[position + local : position + local + 4], "big") if local < length else 0
@@ -110,7 +110,7 @@ def _record(payload: bytes) -> tuple[Column, ...]:
         length = _INTEGER_SIZES.get(kind, (kind - 12) // 2 if kind >= 12 else 8 if kind == 7 else 0)
         raw = payload[position : position + length]
         if len(raw) != length or kind in (10, 11):
-            raise ValueError("a row that ends too early")
+            raise ValueError("a truncated row")
         position += length
         columns.append(_value(kind, raw))
     return tuple(columns)

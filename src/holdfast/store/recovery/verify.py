@@ -1,46 +1,50 @@
-"""Upkeep: what a person asks of the store as a whole: check it, and make derived things anew."""
+"""Verification of journals, and rebuilding what is derived from them."""
 
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
 
 import holdfast.store.sqlite.index as index
 import holdfast.store.sqlite.search as search
 from holdfast.core import SessionId, check_session_id
-from holdfast.store.recovery.inspect import Inspection, inspect
-from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.contract import Inspection
+from holdfast.store.recovery.inspect import inspect
+from holdfast.store.sqlite.blob_store import SqliteBlobStore
+from holdfast.store.sqlite.sessions import list_sessions
 
 
-async def verify(store: SqliteStore, session: SessionId) -> Inspection:
-    """Check a session's chain, event by event. Raises SessionNotFound."""
+async def verify(store: SqliteBlobStore, session: SessionId) -> Inspection:
+    """Check a session's hash chain, event by event. Raises SessionNotFound."""
     key = check_session_id(session)
-    found = await _checked(store, key)
-    if not found.is_sound and await store.reading(_is_derived_damaged):
+    found = await _inspect(store, key)
+    if not found.is_intact and await store.reading(_is_index_damaged):
         await rebuild_index(store)
-        found = await _checked(store, key)
+        found = await _inspect(store, key)
     return found
 
 
-async def verify_all(store: SqliteStore) -> Sequence[Inspection]:
-    """Check every session, newest first; those too that a damaged list has lost."""
-    if await store.reading(_is_derived_damaged):
+async def verify_all(store: SqliteBlobStore) -> Sequence[Inspection]:
+    """Check every session, newest first, including those that a damaged session list omits."""
+    if await store.reading(_is_index_damaged):
         await rebuild_index(store)
-    return [await _checked(store, line.id) for line in await store.sessions()]
+    sessions = await store.reading(partial(list_sessions, limit=None, folder=None))
+    return [await _inspect(store, line.id) for line in sessions]
 
 
-async def rebuild_index(store: SqliteStore) -> int:
-    """Make the list of sessions anew from the journals, and have the next search do the same; how many sessions there are."""
+async def rebuild_index(store: SqliteBlobStore) -> int:
+    """Rebuild the session list from the journals, discard the search index, and return the number of sessions."""
     await store.reading(lambda _: search.discard(store.home.search))
     return await store.writing(index.rebuild)
 
 
-async def _checked(store: SqliteStore, session: SessionId) -> Inspection:
+async def _inspect(store: SqliteBlobStore, session: SessionId) -> Inspection:
     found, _ = await store.reading(lambda connection: inspect(connection, session))
-    if not found.is_sound:
+    if not found.is_intact:
         await store.writing(lambda transaction: index.mark_damaged(transaction, session))
     return found
 
 
-def _is_derived_damaged(connection: sqlite3.Connection) -> bool:
-    """Whether events cannot be found by their places, or sessions by the list, though they are there."""
+def _is_index_damaged(connection: sqlite3.Connection) -> bool:
+    """Whether existing events or sessions cannot be found through the database's indexes or the session list."""
     (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    return found != "ok" or bool(index.strayed(connection))
+    return found != "ok" or bool(index.unlisted_sessions(connection))

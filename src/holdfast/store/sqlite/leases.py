@@ -1,4 +1,4 @@
-"""Leases: who may write a session. The number of a lease only grows, so a holder that lost it can never write again."""
+"""Leases: who can write a session. The fencing number only increases, so a holder that lost its lease can never write."""
 
 from holdfast.core import Clock, SessionId
 from holdfast.core.errors import LeaseLost, SessionHeld
@@ -10,29 +10,29 @@ from holdfast.store.sqlite.transaction import Transaction
 
 
 class Leases:
-    """The leases of one store, granted in the name of its presence."""
+    """The leases of one store, identified by its process lock."""
 
-    def __init__(self, presence: ProcessLock, clock: Clock) -> None:
-        self._presence = presence
+    def __init__(self, process_lock: ProcessLock, clock: Clock) -> None:
+        self._process_lock = process_lock
         self._clock = clock
         self._granted: set[tuple[SessionId, int]] = set()
-        """What somebody in this process knows to have; a grant whose commit seemed to fail is nobody's."""
+        """The leases that this process knows it holds. A grant whose commit seemed to fail is not one of them."""
 
     def holder(self, connection: Connection, session: SessionId) -> LeaseHolder | None:
-        """Who writes a session now; one that died or was stopped does not. Raises SessionNotFound."""
+        """Return the holder of a session, unless it died or was stopped. Raises SessionNotFound."""
         require_session(connection, session)
         row = connection.execute(SQL["lease_of"], (session,)).fetchone()
         if row is None or row[1] is None:
             return None
         fence, instance, pid, host, since_ms = row
-        if instance == self._presence.token and (session, fence) not in self._granted:
+        if instance == self._process_lock.token and (session, fence) not in self._granted:
             return None
-        if not self._presence.is_alive(instance, pid, host):
+        if not self._process_lock.is_alive(instance, pid, host):
             return None
         return LeaseHolder(pid=pid, host=host, since_ms=since_ms)
 
     def require_free(self, connection: Connection, session: SessionId) -> None:
-        """Raises SessionHeld, saying by whom."""
+        """Raise SessionHeld, naming the holder, if the session is held."""
         holder = self.holder(connection, session)
         if holder is None:
             return
@@ -40,24 +40,29 @@ class Leases:
         time = f"for {minutes} min" if minutes else "for less than a minute"
         raise SessionHeld(
             f"{session!r} is held by process {holder.pid} on {holder.host}, {time}",
-            hint=f"close it there; wait for it with holdfast -r {session} --wait SECONDS, or read along with "
-            f"holdfast show {session} --follow",
+            hint=f"close it there, wait for it with `holdfast -r {session} --wait SECONDS`, or follow it with "
+            f"`holdfast show {session} --follow`",
         )
 
     def take(self, transaction: Transaction, session: SessionId) -> int:
-        """The number of a new lease. Raises SessionNotFound, SessionHeld."""
+        """Grant a lease if the session is free, and return its number. Raises SessionNotFound, SessionHeld."""
         self.require_free(transaction, session)
         return self.grant(transaction, session)
 
     def grant(self, transaction: Transaction, session: SessionId) -> int:
-        """The number of a new lease on a session that nobody else can hold."""
-        mine = (self._presence.token, self._presence.pid, self._presence.host, self._clock.now_ms())
+        """Grant a lease on a session that no other process can hold, and return its number."""
+        mine = (
+            self._process_lock.token,
+            self._process_lock.pid,
+            self._process_lock.host,
+            self._clock.now_ms(),
+        )
         (fence,) = transaction.execute(SQL["grant_lease"], (session, *mine)).fetchone()
         transaction.after_commit.append(lambda: self._granted.add((session, fence)))
         return int(fence)
 
-    def disown(self, transaction: Transaction, session: SessionId) -> None:
-        """The lease of a session was granted to somebody who is gone, by an earlier commit or by this very one."""
+    def abandon(self, transaction: Transaction, session: SessionId) -> None:
+        """Forget a lease whose requester is gone, whether an earlier commit granted it or this one."""
         self._forget(session)
         transaction.after_commit.append(lambda: self._forget(session))
 
@@ -65,15 +70,15 @@ class Leases:
         self._granted = {grant for grant in self._granted if grant[0] != session}
 
     def check(self, transaction: Transaction, session: SessionId, fence: int) -> None:
-        """Raises LeaseLost when the lease with this number does not hold any more."""
-        row = transaction.execute(SQL["fence_of"], (session, self._presence.token)).fetchone()
+        """Raise LeaseLost if the lease with this number is no longer valid."""
+        row = transaction.execute(SQL["fence_of"], (session, self._process_lock.token)).fetchone()
         if row is None or row[0] != fence:
             raise LeaseLost(
-                f"the lease of {session!r} was given back or taken over; nothing was written",
-                hint="open the session again to go on from what the other one wrote",
+                f"the lease of {session!r} was released or taken over; nothing was written",
+                hint="open the session again to continue after the other process's events",
             )
 
-    def give_back(self, transaction: Transaction, session: SessionId, fence: int) -> None:
-        """End a lease; one that was taken over is left alone."""
-        transaction.execute(SQL["release_lease"], (session, fence, self._presence.token))
+    def release(self, transaction: Transaction, session: SessionId, fence: int) -> None:
+        """End a lease, unless it was taken over."""
+        transaction.execute(SQL["release_lease"], (session, fence, self._process_lock.token))
         transaction.after_commit.append(lambda: self._granted.discard((session, fence)))

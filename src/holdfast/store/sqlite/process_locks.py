@@ -1,8 +1,7 @@
-"""Presence: how one process knows that another still lives.
+"""Process locks: how one process knows that another one is alive.
 
-Each open store holds a lock on a file of its own. The kernel lets go of it when the process ends, however it ends, so a
-lock that can be had belongs to nobody; unlike a process number it is never given to somebody else. A process that was
-stopped keeps its lock, so its state is asked for as well.
+Each open store holds a lock on its own file. The kernel drops the lock when the process ends for any reason, and unlike
+a process id the lock never passes to another process. A stopped process keeps its lock, so its state is checked too.
 """
 
 import errno
@@ -17,11 +16,11 @@ from pathlib import Path
 
 from holdfast.core.errors import StoreUnavailable
 
-ALONE_TIMEOUT_SECONDS = 10.0
+LOCK_TIMEOUT_SECONDS = 10.0
 
 
 class ProcessLock:
-    """The sign that this store is open. `token` names it in the leases it takes."""
+    """The lock of one open store. `token` identifies it in leases."""
 
     def __init__(self, folder: Path) -> None:
         self.token = f"{os.getpid()}-{secrets.token_hex(6)}"
@@ -29,7 +28,7 @@ class ProcessLock:
         self.host = socket.gethostname()
         self._folder = folder
         self._path = folder / self.token
-        # Locked under another name first: a sweep must never meet it unlocked.
+        # Locked under another name first: `sweep` must never find it unlocked.
         draft = folder / f".{self.token}"
         self._descriptor: int | None = os.open(
             draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
@@ -39,22 +38,22 @@ class ProcessLock:
         draft.rename(self._path)
 
     def is_alive(self, token: str, pid: int, host: str) -> bool:
-        """Whether the holder with this token still runs and is not stopped."""
+        """Whether the process with this token is running and not stopped."""
         if not _is_locked(self._folder / token):
             return False
         return host != self.host or not _is_stopped(pid)
 
     def sweep(self) -> None:
-        """Remove the signs of those who are gone."""
+        """Remove the lock files of processes that ended."""
         for path in self._folder.iterdir():
             if not path.name.startswith(".") and not _is_locked(path):
-                with suppress(OSError):  # it says nothing, so it may as well stay until the next time
+                with suppress(OSError):  # an unlocked file is harmless
                     path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Take the sign away. Idempotent."""
+        """Release the lock. Idempotent."""
         if self._descriptor is not None:
-            with suppress(OSError):  # what says that we live is the lock
+            with suppress(OSError):  # only the lock matters, not the file
                 self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
@@ -67,16 +66,16 @@ def any_process_open(folder: Path) -> bool:
 
 @contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """One process at a time. For what is done once in a store's life; raises StoreUnavailable after a while."""
+    """Hold a lock that one process has at a time, for startup. Raises StoreUnavailable after a timeout."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
-        deadline = time.monotonic() + ALONE_TIMEOUT_SECONDS
+        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
         while not _lock(descriptor):
             if time.monotonic() > deadline:
                 raise StoreUnavailable(
                     f"another process keeps {str(path)!r} locked",
-                    hint="a process that was stopped while it started has to be continued or ended",
+                    hint="if a process was suspended during its start, continue or end it",
                 )
             time.sleep(0.005)
         yield
@@ -94,7 +93,7 @@ def _lock(descriptor: int) -> bool:
 
 def _is_locked(path: Path) -> bool:
     try:
-        # Not waiting: what is no sign of ours may be a pipe, or a link that leads elsewhere.
+        # Non-blocking and without following symlinks: a file that is not ours can be a pipe or a link.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as problem:
         if problem.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
@@ -114,5 +113,5 @@ def _is_stopped(pid: int) -> bool:
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
-    # The name in parentheses may hold anything, so the state is what follows the last of them.
+    # The name in parentheses can contain anything, so the state is what follows the last parenthesis.
     return status.rpartition(")")[2].split()[0] in ("T", "t")

@@ -1,4 +1,4 @@
-"""The reader: one thread with a connection of its own, so that the event loop never waits for the disk."""
+"""The reader: one thread with its own connection, so that the event loop never waits for the disk."""
 
 import asyncio
 import sqlite3
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 class Reader:
-    """Owns the one reading connection of a store."""
+    """Owns the read connection of a store."""
 
     def __init__(
         self,
@@ -26,17 +26,17 @@ class Reader:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-reader")
 
     async def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Have something read, at one point in time."""
+        """Run a read in one transaction."""
         return await self.call(lambda: self._read(work))
 
     async def call(self, work: Callable[[], Result]) -> Result:
-        """Have something done in this thread that needs no connection."""
+        """Run something on this thread without a connection."""
         if self._is_closed:
             raise StoreUnavailable("the store is closed")
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def close(self) -> None:
-        """End the connection and the thread. Idempotent."""
+        """Close the connection and end the thread. Idempotent."""
         if not self._is_closed:
             await self.call(self._disconnect)
             self._is_closed = True
@@ -50,7 +50,7 @@ class Reader:
             result = work(self._connection)
             self._connection.execute("ROLLBACK")
         except BaseException as problem:
-            # What failed may be in the middle of a statement, which would keep the connection at this point in time.
+            # An unfinished statement would keep the connection in its old transaction.
             self._disconnect()
             if isinstance(problem, sqlite3.Error | OSError):
                 raise self._explain(problem) from problem

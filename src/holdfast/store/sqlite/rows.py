@@ -1,11 +1,8 @@
-"""Rows: how events are read from the database and put into it. Blocking; runs in the store's own threads.
-
-Records: how an event becomes what is kept of it, the same in every store.
-"""
+"""Rows of events and summaries: reading and writing them. Blocking; runs on the store's own threads."""
 
 import gc
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
@@ -14,82 +11,36 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.core import SessionId, Value
-from holdfast.core.errors import InvalidInput, JournalDamaged, SessionNotFound
+from holdfast.core.errors import JournalDamaged, SessionNotFound
 from holdfast.core.events import (
     GENESIS,
-    AnyEvent,
     Parent,
     RecordedEvent,
-    decode_event,
     decode_events,
-    encode_event,
-    event_hash,
     event_hashes,
 )
+from holdfast.store.entries import Entry
 from holdfast.store.sqlite.database import SQL
-from holdfast.store.sqlite.names import named
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.summary import SummaryState
 
-Redact = Callable[[bytes], bytes]
-"""Takes the known secrets out of the bytes of an event."""
-
-
-class Entry(Value):
-    """An event as it will be recorded, with its bytes, not yet in its place."""
-
-    event: AnyEvent
-    body: bytes
-
-
-def encode_entry(event: AnyEvent, redact: Redact) -> Entry:
-    """Fix an event: what the caller still holds and may change is not what is recorded."""
-    try:
-        body = redact(encode_event(named(event)))
-        return Entry(event=decode_event(body), body=body)
-    except RecursionError:
-        raise InvalidInput(f"a {type(event).__name__} is nested too deeply to be recorded") from None
-    except msgspec.MsgspecError as problem:
-        # Fail closed: with the secret it may not be written, and without it, it is no event.
-        raise InvalidInput(
-            f"a known secret is a word that a {type(event).__name__} is made of, so that it cannot be recorded",
-            hint="change the secret for one that nobody could guess",
-        ) from problem
-
-
-def chained(
-    session: SessionId, entries: Sequence[Entry], *, at_ms: int, seq: int, previous: bytes
-) -> list[RecordedEvent]:
-    """Entries in their places behind the event `seq` with the hash `previous`."""
-    records: list[RecordedEvent] = []
-    for place, entry in enumerate(entries, start=seq + 1):
-        link = event_hash(previous, session, place, at_ms, entry.body)
-        records.append(
-            RecordedEvent(
-                session=session, seq=place, at_ms=at_ms, event=entry.event, hash=link, previous=previous
-            )
-        )
-        previous = link
-    return records
-
-
-LAST = 2**62
-AT_A_TIME = 64
-"""So many events are read and checked together; what they hold stays in the nearer caches."""
-_TALLY: msgspec.json.Decoder[SummaryState] = msgspec.json.Decoder(SummaryState)
+END = 2**62
+BATCH_SIZE = 64
+"""How many events are read and checked together, so that their data stays in the CPU caches."""
+_SUMMARY_DECODER: msgspec.json.Decoder[SummaryState] = msgspec.json.Decoder(SummaryState)
 
 
 class Connection(Protocol):
-    """What both a connection and a transaction offer."""
+    """What a connection and a transaction have in common."""
 
     def execute(self, sql: str, parameters: tuple[object, ...] = ..., /) -> sqlite3.Cursor:
-        """Carry out one statement."""
+        """Execute one statement."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of a history that one session wrote: after `after`, up to and with `upto`."""
+    """A part of a history that one session wrote: after `after`, up to and including `upto`."""
 
     session: SessionId
     after: int
@@ -97,24 +48,24 @@ class Segment:
 
 
 class Head(Value):
-    """Where a journal ends, as its writer knows it."""
+    """The end of a journal, as its writer knows it."""
 
     seq: int
     hash: bytes
-    tally: SummaryState
+    state: SummaryState
 
 
-def lineage(connection: Connection, session: SessionId, *, upto: int = LAST) -> list[Segment]:
-    """The stretches that a session's history consists of, oldest first: its ancestors' parts, then its own."""
+def lineage(connection: Connection, session: SessionId, *, upto: int = END) -> list[Segment]:
+    """List the segments of a session's history, oldest first: those of its ancestors, then its own."""
     segments: list[Segment] = []
     current: str | None = session
     seen = set[str]()
-    while current is not None and current not in seen:  # damaged lines may lead in a circle
+    while current is not None and current not in seen:  # damaged rows can form a cycle
         seen.add(current)
         row = connection.execute(SQL["parent_of"], (current,)).fetchone()
         if row is None and not segments:
             raise SessionNotFound(f"there is no session {current!r}")
-        parent, parent_seq = row or (None, None)  # an ancestor that was lost is a stretch without events
+        parent, parent_seq = row or (None, None)  # a lost ancestor is a segment without events
         after = parent_seq or 0
         segments.append(Segment(session=SessionId(current), after=after, upto=upto))
         current, upto = parent, min(upto, after)
@@ -122,10 +73,10 @@ def lineage(connection: Connection, session: SessionId, *, upto: int = LAST) -> 
 
 
 def read_history(
-    connection: Connection, session: SessionId, *, after: int = 0, upto: int = LAST
+    connection: Connection, session: SessionId, *, after: int = 0, upto: int = END
 ) -> list[RecordedEvent]:
-    """A session's events, its ancestors' part included, each checked against the hash it carries."""
-    with _uncollected():
+    """Read a session's events, including those of its ancestors, and check each against its hash."""
+    with _gc_paused():
         return _read_history(connection, session, after, upto)
 
 
@@ -138,10 +89,10 @@ def _read_history(connection: Connection, session: SessionId, after: int, upto: 
             continue
         span = (segment.session, max(segment.after, after), segment.upto)
         rows = connection.execute(SQL["read_events"], span)
-        while some := rows.fetchmany(AT_A_TIME):
+        while some := rows.fetchmany(BATCH_SIZE):
             history += _recorded(session, segment.session, place, previous, some)
             place, previous = history[-1].seq, history[-1].hash
-        if segment.upto < LAST and place < segment.upto:
+        if segment.upto < END and place < segment.upto:
             raise damaged(session, place + 1)
     return history
 
@@ -149,70 +100,70 @@ def _read_history(connection: Connection, session: SessionId, after: int, upto: 
 def _recorded(
     session: SessionId, writer: SessionId, after: int, previous: bytes, rows: Sequence[Any]
 ) -> list[RecordedEvent]:
-    """Rows as the events they have to be, each checked. All at once, for one after the other takes a quarter longer."""
+    """Decode and check rows. All at once, because one by one takes a quarter longer."""
     seqs, times, links, bodies = zip(*rows, strict=True)
     places, before = tuple(range(after + 1, after + 1 + len(rows))), (previous, *links[:-1])
-    is_typed = set(map(type, times)) == {int}  # the hash is over whole milliseconds and would hide the rest
+    is_typed = set(map(type, times)) == {int}  # the hash covers whole milliseconds and would hide a fraction
     try:
         if seqs == places and is_typed and event_hashes(before, writer, places, times, bodies) == links:
             return list(
                 map(RecordedEvent, repeat(writer), places, times, decode_events(bodies), links, before)
             )
         problem = None
-    except (msgspec.MsgspecError, TypeError) as error:  # the types of a row are not sure either
+    except (msgspec.MsgspecError, TypeError) as error:  # columns of a damaged row can have any type
         problem = error
     if len(rows) == 1:
         raise damaged(session, after + 1) from problem
-    return [  # which one is it?
+    return [  # find the damaged one
         one
         for place, link, row in zip(places, before, rows, strict=True)
         for one in _recorded(session, writer, place - 1, link, [row])
     ]
 
 
-def read_tally(connection: Connection, session: SessionId) -> SummaryState:
-    """A session's line. Raises SessionNotFound; msgspec.MsgspecError where the list is damaged."""
+def read_summary_state(connection: Connection, session: SessionId) -> SummaryState:
+    """Read a session's summary. Raises SessionNotFound, or msgspec.MsgspecError if the index is damaged."""
     row = connection.execute(SQL["find_session"], (session,)).fetchone()
     if row is None:
         require_listed(connection, session)
         raise _not_found(session)
-    return decode_tally(row[0], session)
+    return decode_summary_state(row[0], session)
 
 
 def require_session(connection: Connection, session: SessionId) -> None:
-    """Raises SessionNotFound where the list has no such session."""
+    """Raise SessionNotFound if the session is not in the index."""
     if connection.execute(SQL["find_session"], (session,)).fetchone() is None:
         raise _not_found(session)
 
 
 def require_listed(connection: Connection, session: str) -> None:
-    """Raises msgspec.MsgspecError where the list has lost a session that there is."""
+    """Raise msgspec.MsgspecError if the session has events but is not in the index."""
     if connection.execute(SQL["has_events"], (session,)).fetchone() is not None:
-        raise msgspec.DecodeError("the list of sessions has lost one")
+        raise msgspec.DecodeError("the session list has lost a session")
 
 
-def decode_tally(body: object, session: str) -> SummaryState:
-    """The line of a session as it is stored; raises msgspec.MsgspecError on anything else."""
+def decode_summary_state(body: object, session: str) -> SummaryState:
+    """Decode a stored summary. Raises msgspec.MsgspecError."""
     if not isinstance(body, bytes | str):
-        raise msgspec.DecodeError("a line of the list is JSON")
+        raise msgspec.DecodeError("a summary must be JSON")
     try:
-        tally = _TALLY.decode(body)
+        state = _SUMMARY_DECODER.decode(body)
     except UnicodeDecodeError as problem:
-        raise msgspec.DecodeError("a line of the list is UTF-8") from problem
-    if tally.summary.id != session:
-        raise msgspec.DecodeError("a line of the list is about another session")
-    return tally
+        raise msgspec.DecodeError("a summary must be UTF-8") from problem
+    if state.summary.id != session:
+        raise msgspec.DecodeError("a summary belongs to another session")
+    return state
 
 
-def columns_of(parent: Parent | None) -> tuple[SessionId | None, int | None]:
-    """A parent as the tables have it."""
+def parent_columns(parent: Parent | None) -> tuple[SessionId | None, int | None]:
+    """The columns of a parent."""
     return (parent.session, parent.seq) if parent else (None, None)
 
 
 def append_records(
     transaction: Transaction, records: Sequence[RecordedEvent], entries: Sequence[Entry]
 ) -> None:
-    """Add events to the truth."""
+    """Insert events."""
     transaction.executemany(
         SQL["append_event"],
         [
@@ -223,21 +174,21 @@ def append_records(
 
 
 def _not_found(session: SessionId) -> SessionNotFound:
-    return SessionNotFound(f"there is no session {session!r}", hint="`holdfast sessions` lists them")
+    return SessionNotFound(f"there is no session {session!r}", hint="`holdfast sessions` lists all sessions")
 
 
 def damaged(session: SessionId, seq: int) -> JournalDamaged:
-    """The error for a journal that is not what was written."""
+    """Create the error for a damaged journal."""
     return JournalDamaged(
         f"event {seq} of session {session!r} is missing or was changed",
-        hint=f"`holdfast verify {session}` says what is wrong, `holdfast export {session}` saves what can be read",
+        hint=f"`holdfast verify {session}` shows the damage, `holdfast export {session}` saves what can be read",
     )
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    # Thousands of new values that all stay alive set the cycle collector off again and again for nothing; that would
-    # be half the time of a load.
+def _gc_paused() -> Iterator[None]:
+    # Thousands of new objects that stay alive trigger the garbage collector again and again, which would take half
+    # the time of a load.
     if not gc.isenabled():
         yield
         return

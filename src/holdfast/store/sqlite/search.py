@@ -1,7 +1,6 @@
-"""The word file: full text over everything that was said, derived, brought up to date when it is asked.
+"""The full-text index: a derived SQLite file of its own, updated from the journals when a user searches.
 
-It is no part of an append: words are taken in afterwards, from the journal, so searching costs nothing until somebody
-searches. A damaged or missing file is made anew.
+An append does not touch it, so it costs nothing until a user searches. A damaged or missing file is rebuilt.
 """
 
 import secrets
@@ -14,37 +13,17 @@ from pathlib import Path
 import msgspec
 
 import holdfast.store.sqlite.database as database
-from holdfast.core import Ok, Proposed, SessionId, Value
-from holdfast.core.errors import InvalidInput
-from holdfast.core.events import (
-    AnyEvent,
-    CodePosted,
-    HistoryCompacted,
-    MessagePosted,
-    ModelReplied,
-    RunEnded,
-    RunStarted,
-    TurnEnded,
-    decode_event,
-)
+from holdfast.core import SessionId
+from holdfast.core.events import decode_event
+from holdfast.store.contract import Passage
+from holdfast.store.search_text import query_words, searchable_texts
 from holdfast.store.sqlite.database import SQL
 
 
-class Passage(Value):
-    """A place where the words were found; `pieces` are its snippet, every second one of them a word that was found."""
-
-    session: SessionId
-    seq: int
-    turn: int
-    at_ms: int
-    snippet: str
-    pieces: tuple[str, ...] = ()
-
-
 def discard(path: Path) -> None:
-    """Throw the file away; the next search makes it anew.
+    """Delete the index; the next search rebuilds it.
 
-    Also the way to forget a deleted session: words taken out of a full-text index stay in it until it is made anew.
+    This also forgets deleted sessions: words that are removed from a full-text index stay in its file.
     """
     for suffix in ("", "-journal", "-wal", "-shm"):
         file = Path(f"{path}{suffix}")
@@ -55,27 +34,25 @@ def discard(path: Path) -> None:
 
 
 def parse_query(text: str) -> str:
-    """The words, as the word file is asked for them. Raises InvalidInput for no words."""
-    words = [word.replace('"', '""') for word in text.split() if any(map(str.isalnum, word))]
-    if not words:
-        raise InvalidInput("there is no word to search for", hint='like this: holdfast search "failing test"')
+    """Translate a query to the syntax of the full-text index. Raises InvalidInput if it has no words."""
+    words = (word.replace('"', '""') for word in query_words(text))
     return " ".join(f'"{word}"*' for word in words)
 
 
-def run_query(connection: sqlite3.Connection, path: Path, question: str, limit: int) -> list[Passage]:
-    """The passages with these words, newest first, everything up to now taken in."""
+def run_query(connection: sqlite3.Connection, path: Path, query: str, limit: int) -> list[Passage]:
+    """Update the index and return the passages that match a query, newest first."""
     try:
-        return _ask(connection, path, question, limit)
+        return _ask(connection, path, query, limit)
     except (sqlite3.DatabaseError, OSError):
         discard(path)
-        return _ask(connection, path, question, limit)
+        return _ask(connection, path, query, limit)
 
 
-def _ask(connection: sqlite3.Connection, path: Path, question: str, limit: int) -> list[Passage]:
+def _ask(connection: sqlite3.Connection, path: Path, query: str, limit: int) -> list[Passage]:
     with _opened(path) as words:
         _catch_up(connection, words)
-        mark = secrets.token_hex(8)  # nobody can have said it
-        found = words.execute(SQL["find_passages"], (mark, mark, question, limit)).fetchall()
+        mark = secrets.token_hex(8)  # cannot occur in a text
+        found = words.execute(SQL["find_passages"], (mark, mark, query, limit)).fetchall()
     return [
         Passage(
             session=SessionId(owner),
@@ -91,7 +68,7 @@ def _ask(connection: sqlite3.Connection, path: Path, question: str, limit: int) 
 
 
 class _opened:
-    """The file of words, its changes kept at the end."""
+    """A connection to the index, in a transaction that is committed at the end."""
 
     def __init__(self, path: Path) -> None:
         database.create_private(path)
@@ -99,7 +76,7 @@ class _opened:
 
     def __enter__(self) -> sqlite3.Connection:
         try:
-            # It may be lost in a crash: then it is made anew.
+            # A crash may destroy the index: then it is rebuilt.
             self._connection.execute("PRAGMA synchronous = OFF")
             self._connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:
@@ -124,7 +101,7 @@ def _catch_up(connection: sqlite3.Connection, words: sqlite3.Connection) -> None
             for turn, text in _texts(body):
                 mark = hash((turn, text))
                 if before.get(session) == mark:
-                    continue  # what was posted and then run, or said and then the outcome, is one passage
+                    continue  # code that was posted and run, or a reply that is also the outcome, is one passage
                 before[session] = mark
                 words.execute(SQL["add_passage"], (text, session, seq, turn, at_ms))
         seen, link = portion[-1][0], portion[-1][4]
@@ -145,24 +122,10 @@ def _progress(connection: sqlite3.Connection, words: sqlite3.Connection) -> int:
 
 def _texts(body: bytes) -> Iterator[tuple[int, str]]:
     try:
-        event: AnyEvent = decode_event(body)
+        event = decode_event(body)
     except msgspec.MsgspecError:
         return
-    match event:
-        case MessagePosted(turn=turn, text=text):
-            yield turn, text
-        case CodePosted(turn=turn, code=code) | RunStarted(turn=turn, code=code):
-            yield turn, code
-        case ModelReplied(turn=turn, message=message) if message.text:
-            yield turn, message.text
-        case RunEnded(turn=turn, printed=printed) if printed:
-            yield turn, printed
-        case TurnEnded(turn=turn, outcome=Ok(value=str(value)) | Proposed(value=str(value))):
-            yield turn, value
-        case HistoryCompacted(through=turn, summary=summary):
-            yield turn, summary
-        case _:
-            return
+    yield from searchable_texts(event)
 
 
 _SCHEMA = [

@@ -1,4 +1,4 @@
-"""Starting: what is done to a home before its store is open, one process at a time."""
+"""Startup: prepares a home before its store is opened, in one process at a time."""
 
 import errno
 import sqlite3
@@ -12,60 +12,60 @@ from holdfast.store.sqlite.process_locks import ProcessLock, any_process_open, e
 
 
 def prepare(home: Home, now_ms: int) -> tuple[ProcessLock, tuple[str, ...]]:
-    """Create what is missing, save what is damaged; our presence, and what the person should be told."""
+    """Create what is missing and salvage what is damaged. Returns the process lock and notices for the user."""
     if not is_time(now_ms):
         raise StoreUnavailable(
-            "this machine's clock says that it is before 1970 or after the year 9999",
-            hint="set it and try again; what is recorded says when it happened",
+            "the clock of this machine is before 1970 or after the year 9999",
+            hint="set the clock and try again; every event records its time",
         )
     home.prepare()
     notices: tuple[str, ...] = ()
     try:
         with exclusive_lock(home.root / ".starting"):
-            if not any_process_open(home.holders):
-                _collect_drafts(home)
+            if not any_process_open(home.process_locks):
+                _remove_drafts(home)
                 finish(home, now_ms=now_ms)
                 if needs_salvage(home):
                     notices = (salvage(home, now_ms=now_ms),)
             elif is_gone(home):
-                # A new file in its place would hide what the other process still writes to the old one.
+                # A new file in its place would hide what the other process still writes to the old file.
                 raise StoreUnavailable(
-                    f"{str(home.database)!r} was taken away while another process has it open",
-                    hint="put it back, or end that process; the next start says what is left",
+                    f"{str(home.database)!r} was removed while another process has it open",
+                    hint="put it back, or end that process; the next start salvages what is left",
                 )
             database.prepare(home.database)
-            presence = ProcessLock(home.holders)
+            process_lock = ProcessLock(home.process_locks)
     except (sqlite3.Error, OSError) as problem:
         raise explain(home, problem) from problem
-    presence.sweep()
-    return presence, notices
+    process_lock.sweep()
+    return process_lock, notices
 
 
 def explain(home: Home, problem: sqlite3.Error | OSError) -> StoreError:
-    """What a complaint of SQLite or of the system means; damage is noted down, so that the next start looks thoroughly."""
+    """Translate an error of SQLite or the system for the user. Damage is marked, so that the next start checks thoroughly."""
     if isinstance(problem, sqlite3.Error):
         if database.is_damage(problem):
             damage_marker(home).touch(mode=0o600)
         return database.explain(problem, home.database)
     return StoreUnavailable(
-        f"the disk does not do what the store asks of it: {problem.strerror}, {problem.filename!r}",
-        hint=_way_out(problem),
+        f"a disk operation of the store failed: {problem.strerror}, {problem.filename!r}",
+        hint=_hint_for(problem),
     )
 
 
-def _way_out(problem: OSError) -> str:
+def _hint_for(problem: OSError) -> str:
     match problem.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            return "make room and try again"
+            return "free some disk space and try again"
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return "make it writable for you, or choose another folder with HOLDFAST_HOME"
+            return "make it writable, or set HOLDFAST_HOME to another folder"
         case errno.EISDIR | errno.ENOTDIR | errno.ELOOP | errno.ENOENT | errno.EEXIST:
-            return "something else lies there; move it away and try again"
+            return "move away what is there and try again"
         case _:
-            return "mend the disk and try again"
+            return "check the disk and try again"
 
 
-def _collect_drafts(home: Home) -> None:
-    """What a crash left half-written; nobody else is here who could be writing it."""
-    for draft in (*home.blobs.glob(".*"), *home.root.glob(".key-*"), *home.holders.glob(".*")):
+def _remove_drafts(home: Home) -> None:
+    """Remove half-written files of a crash. No other process has the store open, so none is in use."""
+    for draft in (*home.blobs.glob(".*"), *home.root.glob(".key-*"), *home.process_locks.glob(".*")):
         draft.unlink(missing_ok=True)

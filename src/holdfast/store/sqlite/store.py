@@ -1,9 +1,6 @@
-"""The embedded store: every journal in one SQLite database under the home. One process or many, no server.
+"""The SQLite store: all journals in one database in the home, used by any number of processes without a server.
 
-Writing goes through `writer`, reading through a thread, each with a connection of its own; the event loop waits for no disk
-that is not quick.
-
-Passages: where something was said, in any session.
+`writer` and `reader` have a connection each, so that the event loop never waits for a slow disk.
 """
 
 import asyncio
@@ -11,31 +8,34 @@ import sqlite3
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+import holdfast.store.recovery.verify as verification
+import holdfast.store.sqlite.archive as archive
 import holdfast.store.sqlite.database as database
 import holdfast.store.sqlite.index as index
 from holdfast.core import Clock, SessionId, check_session_id, new_session_id, pluralize
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
-from holdfast.store.contract import LeaseHolder, SessionSummary
+from holdfast.store.contract import ArchiveManifest, Inspection, LeaseHolder, Passage, Redact, SessionSummary
 from holdfast.store.home import Home
-from holdfast.store.sqlite.content_store import SqliteContentStore
+from holdfast.store.sqlite.blob_store import SqliteBlobStore
 from holdfast.store.sqlite.deletion import (
     remove_files,
     remove_leftovers,
     remove_strays,
-    settled_contents,
+    settled_blobs,
     write_tombstone,
 )
 from holdfast.store.sqlite.journal import SqliteJournal
 from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.process_locks import ProcessLock
 from holdfast.store.sqlite.reader import Reader
-from holdfast.store.sqlite.rows import Head, Redact, read_tally
-from holdfast.store.sqlite.search import Passage, parse_query, run_query
+from holdfast.store.sqlite.rows import Head, read_summary_state
+from holdfast.store.sqlite.search import parse_query, run_query
 from holdfast.store.sqlite.sessions import (
     CreateSession,
     IdTaken,
@@ -53,15 +53,15 @@ from holdfast.store.sqlite.writer import Writer
 Result = TypeVar("Result")
 
 
-class SqliteStore(SqliteContentStore):
-    """Journals on this machine's disk. Made with `start`, ended with `close`."""
+class SqliteStore(SqliteBlobStore):
+    """The store on disk. Created by `start`, ended by `close`."""
 
     def __init__(
         self,
         *,
         home: Home,
         clock: Clock,
-        presence: ProcessLock,
+        process_lock: ProcessLock,
         reader: Reader,
         redact: Redact,
         notices: tuple[str, ...] = (),
@@ -69,28 +69,29 @@ class SqliteStore(SqliteContentStore):
         writer = Writer(
             connect=partial(database.connect, home.database, timeout_seconds=0),
             explain=partial(explain, home),
-            afterwards=WalPreallocator(home.database),
+            maintenance=WalPreallocator(home.database),
             identify=partial(database.identify, str(home.database)),
         )
         super().__init__(home=home, clock=clock, reader=reader, writer=writer)
-        self._home = home
-        self._presence = presence
+        self._process_lock = process_lock
         self._redact = redact
         self._notices = notices
-        self._leases = Leases(presence, clock)
+        self._leases = Leases(process_lock, clock)
         self._journals: weakref.WeakSet[SqliteJournal] = weakref.WeakSet()
         self._is_closed = False
 
     @classmethod
     async def start(cls, home: Home, *, clock: Clock, redact: Redact = bytes) -> "SqliteStore":
-        """Open the store of a home, creating what is missing. `redact` sees the bytes of every event first."""
+        """Open the store of a home and create what is missing. `redact` processes the bytes of every event first."""
         reader = Reader(connect=partial(database.connect, home.database), explain=partial(explain, home))
         try:
-            presence, notices = await reader.call(partial(prepare, home, clock.now_ms()))
+            process_lock, notices = await reader.call(partial(prepare, home, clock.now_ms()))
         except BaseException:
             await reader.close()
             raise
-        store = cls(home=home, clock=clock, presence=presence, reader=reader, redact=redact, notices=notices)
+        store = cls(
+            home=home, clock=clock, process_lock=process_lock, reader=reader, redact=redact, notices=notices
+        )
         try:
             if not await store.reading(index.is_usable):
                 await store._rebuild_index()
@@ -101,17 +102,17 @@ class SqliteStore(SqliteContentStore):
 
     async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> SqliteJournal:
         if session is None:
-            return await self._claim_new(opened)
-        return await self._claim(check_session_id(session), opened)
+            return await self._create_new(opened)
+        return await self._create(check_session_id(session), opened)
 
     async def open(self, session: SessionId) -> SqliteJournal:
         key = check_session_id(session)
-        fence = await self._taking(key, lambda transaction: self._leases.take(transaction, key))
+        fence = await self._take_lease(key, lambda transaction: self._leases.take(transaction, key))
         try:
             head, history = await self.reading(lambda connection: load(connection, key))
         except BaseException as problem:
             is_damaged = isinstance(problem, JournalDamaged)
-            await self.writing(partial(self._let_go, key, fence, is_damaged))
+            await self.writing(partial(self._release_lease, key, fence, is_damaged))
             raise
         return self._journal(key, fence, head, history)
 
@@ -121,7 +122,7 @@ class SqliteStore(SqliteContentStore):
         if history is None:
             history = await self.reading(lambda connection: load_upto(connection, source, at))
         opened = msgspec.structs.replace(opened, parent=Parent(session=source, seq=at))
-        return await self._claim_new(opened, history=history)
+        return await self._create_new(opened, history=history)
 
     async def read(self, session: SessionId, *, after: int = 0) -> Sequence[RecordedEvent]:
         key = check_session_id(session)
@@ -138,21 +139,26 @@ class SqliteStore(SqliteContentStore):
 
     async def summary(self, session: SessionId) -> SessionSummary:
         key = check_session_id(session)
-        return await self.reading(lambda connection: read_tally(connection, key).summary)
+        return await self.reading(lambda connection: read_summary_state(connection, key).summary)
 
     async def find(self, reference: str) -> SessionId:
         return await self.reading(lambda connection: find(connection, reference))
 
+    async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
+        query = parse_query(text)
+        return await self.reading(
+            lambda connection: run_query(connection, self._home.search, query, max(limit, 0))
+        )
+
     async def delete(self, session: SessionId) -> None:
-        await self.sweep_contents(await self.remove(session, reason="deleted"))
+        await self.sweep_blobs(await self.remove(session, reason="deleted"))
 
     async def remove(self, session: SessionId, *, reason: str) -> frozenset[str]:
-        """Delete a session but for its contents: those that it mentioned, and that may be nobody's by now. For this package."""
         key = check_session_id(session)
         now_ms = self._clock.now_ms()
 
         def work(transaction: Transaction) -> frozenset[str]:
-            line = read_tally(transaction, key).summary
+            line = read_summary_state(transaction, key).summary
             self._leases.require_free(transaction, key)
             return write_tombstone(transaction, line, reason=reason, now_ms=now_ms)
 
@@ -161,14 +167,26 @@ class SqliteStore(SqliteContentStore):
         return mentioned
 
     async def sweep(self, removed: frozenset[str] = frozenset()) -> int:
-        """Remove what a crash left of deleted sessions, and contents that no event mentions, old ones and what was just
-        `removed`; how many of those.
-        """
         now_ms = self._clock.now_ms()
         await self.reading(partial(remove_leftovers, self._home))
         await self.reading(partial(remove_strays, self.blobs, now_ms))
-        settled = await self.reading(lambda connection: settled_contents(connection, now_ms=now_ms))
-        return await self.sweep_contents(settled | removed)
+        settled = await self.reading(lambda connection: settled_blobs(connection, now_ms=now_ms))
+        return await self.sweep_blobs(settled | removed)
+
+    async def verify(self, session: SessionId) -> Inspection:
+        return await verification.verify(self, session)
+
+    async def verify_all(self) -> Sequence[Inspection]:
+        return await verification.verify_all(self)
+
+    async def rebuild_index(self) -> int:
+        return await verification.rebuild_index(self)
+
+    async def export_session(self, session: SessionId, path: Path, *, now_ms: int) -> ArchiveManifest:
+        return await archive.export_session(self, session, path, now_ms=now_ms)
+
+    async def import_session(self, path: Path, *, now_ms: int) -> SessionId:
+        return await archive.import_session(self, path, now_ms=now_ms)
 
     async def close(self) -> None:
         if self._is_closed:
@@ -177,33 +195,25 @@ class SqliteStore(SqliteContentStore):
         try:
             for journal in tuple(self._journals):
                 await journal.release()
-        finally:  # where a lease cannot be given back, it ends with our presence
+        finally:  # a lease that cannot be released ends with the process lock
             await self._reader.call(self._writer.stop)
             await self._reader.close()
-            self._presence.close()
-
-    @property
-    def home(self) -> Home:
-        """Where this store lies."""
-        return self._home
+            self._process_lock.close()
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the person should know of how the store was started: what was made anew, what was saved."""
         return self._notices
 
     async def reading(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Have something read; a line of the list that is none costs one line to the person. For this package."""
+        """Run a read. If a row of the session list is damaged, rebuild the list first. For this package."""
         try:
             return await super().reading(work)
         except msgspec.MsgspecError:
             await self._rebuild_index()
             return await super().reading(work)
 
-    # -- below here: how the promises are kept
-
     def _known_history(self, session: SessionId, at: int) -> Sequence[RecordedEvent] | None:
-        """What a journal that is open here has in memory already."""
+        """Return the events of a journal that is open in this process."""
         for journal in self._journals:
             if journal.session == session and 1 <= at <= len(journal.recorded):
                 return journal.recorded[:at]
@@ -211,12 +221,12 @@ class SqliteStore(SqliteContentStore):
 
     async def _rebuild_index(self) -> None:
         count = await self.writing(index.rebuild)
-        self._notices += (
-            f"the list of sessions was made anew from the journals: {pluralize(count, 'session')}",
-        )
+        self._notices += (f"the session list was rebuilt from the journals: {pluralize(count, 'session')}",)
 
-    async def _taking(self, session: SessionId, work: Work[Result], *, is_brief: bool = False) -> Result:
-        """Have a lease taken. Whoever is cancelled meanwhile does not get it, so it goes back to nobody."""
+    async def _take_lease(
+        self, session: SessionId, work: Work[Result], *, may_run_inline: bool = False
+    ) -> Result:
+        """Run a job that takes a lease. If the caller is cancelled, the lease is abandoned."""
         is_taken = False
 
         def taking(transaction: Transaction) -> Result:
@@ -225,15 +235,15 @@ class SqliteStore(SqliteContentStore):
             is_taken = True
             return result
 
-        def disown(transaction: Transaction) -> None:
+        def abandon(transaction: Transaction) -> None:
             if is_taken:
-                self._leases.disown(transaction, session)
+                self._leases.abandon(transaction, session)
 
         try:
-            return await self._writer.submit(taking, is_brief=is_brief)
+            return await self._writer.submit(taking, may_run_inline=may_run_inline)
         except asyncio.CancelledError:
-            # Handed in behind it, so that it runs when the lease is taken, if it ever is.
-            self._writer.submit(disown)
+            # Submitted after the job, so that it runs when the lease is taken, if at all.
+            self._writer.submit(abandon)
             raise
 
     def _journal(
@@ -253,7 +263,7 @@ class SqliteStore(SqliteContentStore):
         self._journals.add(journal)
         return journal
 
-    async def _claim(
+    async def _create(
         self, session: SessionId, opened: SessionOpened, *, history: Sequence[RecordedEvent] = ()
     ) -> SqliteJournal:
         claim = CreateSession(
@@ -264,27 +274,21 @@ class SqliteStore(SqliteContentStore):
             leases=self._leases,
             redact=self._redact,
         )
-        claimed = await self._taking(session, claim, is_brief=not history)
+        claimed = await self._take_lease(session, claim, may_run_inline=not history)
         return self._journal(session, claimed.fence, claimed.head, claimed.history)
 
-    async def _claim_new(
+    async def _create_new(
         self, opened: SessionOpened, *, history: Sequence[RecordedEvent] = ()
     ) -> SqliteJournal:
         while True:
             try:
-                return await self._claim(new_session_id(self._clock), opened, history=history)
+                return await self._create(new_session_id(self._clock), opened, history=history)
             except IdTaken:
                 continue
 
-    def _let_go(self, session: SessionId, fence: int, is_damaged: bool, transaction: Transaction) -> None:
-        self._leases.give_back(transaction, session, fence)
+    def _release_lease(
+        self, session: SessionId, fence: int, is_damaged: bool, transaction: Transaction
+    ) -> None:
+        self._leases.release(transaction, session, fence)
         if is_damaged:
             index.mark_damaged(transaction, session)
-
-
-async def search(store: SqliteStore, text: str, *, limit: int = 20) -> Sequence[Passage]:
-    """Where all these words (or words that begin so) were said, newest first. Raises InvalidInput for no words."""
-    question = parse_query(text)
-    return await store.reading(
-        lambda connection: run_query(connection, store.home.search, question, max(limit, 0))
-    )

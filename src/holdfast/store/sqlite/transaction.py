@@ -1,4 +1,4 @@
-"""The pen: the one writing connection of a process, and how a group of jobs becomes one commit."""
+"""The write connection of a process, and how a group of jobs becomes one commit."""
 
 import asyncio
 import random
@@ -14,24 +14,24 @@ from holdfast.core.errors import HoldfastError, StoreUnavailable
 
 Result = TypeVar("Result")
 LOCK_TIMEOUT_SECONDS = database.LOCK_TIMEOUT_SECONDS
-LONGEST_PAUSE_SECONDS = 0.001
-LARGEST_GROUP = 512
-QUICK_SECONDS = 0.002
-"""An event loop can be without its thread for so long before anybody notices."""
+MAX_PAUSE_SECONDS = 0.001
+MAX_GROUP_SIZE = 512
+FAST_COMMIT_SECONDS = 0.002
+"""An event loop can block this long without noticeable effect."""
 
 
 class Transaction:
-    """What the jobs of one group share: the connection, and what is to be done before and after the commit."""
+    """What the jobs of one group share: the connection, and the steps before and after the commit."""
 
     def __init__(self, connection: sqlite3.Connection, *, failures: int = 0) -> None:
         self.failures = failures
-        """How often the disk has failed so far; what was remembered before the last time may not be what is on it."""
+        """How often the disk has failed so far. State cached before the last failure may differ from what is on disk."""
         self.execute = connection.execute
         self.executemany = connection.executemany
         self.staged: dict[object, Any] = {}
-        """Values that hold from the commit on, by owner."""
+        """Values that take effect with the commit, by owner."""
         self.moved: set[str] = set()
-        """Sessions in which something happened, and which so come first in the list."""
+        """Sessions with activity, which move to the top of the list."""
         self.before_commit: list[Callable[[], None]] = []
         self.after_commit: list[Callable[[], None]] = []
 
@@ -41,30 +41,30 @@ Work = Callable[[Transaction], Result]
 
 @dataclass(slots=True, eq=False)
 class Job(Generic[Result]):
-    """Something to be written, who asked for it, and what became of it."""
+    """A write, its requester and its result."""
 
     work: Work[Result]
     loop: asyncio.AbstractEventLoop
     future: "asyncio.Future[Result]"
-    tell: Callable[[Result], None] | None
-    is_brief: bool
+    on_committed: Callable[[Result], None] | None
+    may_run_inline: bool
     result: Result | None = None
     problem: BaseException | None = None
 
 
 Identify = Callable[[], object]
-"""Which file lies where the database does."""
+"""Identifies the file at the path of the database."""
 
 Arrivals = Callable[[], Job[Any] | None]
-"""The next job that waits, taken; None where there is none."""
+"""Takes the next waiting job; None if there is none."""
 
 
-def _none() -> None:
-    """Nobody else waits."""
+def _no_arrivals() -> None:
+    """No job waits."""
 
 
 class WriteConnection:
-    """Writes. In one hand at a time, whichever thread that is."""
+    """Commits groups of jobs. Used by one thread at a time."""
 
     def __init__(
         self,
@@ -76,46 +76,46 @@ class WriteConnection:
         self._explain = explain
         self._identify = identify
         self._file: object = None
-        """The one that was written to first, and that stays the one."""
+        """The database file at the first commit; it must not change."""
         self._connection: sqlite3.Connection | None = None
         self._failures = 0
-        self._moves_log = True
-        self.is_quick = False
-        """Whether neither the disk nor another process kept the last commit waiting."""
+        self._may_checkpoint = True
+        self.is_fast = False
+        """Whether the last commit was fast, including the wait for other processes."""
 
-    def write(
-        self, group: list[Job[Any]], arrivals: Arrivals = _none, *, is_second_try: bool = False
+    def commit_group(
+        self, group: list[Job[Any]], arrivals: Arrivals = _no_arrivals, *, is_retry: bool = False
     ) -> None:
-        """Carry out a group and commit it, however long that takes; what arrives meanwhile joins it.
+        """Run and commit a group, however long it takes; jobs that arrive in the meantime join it.
 
-        Each job has its result or its problem afterwards.
+        Afterwards each job has its result or its problem.
         """
         try:
-            self._attempt(group, arrivals, is_patient=True)
+            self._attempt(group, arrivals, may_wait=True)
         except Exception as problem:
             self._rollback(problem)
             if _is_busy(problem):
-                # Nothing was begun. Whoever handed something in meanwhile has waited as well, and waits no second time.
+                # No transaction was started. Jobs that arrived in the meantime have waited as well and fail too.
                 group.extend(iter(arrivals, None))
                 for job in group:
-                    job.problem = self._said(problem)
+                    job.problem = self._explained(problem)
             elif len(group) > 1:
-                # One job's failure must not be another's: each gets a transaction of its own.
+                # The failure of one job must not affect the others: each gets its own transaction.
                 for job in group:
-                    self.write([job])
-            elif isinstance(problem, sqlite3.Error) and not is_second_try:
-                # A commit that failed on its way to the disk may be there all the same. The second try finds out.
-                self.write(group, is_second_try=True)
+                    self.commit_group([job])
+            elif isinstance(problem, sqlite3.Error) and not is_retry:
+                # A commit that failed may still be on disk. The second attempt finds out.
+                self.commit_group(group, is_retry=True)
             else:
                 (job,) = group
-                job.problem = self._said(problem)
+                job.problem = self._explained(problem)
 
-    def try_to_write(self, group: list[Job[Any]]) -> bool:
-        """The same where nothing has to be waited for. Where it comes to nothing, `write` finds out what is on the disk."""
+    def try_commit_inline(self, group: list[Job[Any]]) -> bool:
+        """Commit a group without waiting for anything. If it fails, `commit_group` finds out what is on disk."""
         try:
-            self._attempt(group, _none, is_patient=False)
+            self._attempt(group, _no_arrivals, may_wait=False)
         except BaseException as problem:
-            self.is_quick = False
+            self.is_fast = False
             if not _is_busy(problem):
                 self._rollback(problem)
             if not isinstance(problem, Exception):
@@ -123,88 +123,86 @@ class WriteConnection:
             return False
         return True
 
-    def tidy(self, afterwards: Callable[[sqlite3.Connection], None]) -> None:
-        """Have done what makes later commits cheaper and what nobody waits for."""
+    def maintain(self, maintenance: Callable[[sqlite3.Connection], None]) -> None:
+        """Run maintenance that makes later commits cheaper."""
         if self._connection is None:
             return
         try:
-            afterwards(self._connection)
+            maintenance(self._connection)
         except (sqlite3.Error, OSError) as problem:
             self._rollback(problem)
 
-    def put_away(self) -> None:
-        """Close the connection; the next job opens another."""
-        self.is_quick = False
+    def disconnect(self) -> None:
+        """Close the connection; the next job opens a new one."""
+        self.is_fast = False
         if self._connection is not None:
             try:
                 self._connection.close()
             finally:
                 self._connection = None
 
-    # -- below here: one attempt
-
-    def _attempt(self, group: list[Job[Any]], arrivals: Arrivals, *, is_patient: bool) -> None:
+    def _attempt(self, group: list[Job[Any]], arrivals: Arrivals, *, may_wait: bool) -> None:
         if self._connection is None:
-            self._check_file()  # before a connection makes an empty database there
+            self._check_file()  # before a new connection creates an empty database
             self._connection = self._connect()
-            self._moves_log = True
+            self._may_checkpoint = True
         connection = self._connection
-        self._let_log_be_moved(connection, is_patient)
+        self._allow_checkpoint(connection, may_wait)
         transaction = Transaction(connection, failures=self._failures)
-        waited = self._begin(connection, is_patient=is_patient)
+        waited = self._begin(connection, may_wait=may_wait)
         for job in group:
             job.problem = None
             try:
                 job.result = job.work(transaction)
             except HoldfastError as refusal:
                 job.problem = refusal
-            if is_patient and job is group[-1] and len(group) < LARGEST_GROUP:
-                group.extend(islice(iter(arrivals, None), LARGEST_GROUP - len(group)))
+            if may_wait and job is group[-1] and len(group) < MAX_GROUP_SIZE:
+                group.extend(islice(iter(arrivals, None), MAX_GROUP_SIZE - len(group)))
         for step in transaction.before_commit:
             step()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         connection.execute("COMMIT")
-        self.is_quick = waited + time.perf_counter() - begun < QUICK_SECONDS
+        self.is_fast = waited + time.perf_counter() - started < FAST_COMMIT_SECONDS
         self._file = self._file or self._identify()
         self._check_file()
         for step in transaction.after_commit:
             try:
                 step()
             except OSError:
-                continue  # what is committed stays so: a file that cannot be removed must not have anything done again
+                continue  # a file that cannot be removed must not repeat the committed job
 
     def _check_file(self) -> None:
-        """Acknowledge nothing that goes into a file which somebody has taken away meanwhile."""
+        """Raise StoreUnavailable if the database file was removed or replaced."""
         if self._file is not None and self._identify() != self._file:
             raise StoreUnavailable(
-                "the database was removed or replaced while this process had it open, so this cannot be recorded",
-                hint="end every Holdfast and start again: what can be read is saved",
+                "the database was removed or replaced while this process had it open, so nothing can be recorded",
+                hint="end every Holdfast process and start again: it salvages what can be read",
             )
 
-    def _let_log_be_moved(self, connection: sqlite3.Connection, is_allowed: bool) -> None:
-        """Whether a commit may be the one that moves SQLite's log into the database, which takes a while."""
-        if self._moves_log != is_allowed:
+    def _allow_checkpoint(self, connection: sqlite3.Connection, is_allowed: bool) -> None:
+        """Set whether a commit can trigger a checkpoint of the log, which takes a while."""
+        if self._may_checkpoint != is_allowed:
             pages = database.CHECKPOINT_PAGES if is_allowed else 0
             connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
-            self._moves_log = is_allowed
+            self._may_checkpoint = is_allowed
 
-    def _begin(self, connection: sqlite3.Connection, *, is_patient: bool) -> float:
-        """Begin, and say how many seconds another process kept us waiting."""
-        # SQLite's own waiting sleeps up to 100 ms at a time; a commit takes one, so we look again sooner.
-        begun = time.perf_counter()
+    def _begin(self, connection: sqlite3.Connection, *, may_wait: bool) -> float:
+        """Begin a transaction, and return how many seconds another process kept us waiting."""
+        # SQLite's own busy handler sleeps up to 100 ms at a time. A commit takes about 1 ms, so we retry sooner.
+        started = time.perf_counter()
         pause = 0.0001
         while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")
-                return time.perf_counter() - begun
+                return time.perf_counter() - started
             except sqlite3.OperationalError as problem:
-                is_late = time.perf_counter() - begun > LOCK_TIMEOUT_SECONDS
-                if not is_patient or is_late or not _is_busy(problem):
+                is_late = time.perf_counter() - started > LOCK_TIMEOUT_SECONDS
+                if not may_wait or is_late or not _is_busy(problem):
                     raise
                 time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
-                pause = min(pause * 1.3, LONGEST_PAUSE_SECONDS)
+                pause = min(pause * 1.3, MAX_PAUSE_SECONDS)
 
-    def _said(self, problem: Exception) -> Exception:
+    def _explained(self, problem: Exception) -> Exception:
         return self._explain(problem) if isinstance(problem, sqlite3.Error | OSError) else problem
 
     def _rollback(self, problem: BaseException) -> None:
@@ -213,13 +211,13 @@ class WriteConnection:
             if connection is not None and connection.in_transaction:
                 connection.execute("ROLLBACK")
         except sqlite3.Error:
-            self.put_away()
+            self.disconnect()
         if isinstance(problem, sqlite3.Error) or not isinstance(problem, Exception):
             self._failures += 1
-            self.put_away()  # a connection that met a disk error may remember what is not on the disk
+            self.disconnect()  # after a disk error, the connection may have cached what is not on disk
 
 
 def _is_busy(problem: BaseException) -> bool:
-    """Whether another process is writing."""
-    code = getattr(problem, "sqlite_errorcode", 0)  # what the sqlite3 module itself complains of has none
+    """Whether another process holds the write lock."""
+    code = getattr(problem, "sqlite_errorcode", 0)  # errors of the sqlite3 module itself have no code
     return isinstance(problem, sqlite3.Error) and code & 0xFF == sqlite3.SQLITE_BUSY

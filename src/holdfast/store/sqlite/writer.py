@@ -1,16 +1,11 @@
-"""The writer: carries out what is to be written, as many jobs at a time as wait.
+"""The writer: runs write jobs in the order of submission and commits them in groups.
 
-A commit costs one trip to the disk however much is in it, so the jobs that arrive while one is under way are committed
-together as the next. Jobs run in the order in which they were handed in; a result is told on the event loop of the one who
-asked, after the commit.
+A commit costs one disk sync for any number of jobs, so the jobs that arrive during a commit share the next one. A result
+is delivered after the commit, on the event loop of the requester.
 
-Brief jobs are committed on the event loop itself while the disk is quick and nobody else writes: on a disk that syncs in a
-fraction of a millisecond, the way to another thread and back costs more than it saves. Everything else is for a thread: long
-jobs, a slow disk, another process that writes, anything that fails, and now and then a job so that the log is looked after.
-
-A reminder: whatever is to be looked at again in a moment, looked at together, for one timer costs as much as a small write.
-
-A write under way: it happens whether it is awaited or not, and exactly once.
+Short jobs are committed on the event loop itself while the disk is fast and no other process writes: on a disk that
+syncs in a fraction of a millisecond, the way to a thread and back costs more than it saves. A thread handles everything
+else: long jobs, a slow disk, another process that writes, jobs that failed, and maintenance of the log.
 """
 
 import asyncio
@@ -18,162 +13,163 @@ import queue
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, StoreUnavailable
-from holdfast.store.sqlite.transaction import LARGEST_GROUP, Identify, Job, Work, WriteConnection
+from holdfast.store.sqlite.transaction import MAX_GROUP_SIZE, Identify, Job, Work, WriteConnection
 
 
 class CoalescingTimer:
-    """Calls back everybody who asked for it, on the event loop on which they asked."""
+    """Runs callbacks after a delay, all with one timer per event loop, because a timer costs as much as a small write."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._due: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
 
-    def remind(self, look: Callable[[], None]) -> None:
-        """Have something looked at, this many seconds from now or sooner."""
+    def schedule(self, callback: Callable[[], None]) -> None:
+        """Run a callback on this event loop within the delay."""
         loop = asyncio.get_running_loop()
         due = self._due.get(loop)
         if due is None:
             due = self._due[loop] = []
-            loop.call_later(self._seconds, self._go, loop)
-        due.append(look)
+            loop.call_later(self._seconds, self._run_due, loop)
+        due.append(callback)
 
-    def _go(self, loop: asyncio.AbstractEventLoop) -> None:
-        for look in self._due.pop(loop):
-            look()
+    def _run_due(self, loop: asyncio.AbstractEventLoop) -> None:
+        for callback in self._due.pop(loop):
+            callback()
 
 
 Result = TypeVar("Result")
-LEFT_SECONDS = 0.002
-"""How long something that was left waits for something else to go with."""
+DEFERRAL_SECONDS = 0.002
+"""How long a deferred event waits for another append."""
 
 
 class Writer:
-    """Has the one pen of a process."""
+    """Owns the write connection of a process."""
 
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
         explain: Callable[[sqlite3.Error | OSError], HoldfastError],
-        afterwards: Callable[[sqlite3.Connection, int], int],
+        maintenance: Callable[[sqlite3.Connection, int], int],
         identify: Identify,
     ) -> None:
-        """`afterwards` is told how many jobs were done since it was last called, and says how many may be before the next time."""
-        self._pen = WriteConnection(connect, explain, identify)
-        self._afterwards = afterwards
+        """`maintenance` takes the number of jobs since its last call and returns how many to run before the next one."""
+        self._connection = WriteConnection(connect, explain, identify)
+        self._maintenance = maintenance
         self._jobs: deque[Job[Any]] = deque()
-        self._hand = threading.Lock()
-        """Held by the thread that holds the pen. Only that one takes jobs out, so they are done in their order."""
-        self._calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        """For the thread: True for jobs that wait, False to end."""
-        self._unheard: list[list[Job[Any]]] = []
-        """What was written and not told yet: it is to be heard before what was written after it."""
-        self.reminder = CoalescingTimer(LEFT_SECONDS)
-        self._done = 0
-        self._leeway = 0
+        self._write_lock = threading.Lock()
+        """Held by the thread that uses the connection. Only that thread takes jobs from the queue, so they run in order."""
+        self._signals: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        """For the thread: True if jobs wait, False to stop."""
+        self._undelivered: list[list[Job[Any]]] = []
+        """Committed jobs whose results are not delivered yet; they come before the results of later jobs."""
+        self.deferral_timer = CoalescingTimer(DEFERRAL_SECONDS)
+        self._jobs_done = 0
+        self._jobs_before_maintenance = 0
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="holdfast-writer", daemon=True)
         self._thread.start()
 
     def submit(
-        self, work: Work[Result], *, tell: Callable[[Result], None] | None = None, is_brief: bool = False
+        self,
+        work: Work[Result],
+        *,
+        on_committed: Callable[[Result], None] | None = None,
+        may_run_inline: bool = False,
     ) -> "asyncio.Future[Result]":
-        """Have a job done. `tell` hears its result on this event loop before the future does.
+        """Submit a job. `on_committed` gets its result on this event loop before the future does.
 
-        INVARIANT: a job refuses (raises HoldfastError) before it writes anything, and can be run a second time. A brief one
+        INVARIANT: a job raises HoldfastError, if at all, before it writes anything, and can be run twice. An inline job
         touches a few rows and no other file.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
-        job = Job(work, loop, future, tell, is_brief)
+        job = Job(work, loop, future, on_committed, may_run_inline)
         self._jobs.append(job)
-        if (
-            self._is_closed
-        ):  # asked afterwards: what was handed in before is taken by the thread before it ends
+        if self._is_closed:  # checked after queueing: the thread runs every job queued before it stops
             with suppress(ValueError):
                 self._jobs.remove(job)
                 future.set_exception(StoreUnavailable("the store is closed"))
-        elif is_brief and self._pen.is_quick and self._done < self._leeway:
-            loop.call_soon(self._write_here, loop)  # by then whoever else is about to write has handed it in
+        elif may_run_inline and self._connection.is_fast and self._jobs_done < self._jobs_before_maintenance:
+            loop.call_soon(self._write_inline, loop)  # jobs submitted in this iteration join it
         else:
-            self._calls.put(True)
+            self._signals.put(True)
         return future
 
     def stop(self) -> None:
-        """Do what was handed in, then end the thread. Blocks; idempotent."""
+        """Run the jobs submitted so far, then end the thread. Blocking; idempotent."""
         if not self._is_closed:
             self._is_closed = True
-            self._calls.put(False)
+            self._signals.put(False)
         self._thread.join()
 
     # -- on an event loop
 
-    def _write_here(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _write_inline(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._jobs:
-            return  # they went with an earlier one
-        if not self._hand.acquire(blocking=False):
-            self._calls.put(True)
+            return  # an earlier group included them
+        if not self._write_lock.acquire(blocking=False):
+            self._signals.put(True)
             return
         group: list[Job[Any]] = []
         try:
-            while self._jobs and self._jobs[0].is_brief and len(group) < LARGEST_GROUP:
+            while self._jobs and self._jobs[0].may_run_inline and len(group) < MAX_GROUP_SIZE:
                 group.append(self._jobs.popleft())
-            if group and self._pen.try_to_write(group):
-                self._done += len(group)
+            if group and self._connection.try_commit_inline(group):
+                self._jobs_done += len(group)
                 written, group = group, []
-                self._tell(written, here=loop)
+                self._report(written, here=loop)
         finally:
             self._jobs.extendleft(reversed(group))
-            self._hand.release()
+            self._write_lock.release()
             if group:
-                self._calls.put(True)
+                self._signals.put(True)
 
     # -- in the thread
 
     def _run(self) -> None:
-        while self._calls.get():
+        while self._signals.get():
             self._write_waiting()
         self._write_waiting()
-        self._pen.put_away()
+        self._connection.disconnect()
 
     def _write_waiting(self) -> None:
-        with self._hand:
+        with self._write_lock:
             while (job := self._next()) is not None:
                 group = [job]
                 try:
-                    self._pen.write(group, self._next)
-                except Exception as problem:  # a fault of ours; whoever waits must hear of it
+                    self._connection.commit_group(group, self._next)
+                except Exception as problem:  # a bug; the requesters must get it
                     for each in group:
                         each.problem = each.problem or problem
-                self._done += len(group)
-                self._tell(group)
-                self._pen.tidy(self._look_after)
+                self._jobs_done += len(group)
+                self._report(group)
+                self._connection.maintain(self._maintain)
 
     # -- in either
 
-    def _tell(self, group: list[Job[Any]], *, here: asyncio.AbstractEventLoop | None = None) -> None:
-        """INVARIANT: by whoever holds the pen, so that nothing which was written later is heard before."""
+    def _report(self, group: list[Job[Any]], *, here: asyncio.AbstractEventLoop | None = None) -> None:
+        """INVARIANT: called with the write lock held, so that results are delivered in the order of the commits."""
         by_loop: dict[asyncio.AbstractEventLoop, list[Job[Any]]] = {}
         for job in group:
             by_loop.setdefault(job.loop, []).append(job)
         for loop, jobs in by_loop.items():
-            if loop is here and not self._unheard:
-                _settle(jobs)
+            if loop is here and not self._undelivered:
+                _resolve(jobs)
                 continue
-            self._unheard.append(jobs)
+            self._undelivered.append(jobs)
             try:
-                loop.call_soon_threadsafe(self._hear, jobs)
-            except RuntimeError:  # the loop of the asker is gone; what was written stays written
-                self._unheard.remove(jobs)
+                loop.call_soon_threadsafe(self._deliver, jobs)
+            except RuntimeError:  # the requester's loop is closed; the commit stands
+                self._undelivered.remove(jobs)
 
-    def _hear(self, jobs: list[Job[Any]]) -> None:
-        self._unheard.remove(jobs)
-        _settle(jobs)
+    def _deliver(self, jobs: list[Job[Any]]) -> None:
+        self._undelivered.remove(jobs)
+        _resolve(jobs)
 
     def _next(self) -> Job[Any] | None:
         try:
@@ -181,64 +177,18 @@ class Writer:
         except IndexError:
             return None
 
-    def _look_after(self, connection: sqlite3.Connection) -> None:
-        done, self._done = self._done, 0
-        self._leeway = self._afterwards(connection, done)
+    def _maintain(self, connection: sqlite3.Connection) -> None:
+        done, self._jobs_done = self._jobs_done, 0
+        self._jobs_before_maintenance = self._maintenance(connection, done)
 
 
-def _settle(jobs: list[Job[Any]]) -> None:
+def _resolve(jobs: list[Job[Any]]) -> None:
     for job in jobs:
-        if job.problem is None and job.tell is not None:
-            job.tell(job.result)
+        if job.problem is None and job.on_committed is not None:
+            job.on_committed(job.result)
         if job.future.done():
             continue
         if job.problem is None:
             job.future.set_result(job.result)
         else:
             job.future.set_exception(job.problem)
-
-
-class PendingWrite(Coroutine[Any, Any, Result]):
-    """Awaits the news of a write, on which the write itself does not depend.
-
-    A plain coroutine would not begin before it is awaited, and cancelling its task would leave open whether the write
-    took place. Here the write is on its way before the caller gets this object; cancelling only ends the waiting.
-    """
-
-    def __init__(self, future: "asyncio.Future[Result]") -> None:
-        self._future = future
-        self._waiting: Generator[Any, Any, Result] | None = None
-
-    @classmethod
-    def done(cls) -> "PendingWrite[None]":
-        """Nothing that would have to be waited for."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future.set_result(None)
-        return PendingWrite(future)
-
-    @classmethod
-    def failed(cls, problem: BaseException) -> "PendingWrite[Result]":
-        """A write that was refused at once; who awaits it hears why."""
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        future.set_exception(problem)
-        return cls(future)
-
-    def __await__(self) -> Generator[Any, Any, Result]:
-        return self._future.__await__()
-
-    def send(self, value: Any) -> Any:  # Any: the protocol between an event loop and a coroutine
-        return self._generator().send(value)
-
-    def throw(
-        self, type: Any, value: BaseException | object = None, traceback: TracebackType | None = None
-    ) -> Any:
-        return self._generator().throw(value if isinstance(value, BaseException) else type)
-
-    def close(self) -> None:
-        if self._waiting is not None:
-            self._waiting.close()
-
-    def _generator(self) -> Generator[Any, Any, Result]:
-        if self._waiting is None:
-            self._waiting = self.__await__()
-        return self._waiting

@@ -69,7 +69,7 @@ class LineProcess:
     @property
     def exit_description(self) -> str:
         """How the program ended, for a person."""
-        return self._process.ending
+        return self._process.exit_description
 
     async def write(self, line: object) -> None:
         """Write one line. Raises MemberLost."""
@@ -88,7 +88,7 @@ class LineProcess:
 
     def terminate(self, reason: str) -> None:
         """End the program and every process it started, and ignore its further output. `reason` says why."""
-        self._process.trouble = self._process.trouble or reason
+        self._process.protocol_error = self._process.protocol_error or reason
         self._process.ended.set()
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._process.stop(grace_seconds=0))
@@ -98,11 +98,11 @@ class LineProcess:
         await self._process.finished()
 
     async def _read(self) -> None:
-        async for line in self._process.lines(most_bytes=MAX_LINE_BYTES):
-            if not self._process.trouble:
+        async for line in self._process.lines(max_bytes=MAX_LINE_BYTES):
+            if not self._process.protocol_error:
                 self._parse(line)
-        if self._process.trouble:
-            self.terminate(self._process.trouble)
+        if self._process.protocol_error:
+            self.terminate(self._process.protocol_error)
         await self._process.drain()
 
     def _parse(self, line: bytes) -> None:

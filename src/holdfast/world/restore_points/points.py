@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 
 from holdfast.core import Change, Value
-from holdfast.store import Contents
+from holdfast.store import BlobStore
 from holdfast.world.paths.open_beneath import BeneathRoot
 from holdfast.world.restore_points.manifest import (
     Delta,
@@ -71,14 +71,14 @@ class RestorePoints:
         self,
         root: Path,
         *,
-        store: Contents,
+        store: BlobStore,
         last: str | None = None,
         cache: Path | None = None,
         most_new_bytes: int | None = MAX_QUICK_BYTES,
     ) -> None:
         self._root = BeneathRoot(root)
         self._store = store
-        self._keeper = SnapshotWriter(self._root, store.intake)
+        self._keeper = SnapshotWriter(self._root, store.ingest)
         self._signs = StatCache(cache)
         self._most_new_bytes = most_new_bytes
         self._last = last

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.core.errors import PathRefused
-from holdfast.store import BlobSource, Contents
+from holdfast.store import BlobSource, BlobStore
 from holdfast.world.folder.files import PlainFiles
 from holdfast.world.paths.names import parent_and_name
 from holdfast.world.paths.open_beneath import BeneathRoot, SymlinkEncountered
@@ -22,7 +22,7 @@ BATCH_BYTES = 64 << 20
 class TreeRestorer:
     """The way from the tree that is there to another one."""
 
-    def __init__(self, root: BeneathRoot, store: Contents) -> None:
+    def __init__(self, root: BeneathRoot, store: BlobStore) -> None:
         self._root = root
         self._files = PlainFiles(root, allows_hard_links=True)
         self._store = store
@@ -34,7 +34,7 @@ class TreeRestorer:
         await asyncio.to_thread(self._make_folders, [entry for entry in wanted if entry.kind == "folder"])
         for batch in _batches([entry for entry in wanted if entry.kind == "file"]):
             names = {name for entry in batch for name in entry.contents}
-            sources = await self._store.contents(sorted(names))
+            sources = await self._store.open_blobs(sorted(names))
             await map_in_threads(batch, partial(self._write, now=now, sources=sources))
         await asyncio.to_thread(self._make_links, [entry for entry in wanted if entry.kind == "link"])
 
@@ -63,7 +63,7 @@ class TreeRestorer:
         with laid(entry.path, mode=entry.mode) as opened:
             place = 0
             for name in entry.contents:
-                place += sources[name].pour(opened, place)
+                place += sources[name].copy_to(opened, place)
 
     def _make_links(self, links: Sequence[Entry]) -> None:
         for entry in links:

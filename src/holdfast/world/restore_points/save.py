@@ -17,7 +17,7 @@ from msgspec import structs
 
 from holdfast.core import digest_bytes
 from holdfast.core.errors import PathRefused
-from holdfast.store import BlobIngest, Hasher, Kept, read_span
+from holdfast.store import BlobInfo, BlobIngest, Hasher, read_span
 from holdfast.world.folder.files import PERMISSIONS, PlainFiles
 from holdfast.world.paths.names import parent_and_name
 from holdfast.world.paths.open_beneath import BeneathRoot
@@ -149,11 +149,11 @@ def unkept(look: ScanEntry) -> Entry:
 class _Measure:
     """An intake that keeps nothing: it only tells the names."""
 
-    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
+    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> BlobInfo:
         content = read_span(descriptor, start, length)
         if whole is not None:
             whole.update(content)
-        return Kept(digest=digest_bytes(content), size=len(content))
+        return BlobInfo(digest=digest_bytes(content), size=len(content))
 
 
 @asynccontextmanager

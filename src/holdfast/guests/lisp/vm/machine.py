@@ -149,7 +149,7 @@ class Machine(Registers):
                     self.permitted.add(call.operation)
                 self._charge(answer.amount)
                 return True if call.operation == ROUND else from_json(answer.value, self.meter)
-            case Refused() if call.operation == ROUND and answer.ran_out is not None:
+            case Refused() if call.operation == ROUND and answer.exhausted is not None:
                 return False
             case Refused():
                 message = f"{call.operation} was refused: {answer.reason} (rule: {answer.rule})"

@@ -1,23 +1,23 @@
 -- name: append_event
--- The only statement that adds to the truth.
+-- The only statement that adds events.
 INSERT INTO event (session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?);
 
 -- name: salvage_event
--- With the number it had, so that the order in which things happened stays.
+-- Keeps the row number, so that the order of events stays the same.
 INSERT INTO event (row, session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: read_events
--- One session's own rows between two places, in order.
+-- One session's own rows between two positions, in order.
 SELECT seq, at_ms, hash, body FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
 -- name: inspect_events
--- The same, typed, whatever somebody put there behind our back; and whether it was of these types.
+-- The same with forced types, whatever another program stored, and whether the types were right.
 SELECT CAST(seq AS INTEGER), ifnull(CAST(at_ms AS INTEGER), 0), ifnull(CAST(hash AS BLOB), x''), ifnull(CAST(body AS BLOB), x''),
     typeof(seq) || typeof(at_ms) || typeof(hash) || typeof(body) = 'integerintegerblobblob'
 FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
 -- name: added_events
--- Rows of a session where it can have none; the second value is where its own part begins.
+-- Rows of a session at impossible positions; the second value is where its own part begins.
 SELECT CAST(seq AS INTEGER) FROM event WHERE session = ? AND (seq <= ? OR typeof(seq) NOT IN ('integer', 'real'));
 
 -- name: event_hash
@@ -25,61 +25,61 @@ SELECT CAST(seq AS INTEGER) FROM event WHERE session = ? AND (seq <= ? OR typeof
 SELECT ifnull(CAST(hash AS BLOB), x'') FROM event WHERE session = ? AND seq = ?;
 
 -- name: event_hashes
--- What is known of a session that comes from elsewhere, up to a place.
+-- The known events of a session that is being imported, up to a position.
 SELECT seq, hash FROM event WHERE session = ? AND seq <= ?;
 
 -- name: last_event
--- Where a journal ends.
+-- The end of a journal.
 SELECT seq, ifnull(CAST(hash AS BLOB), x'') FROM event WHERE session = ? ORDER BY seq DESC LIMIT 1;
 
 -- name: rank_of
--- The place of an event among those of all sessions.
+-- The position of an event among those of all sessions.
 SELECT row FROM event WHERE session = ? AND seq = ?;
 
--- name: claim_session
--- Fails when the id or the name is taken: that is how both are claimed.
+-- name: insert_session
+-- Fails if the id or the name is taken, which makes both unique.
 INSERT INTO session (id, name, folder, rank, parent, parent_seq, tally) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: is_taken
--- An id is taken by a session, and by a deleted one that forks still stand on.
+-- An id is taken by a session, or by a deleted one whose events forks still share.
 SELECT 1 FROM session WHERE id = ?1 UNION ALL SELECT 1 FROM tombstone WHERE session = ?1 AND kept_seq > 0;
 
 -- name: update_session
--- Once for each session of a group commit, however many events it got. The last value is the event that moves it up.
+-- Once per session and group commit, for any number of events. The last value is the event that counts as activity.
 UPDATE session SET name = ?2, folder = ?3, tally = ?4,
     rank = coalesce((SELECT row FROM event WHERE session = ?1 AND seq = ?5), rank)
 WHERE id = ?1;
 
--- name: note_tally
--- The cheapest: one page, and no index.
+-- name: update_summary
+-- The cheapest update: one page and no index.
 UPDATE session SET tally = ?2 WHERE id = ?1;
 
--- name: note_newest
--- The same for one that is the first of the list already.
+-- name: update_newest_summary
+-- The same for the session that is already at the top of the list.
 UPDATE session SET tally = ?2 WHERE id = ?1 AND rank = (SELECT max(rank) FROM session);
 
--- name: raise_session
--- The same, and to the top of the list. The last value is the event that moves it up.
+-- name: move_to_top
+-- The same, and moves the session to the top of the list. The last value is the event that counts as activity.
 UPDATE session SET tally = ?2, rank = coalesce((SELECT row FROM event WHERE session = ?1 AND seq = ?3), rank)
 WHERE id = ?1;
 
 -- name: find_session
--- A session's line with its place in the list.
+-- A session's summary and its position in the list.
 SELECT tally, rank, parent, parent_seq FROM session WHERE id = ?;
 
 -- name: has_events
--- Whether a session that the list does not have is there all the same.
+-- Whether a session that is not in the list has events.
 SELECT 1 FROM event WHERE session = ?1
 AND NOT EXISTS (SELECT 1 FROM tombstone WHERE session = ?1 AND kept_seq > 0) LIMIT 1;
 
 -- name: parent_of
--- The next step up; a deleted parent is found by its tombstone.
+-- The parent of a session, or of a deleted one by its tombstone.
 SELECT parent, parent_seq FROM session WHERE id = ?1
 UNION ALL
 SELECT parent, parent_seq FROM tombstone WHERE session = ?1 AND kept_seq > 0;
 
 -- name: list_sessions
--- Newest activity first; -1 is no limit.
+-- Newest activity first; -1 means no limit.
 SELECT id, tally FROM session ORDER BY rank DESC LIMIT ?;
 
 -- name: list_folder
@@ -91,38 +91,38 @@ SELECT id, tally FROM session WHERE folder = ? ORDER BY rank DESC LIMIT ?;
 SELECT id FROM session WHERE name = ?;
 
 -- name: sessions_beginning
--- A few are enough to say that there are several. The second value is the prefix with the highest character behind it.
+-- A few are enough to show that there are several. The second value is the prefix plus the highest character.
 SELECT id FROM session WHERE id >= ? AND id < ? ORDER BY id LIMIT 6;
 
 -- name: lease_of
--- Who holds a session, and with which number.
+-- The holder of a session and its fencing number.
 SELECT fence, instance, pid, host, since_ms FROM lease WHERE session = ?;
 
 -- name: grant_lease
--- The number grows with every grant, so an old holder's number never fits again.
+-- The number increases with every grant, so an old holder's number is never valid again.
 INSERT INTO lease (session, fence, instance, pid, host, since_ms) VALUES (?1, 1, ?2, ?3, ?4, ?5)
 ON CONFLICT (session) DO UPDATE SET fence = fence + 1, instance = ?2, pid = ?3, host = ?4, since_ms = ?5
 RETURNING fence;
 
 -- name: fence_of
--- Asked in the transaction of every append.
+-- Checked in the transaction of every append.
 SELECT fence FROM lease WHERE session = ? AND instance = ?;
 
 -- name: release_lease
--- Only by the one who has it.
+-- Only by the holder.
 UPDATE lease SET instance = NULL WHERE session = ? AND fence = ? AND instance = ?;
 
 -- name: put_blob
--- The same content twice is the same blob.
+-- Equal contents are one blob.
 INSERT INTO blob (digest, size, content, put_ms) VALUES (?, ?, ?, ?)
 ON CONFLICT (digest) DO UPDATE SET puts = puts + 1, put_ms = excluded.put_ms RETURNING content IS NULL;
 
 -- name: get_blob
--- NULL content lies in a file.
+-- NULL content is in a file.
 SELECT content FROM blob WHERE digest = ?;
 
 -- name: forks_of
--- How far up others stand on this session.
+-- The last event that a fork of this session shares.
 SELECT max(parent_seq) FROM (
     SELECT parent_seq FROM session WHERE parent = ?1
     UNION ALL
@@ -130,7 +130,7 @@ SELECT max(parent_seq) FROM (
 );
 
 -- name: delete_events
--- All above what forks stand on.
+-- All events that no fork shares.
 DELETE FROM event WHERE session = ? AND seq > ?;
 
 -- name: delete_session
@@ -139,64 +139,64 @@ DELETE FROM session WHERE id = ?;
 -- name: delete_lease
 DELETE FROM lease WHERE session = ?;
 
--- name: bury
--- The same id may be used and deleted again.
+-- name: write_tombstone
+-- An id can be used and deleted again.
 INSERT OR REPLACE INTO tombstone (session, name, deleted_ms, reason, events, last_hash, kept_seq, parent, parent_seq)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: tombstone_of
 SELECT kept_seq, parent FROM tombstone WHERE session = ?;
 
--- name: buried_sessions
--- Whose id nobody has taken since.
+-- name: deleted_sessions
+-- Unless the id is in use again.
 SELECT session FROM tombstone WHERE session NOT IN (SELECT id FROM session);
 
 -- name: removal_of
--- For whoever asks for a session that went on purpose, by its id or the name it had.
+-- Explains that a session was deleted, by its id or old name.
 SELECT session, reason, ifnull(' on ' || date(deleted_ms / 1000, 'unixepoch'), '') FROM tombstone
 WHERE (session = ?1 OR name = ?1) AND reason IN ('deleted', 'pruned') ORDER BY deleted_ms DESC LIMIT 1;
 
 -- name: shrink_tombstone
--- When a fork goes, less of its parent has to stay.
+-- When a fork is deleted, fewer events of its parent must stay.
 UPDATE tombstone SET kept_seq = ? WHERE session = ?;
 
 -- name: newest_event
--- What happened last, in any session.
+-- The last event of all sessions.
 SELECT session, seq FROM event ORDER BY row DESC LIMIT 1;
 
 -- name: first_event
--- A journal begins with the event that names its parent.
+-- The first event of a journal names its parent.
 SELECT ifnull(CAST(body AS BLOB), x'') FROM event WHERE session = ? ORDER BY seq LIMIT 1;
 
 -- name: sessions_with_events
--- In the order in which they began, so that an older session keeps a name that two claim.
+-- In order of creation, so that of two sessions with the same name the older one keeps it.
 SELECT session FROM event GROUP BY session ORDER BY min(row);
 
 -- name: kept_tombstones
--- Deleted sessions of which forks still need a part: they have events and no line.
+-- Deleted sessions whose events forks share: they have events and no row.
 SELECT session FROM tombstone WHERE kept_seq > 0;
 
--- name: claimed_events
--- How many events each session had when its line was last written; more than there are means that some were removed.
+-- name: list_summaries
+-- The summaries count the events of each session; a higher count than there are rows means that events were lost.
 SELECT id, tally FROM session;
 
 -- name: listed_sessions
--- By the order of the list, so that what cannot be reached by it is missed.
+-- In list order, so that it uses the index and misses what the index has lost.
 SELECT id FROM session ORDER BY rank;
 
--- name: rebuild_places
--- Where each event lies is derived from the events as well.
+-- name: reindex_events
+-- The index of event positions is derived as well.
 REINDEX event_place;
 
 -- name: empty_index
 DELETE FROM session;
 
 -- name: events_since
--- What the search has not seen yet, a portion at a time.
+-- Events that the search index does not include yet, in batches.
 SELECT row, session, seq, at_ms, hash, ifnull(CAST(body AS BLOB), x'') FROM event WHERE row > ? ORDER BY row LIMIT 2000;
 
 -- name: hash_of_row
--- Whether the search was made of this very journal.
+-- Whether the search index was built from this database.
 SELECT hash FROM event WHERE row = ?;
 
 -- name: search_progress
@@ -212,12 +212,12 @@ INSERT INTO progress (row, hash) VALUES (?, ?);
 INSERT INTO passage (text, session, seq, turn, at_ms) VALUES (?, ?, ?, ?, ?);
 
 -- name: find_passages
--- Newest first; what stands around each word that was found is given.
+-- Newest first, with the text around each match.
 SELECT session, seq, turn, at_ms, snippet(passage, 0, ?, ?, char(8230), 16)
 FROM passage WHERE passage MATCH ? ORDER BY rowid DESC LIMIT ?;
 
 -- name: owner_of
--- In which session an event can be looked at: its own or, where that was deleted, the newest that stands on it.
+-- The session that shows an event: its own or, if that was deleted, the newest fork that shares it.
 WITH owner (id) AS (
     SELECT ?1
     UNION
@@ -230,16 +230,16 @@ WITH owner (id) AS (
 SELECT id FROM session WHERE id IN owner ORDER BY rank DESC LIMIT 1;
 
 -- name: bodies_above
--- What a deleted session mentions.
+-- The events that a deletion removes.
 SELECT ifnull(CAST(body AS BLOB), x'') FROM event WHERE session = ? AND seq > ?;
 
 -- name: all_bodies
 SELECT ifnull(CAST(body AS BLOB), x'') FROM event;
 
 -- name: drop_blob
--- Not one that somebody has just put again and not mentioned yet.
+-- Except a blob that was just stored again, because its event may not be written yet.
 DELETE FROM blob WHERE digest = ? AND NOT (puts > 1 AND put_ms > ?) RETURNING content IS NULL;
 
 -- name: settled_blobs
--- Contents that were put long enough ago for their event to be there.
+-- Blobs that are old enough for their event to exist.
 SELECT lower(hex(digest)) FROM blob WHERE put_ms <= ?;

@@ -1,5 +1,5 @@
--- The truth. A row is written once and never changed. `row` grows over all sessions: it is the order in which things
--- happened, whatever the clock said. Every row names its session in full, so that one found alone can be put back.
+-- The journals. A row is written once and never changed. `row` increases across all sessions: it is the order of events,
+-- whatever the clock said. Every row has its full session id, so that salvage can restore a row that it finds alone.
 CREATE TABLE IF NOT EXISTS event (
     row     INTEGER PRIMARY KEY,
     session TEXT    NOT NULL,
@@ -9,10 +9,10 @@ CREATE TABLE IF NOT EXISTS event (
     body    BLOB    NOT NULL
 );
 
--- No two events in one place: what a writer without a lease could do at worst is fail.
+-- No two events have the same position, so a writer without a lease fails.
 CREATE UNIQUE INDEX IF NOT EXISTS event_place ON event (session, seq);
 
--- Derived from `event`: one line for each session. `rank` is the row of its last activity.
+-- The session index, derived from `event`: one row per session. `rank` is the row of its last activity.
 CREATE TABLE IF NOT EXISTS session (
     id         TEXT PRIMARY KEY,
     name       TEXT UNIQUE,
@@ -23,14 +23,14 @@ CREATE TABLE IF NOT EXISTS session (
     tally      BLOB    NOT NULL
 ) WITHOUT ROWID;
 
--- The list, newest first, is read from here; `--continue` reads the first of a folder.
+-- For the list, newest first, and for `--continue`, which needs the newest session of a folder.
 CREATE INDEX IF NOT EXISTS session_rank ON session (rank);
 CREATE INDEX IF NOT EXISTS session_folder ON session (folder, rank);
 
--- A parent that is deleted keeps what its forks stand on.
+-- For the deletion of a parent, which keeps the events that its forks share.
 CREATE INDEX IF NOT EXISTS session_parent ON session (parent) WHERE parent IS NOT NULL;
 
--- Who writes. The number only ever grows; a row without a holder is a lease given back.
+-- The leases. `fence` only increases; a row without an instance is a released lease.
 CREATE TABLE IF NOT EXISTS lease (
     session  TEXT PRIMARY KEY,
     fence    INTEGER NOT NULL,
@@ -40,8 +40,8 @@ CREATE TABLE IF NOT EXISTS lease (
     since_ms INTEGER
 ) WITHOUT ROWID;
 
--- Contents that events name; NULL content lies in a file of its own. One that was put again lately may be about to be
--- mentioned, so that it is not swept away.
+-- The blobs that events refer to; NULL content is in a file. A blob that was recently stored again is not swept, because
+-- its event may be about to be written.
 CREATE TABLE IF NOT EXISTS blob (
     digest  BLOB PRIMARY KEY,
     size    INTEGER NOT NULL,
@@ -50,8 +50,7 @@ CREATE TABLE IF NOT EXISTS blob (
     put_ms  INTEGER NOT NULL DEFAULT 0
 );
 
--- What is gone on purpose: so that a missing session can be told from a lost one. `kept_seq` counts the events that stay
--- because forks stand on them.
+-- Deleted sessions, to distinguish them from lost ones. `kept_seq` is the last event that stays because a fork shares it.
 CREATE TABLE IF NOT EXISTS tombstone (
     session    TEXT PRIMARY KEY,
     name       TEXT,

@@ -1,10 +1,10 @@
-"""What a person would not see is written out."""
+"""Escaping of invisible characters, and plurals."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import escape_invisible, escape_to_one_line, has_invisible
+from holdfast.core import escape_invisible, escape_to_one_line, has_invisible, pluralize
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,31 @@ from holdfast.core import escape_invisible, escape_to_one_line, has_invisible
         ("joined letters a\u200db", "joined letters a<U+200D>b"),
     ],
 )
-def test_invisible_characters_are_made_visible(text: str, seen: str) -> None:
+def test_invisible_characters_are_escaped(text: str, seen: str) -> None:
     assert escape_invisible(text) == seen
 
 
 @given(st.text())
-def test_what_is_shown_holds_nothing_that_is_not_seen(text: str) -> None:
+def test_escaped_text_contains_no_invisible_character(text: str) -> None:
     assert escape_invisible(escape_invisible(text)) == escape_invisible(text)
     assert not has_invisible(escape_invisible(text))
     assert "\n" not in escape_to_one_line(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0 turns"),
+        (1, "1 turn"),
+        (1.0, "1 turn"),
+        (2, "2 turns"),
+        (2.5, "2.5 turns"),
+        (1200, "1,200 turns"),
+    ],
+)
+def test_a_count_is_followed_by_its_noun(number: float, shown: str) -> None:
+    assert pluralize(number, "turn") == shown
+
+
+def test_an_irregular_plural_can_be_given() -> None:
+    assert (pluralize(1, "reply", "replies"), pluralize(2, "reply", "replies")) == ("1 reply", "2 replies")

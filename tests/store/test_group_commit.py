@@ -1,4 +1,4 @@
-"""The writer: what shares a commit, what a commit costs, and what nobody has to wait for."""
+"""Group commit: which jobs share a commit, what a commit costs, and preallocation of the log."""
 
 import asyncio
 import sqlite3
@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.store.stories import opened, said, turn
+from tests.store.sample_events import opened, said, turn
 from tests.store.test_crashes import copy
 
 import holdfast.store.sqlite.transaction as transaction
@@ -14,8 +14,9 @@ import holdfast.store.sqlite.wal_prealloc as wal_prealloc
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.events import MessagePosted
-from holdfast.store import Home, SqliteStore, verify
+from holdfast.store import Home
 from holdfast.store.sqlite.database import PAGE_BYTES, connect
+from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transaction import Transaction
 
 
@@ -29,15 +30,15 @@ async def test_a_turn_of_the_newest_session_writes_few_pages(disk: SqliteStore, 
     await journal.append(*turn(1))
     before = pages_of(log)
     await journal.append(*turn(2))
-    assert pages_of(log) - before <= 3  # the events, their places, the line in the list
+    assert pages_of(log) - before <= 3  # the events, their index entries, the session row
     other = await disk.create(opened())
     before = pages_of(log)
     await journal.append(*turn(3))
-    assert 3 < pages_of(log) - before <= 6  # the two orders of the list as well
+    assert 3 < pages_of(log) - before <= 6  # the two sort orders of the list as well
     assert [line.id for line in await disk.sessions()] == [journal.session, other.session]
 
 
-async def test_a_session_that_stays_the_newest_goes_down_when_another_comes(disk: SqliteStore) -> None:
+async def test_the_newest_session_moves_down_when_another_is_active(disk: SqliteStore) -> None:
     one, two = await disk.create(opened()), await disk.create(opened())
     order = [two, one]
     for number, (who, *together) in enumerate([[one], [one], [two], [two, one], [one], [one], [two]]):
@@ -47,11 +48,11 @@ async def test_a_session_that_stays_the_newest_goes_down_when_another_comes(disk
         assert [line.id for line in await disk.sessions()] == [each.session for each in order]
 
 
-async def test_room_in_the_log_changes_nothing_that_is_recorded(
+async def test_preallocation_does_not_change_the_records(
     home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
-    monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 0)
+    monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
+    monkeypatch.setattr(wal_prealloc, "MIN_FREE_BYTES", 0)
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
     log = Path(f"{home.database}-wal")
@@ -64,26 +65,26 @@ async def test_room_in_the_log_changes_nothing_that_is_recorded(
         if place is home:
             await store.close()
         store = await SqliteStore.start(place, clock=clock)
-        assert (await verify(store, SessionId("one"))).is_sound
+        assert (await store.verify(SessionId("one"))).is_intact
         assert len(await store.read(SessionId("one"))) == 31
         await store.close()
 
 
-async def test_nothing_is_taken_ahead_on_a_disk_with_little_room(
+async def test_nothing_is_preallocated_with_little_disk_space(
     disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
-    monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 2**62)
+    monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
+    monkeypatch.setattr(wal_prealloc, "MIN_FREE_BYTES", 2**62)
     journal = await disk.create(opened())
     for number in range(5):
         await journal.append(said(number))
     assert Path(f"{home.database}-wal").stat().st_size < wal_prealloc.STEP_BYTES
 
 
-async def test_no_room_is_made_while_another_writes(
+async def test_nothing_is_preallocated_while_another_process_writes(
     disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
+    monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
     make_room, mine = wal_prealloc.WalPreallocator(home.database), connect(home.database, timeout_seconds=0)
     theirs = connect(home.database)
     theirs.execute("BEGIN IMMEDIATE")
@@ -95,16 +96,16 @@ async def test_no_room_is_made_while_another_writes(
         connection.close()
 
 
-async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_others(
+async def test_all_jobs_that_wait_for_a_stopped_process_fail_together(
     disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "LOCK_TIMEOUT_SECONDS", 0.01)
     journal = await disk.create(opened())
     stopped = sqlite3.connect(home.database, isolation_level=None)
     stopped.execute("BEGIN IMMEDIATE")
-    told = await asyncio.gather(*(journal.append(said(n)) for n in range(20)), return_exceptions=True)
-    assert {type(problem) for problem in told} == {StoreUnavailable}
-    assert "locked" in str(told[0])
+    results = await asyncio.gather(*(journal.append(said(n)) for n in range(20)), return_exceptions=True)
+    assert {type(problem) for problem in results} == {StoreUnavailable}
+    assert "locked" in str(results[0])
     stopped.execute("ROLLBACK")
     stopped.close()
     monkeypatch.setattr(transaction, "LOCK_TIMEOUT_SECONDS", 10.0)
@@ -112,7 +113,7 @@ async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_othe
     assert [one.event.text for one in journal.recorded if isinstance(one.event, MessagePosted)] == ["after"]
 
 
-async def test_a_file_that_cannot_be_removed_has_nothing_done_twice(disk: SqliteStore) -> None:
+async def test_a_file_that_cannot_be_removed_does_not_repeat_the_job(disk: SqliteStore) -> None:
     journal = await disk.create(opened())
 
     def fails() -> None:
@@ -126,7 +127,7 @@ async def test_a_file_that_cannot_be_removed_has_nothing_done_twice(disk: Sqlite
     assert len(journal.recorded) == 2
 
 
-async def test_what_a_crash_left_of_a_deleted_session_goes_with_the_next_pruning(
+async def test_pruning_removes_files_of_deleted_sessions_that_a_crash_left(
     disk: SqliteStore, home: Home
 ) -> None:
     doomed = await disk.create(opened(), session=SessionId("doomed"))
@@ -141,7 +142,7 @@ async def test_what_a_crash_left_of_a_deleted_session_goes_with_the_next_pruning
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-async def test_what_goes_into_a_file_that_was_taken_away_is_not_acknowledged(
+async def test_a_write_to_a_removed_database_is_not_acknowledged(
     home: Home, clock: FakeClock, is_replaced: bool
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
@@ -159,7 +160,7 @@ async def test_what_goes_into_a_file_that_was_taken_away_is_not_acknowledged(
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("holdfast-")]
 
 
-async def test_no_empty_database_is_begun_where_one_was_taken_away(home: Home, clock: FakeClock) -> None:
+async def test_a_removed_database_is_not_replaced_by_an_empty_one(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     home.database.rename(home.root / "elsewhere")
@@ -168,13 +169,13 @@ async def test_no_empty_database_is_begun_where_one_was_taken_away(home: Home, c
             await journal.append(said(1))
     assert not home.database.exists()
     (home.root / "elsewhere").rename(home.database)
-    await journal.append(said(2, "goes on"))
+    await journal.append(said(2, "continues"))
     assert journal.recorded == await store.read(journal.session)
-    assert (await verify(store, journal.session)).is_sound
+    assert (await store.verify(journal.session)).is_intact
     await store.close()
 
 
-async def test_an_opening_that_was_cancelled_in_the_commit_of_its_lease_holds_nothing(
+async def test_an_open_cancelled_during_its_commit_holds_no_lease(
     disk: SqliteStore,
 ) -> None:
     created = await disk.create(opened())
@@ -184,9 +185,7 @@ async def test_an_opening_that_was_cancelled_in_the_commit_of_its_lease_holds_no
     opening = asyncio.create_task(disk.open(created.session))
     await asyncio.sleep(0)
     opening.cancel()
-    await asyncio.gather(
-        opening, return_exceptions=True
-    )  # whatever it handed in is in one commit with what holds up
+    await asyncio.gather(opening, return_exceptions=True)  # all its jobs share the commit of the blocked one
     may_go_on.set()
     await held_up
     again = await disk.open(created.session)

@@ -1,4 +1,5 @@
-"""The numbered cases of other projects that are stories: the list, pruning, saving and the journal. Run by `test_cases`."""
+"""The numbered cases of other projects that need several steps: listing, pruning, saving and the journal. Run by
+`test_session_cases`."""
 
 import asyncio
 import os
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.store.processes import answer, child
-from tests.store.stories import ended, opened, replied, said, turn
+from tests.store.sample_events import ended, opened, replied, said, turn
 from tests.store.test_crashes import copy
 from tests.store.test_salvage import statement, texts
 
@@ -44,7 +45,8 @@ from holdfast.core.ids import CallId
 from holdfast.core.messages import Usage
 from holdfast.models import Prompt, Reply, ScriptedModel, say
 from holdfast.session import last_point, plan_rewind
-from holdfast.store import Home, SqliteStore, prune, verify
+from holdfast.store import Home, prune
+from holdfast.store.sqlite.store import SqliteStore
 from holdfast.teams.message_text import parse_message_id
 
 HOUR_MS = 60 * 60 * 1000
@@ -52,7 +54,7 @@ HOUR_MS = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What a story plays on: a store that is open, its home, and the clock."""
+    """What a case runs on: an open store, its home and the clock."""
 
     store: SqliteStore
     home: Home
@@ -60,7 +62,7 @@ class Stage:
     patch: pytest.MonkeyPatch
 
     async def sessions(self, *ids: str) -> None:
-        """Sessions a day apart, oldest first, none of them held."""
+        """Create sessions a day apart, oldest first, none of them held."""
         for id in ids:
             await (await self.store.create(opened(), session=SessionId(id))).release()
             self.clock.advance(24 * 60 * 60)
@@ -69,13 +71,13 @@ class Stage:
         return [str(line.id) for line in await self.store.sessions()]
 
     async def damaged(self, sql: str) -> SqliteStore:
-        """The store as it starts again after somebody did this to its file."""
+        """Restart the store after a change to its file."""
         await self.store.close()
         statement(self.home, sql)
         return await SqliteStore.start(self.home, clock=self.clock)
 
     async def command(self, *words: str) -> int:
-        """The command line on this home, from another loop; its exit code."""
+        """Run a command on this home, in another event loop, and return its exit code."""
         self.patch.setenv("HOLDFAST_HOME", str(self.home.root))
         try:
             return await asyncio.to_thread(main, words)
@@ -205,7 +207,7 @@ async def an_id_that_begins_with_a_number_is_an_id(stage: Stage) -> None:
 
 
 @case("X14", "X15", "X16", "X17")
-async def a_list_that_is_corrupt_misshapen_missing_or_null_is_made_anew(stage: Stage) -> None:
+async def a_corrupt_or_missing_list_is_rebuilt(stage: Stage) -> None:
     await stage.sessions("a", "b")
     store = stage.store
     for damage in (
@@ -356,13 +358,13 @@ async def a_thousand_messages_of_any_script_come_back_equal(stage: Stage) -> Non
 @case("S6")
 async def a_tool_keeps_its_name_its_id_and_its_result(stage: Stage) -> None:
     part = ToolCallPart(id="call-7", tool="read", arguments={"path": "a"})
-    told = (
+    written = (
         ModelReplied(turn=1, step=1, model="m", message=ModelMessage(parts=(part,)), usage=Usage()),
         CallSettled(call=CallId("1.1"), status="ok", result={"text": "content"}),
     )
     journal = await stage.store.create(opened())
-    await journal.append(*told)
-    assert tuple(one.event for one in await stage.store.read(journal.session, after=1)) == told
+    await journal.append(*written)
+    assert tuple(one.event for one in await stage.store.read(journal.session, after=1)) == written
 
 
 @case("S8")
@@ -394,9 +396,9 @@ async def the_model_gets_the_conversation_back_and_not_the_notice(stage: Stage) 
     await again.send("go on")
     await runtime.close()
     (prompt,) = asked
-    told = encode(list(prompt.messages)).decode()
-    assert [word in told for word in ("hello", "First.", "go on")] == [True] * 3
-    assert [line for line in notice.splitlines() if line.partition(":")[0] in told] == []
+    written = encode(list(prompt.messages)).decode()
+    assert [word in written for word in ("hello", "First.", "go on")] == [True] * 3
+    assert [line for line in notice.splitlines() if line.partition(":")[0] in written] == []
 
 
 @case("S10")
@@ -408,7 +410,7 @@ async def a_turn_is_on_disk_when_the_process_is_killed(stage: Stage) -> None:
         process.kill()
         await process.wait()
     assert len(await stage.store.read(journal.session)) >= durable
-    assert (await verify(stage.store, journal.session)).is_sound
+    assert (await stage.store.verify(journal.session)).is_intact
 
 
 @case("J1", "J2", "J3")
@@ -469,5 +471,5 @@ async def a_torn_end_is_dropped_and_the_rest_loads(stage: Stage) -> None:
     store = await SqliteStore.start(crashed, clock=stage.clock)
     assert await texts(store, SessionId("a")) == ["whole"]
     await (await store.open(SessionId("a"))).append(said(2, "next"))
-    assert (await verify(store, SessionId("a"))).is_sound
+    assert (await store.verify(SessionId("a"))).is_intact
     await store.close()

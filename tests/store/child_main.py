@@ -1,4 +1,4 @@
-"""Other processes on the same store, for tests that need them: `python -m tests.store.child ROLE HOME ...`.
+"""Other processes on the same store, for tests that need them: `python -m tests.store.child_main ROLE HOME ...`.
 
 Every role answers on stdout, a line at a time; a holder takes orders on stdin.
 """
@@ -8,11 +8,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import HoldfastError, SessionHeld
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 
 def say(*words: object) -> None:
@@ -20,7 +21,7 @@ def say(*words: object) -> None:
 
 
 async def hold(store: SqliteStore, session: str) -> None:
-    """Hold a session, and append whenever a line comes in."""
+    """Hold a session, and append an event for each input line."""
     try:
         journal = await store.open(SessionId(session))
     except HoldfastError as problem:
@@ -42,7 +43,7 @@ async def create(store: SqliteStore, count: str) -> None:
 
 
 async def fight(store: SqliteStore, session: str, me: str, count: str) -> None:
-    """Take the lease, write, give it back; over and over, against others who do the same."""
+    """Take the lease, write and release it, again and again, in competition with other processes."""
     written = 0
     while written < int(count):
         try:
@@ -60,7 +61,7 @@ async def fight(store: SqliteStore, session: str, me: str, count: str) -> None:
 
 
 async def write(store: SqliteStore, session: str) -> None:
-    """Append without end, and say which number is durable, until somebody ends this process."""
+    """Append until the process is killed, and print the number of each durable event."""
     journal = await store.open(SessionId(session))
     number = len(journal.recorded)
     while True:

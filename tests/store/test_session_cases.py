@@ -1,16 +1,17 @@
-"""The numbered cases of other projects: names, reserved words and ids as tables, the rest as short stories.
+"""The numbered cases of other projects: names, reserved words and ids as tables, the rest as functions.
 
 Each row carries its number and the result that is right, also where the project that it comes from had another. A test
 makes sure that no number is missing.
 """
 
 import pytest
-from tests.store.case_stories import STORIES, Stage
-from tests.store.stories import opened
+from tests.store.sample_events import opened
+from tests.store.session_cases import STORIES, Stage
 
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import InvalidId, InvalidName, SessionNotFound
-from holdfast.store import Home, SqliteStore, Store
+from holdfast.store import Home, Store
+from holdfast.store.sqlite.store import SqliteStore
 
 EMPTY, INVALID, RESERVED = "empty", "invalid", "reserved"
 
@@ -28,7 +29,7 @@ NAMES: dict[str, tuple[str, str]] = {
     "N24": ("日本語", "日本語"),
     "N25": ("ünïcode", "unicode"),
 }
-"""What is given, and under which name it is kept."""
+"""A name and its stored form."""
 
 REFUSED_NAMES: dict[str, tuple[str, str]] = {
     "N9": ("a\0b", INVALID),
@@ -59,7 +60,7 @@ REFUSED_NAMES: dict[str, tuple[str, str]] = {
     "R12": ("index.json", RESERVED),
     "R13": ("site-packages", RESERVED),
 }
-"""What is given, and why it is refused."""
+"""A name and why it is refused."""
 
 REFUSED_IDS: dict[str, str] = {
     "I1": "",
@@ -83,7 +84,7 @@ ACCEPTED_IDS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("case", NAMES)
-async def test_a_name_is_kept_as_it_should_be(store: Store, case: str) -> None:
+async def test_a_name_is_stored_in_its_expected_form(store: Store, case: str) -> None:
     given, kept = NAMES[case]
     journal = await store.create(opened(name=given))
     assert (await store.summary(journal.session)).name == kept
@@ -101,7 +102,7 @@ async def test_a_name_is_refused_for_the_right_reason(store: Store, case: str) -
 
 
 @pytest.mark.parametrize("case", REFUSED_IDS)
-async def test_an_id_is_refused_at_every_door(store: Store, case: str) -> None:
+async def test_an_invalid_id_is_refused_by_every_method(store: Store, case: str) -> None:
     id = SessionId(REFUSED_IDS[case])
     kept = await store.create(opened())
     await kept.release()
@@ -120,7 +121,7 @@ async def test_an_id_is_refused_at_every_door(store: Store, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", ACCEPTED_IDS)
-async def test_an_id_is_taken_as_it_is_and_missing_before(store: Store, case: str) -> None:
+async def test_a_valid_id_is_used_unchanged(store: Store, case: str) -> None:
     id = SessionId(ACCEPTED_IDS[case])
     with pytest.raises(SessionNotFound):
         await store.open(id)
@@ -128,7 +129,7 @@ async def test_an_id_is_taken_as_it_is_and_missing_before(store: Store, case: st
 
 
 @pytest.mark.parametrize("number", STORIES)
-async def test_the_story_ends_as_it_should(
+async def test_the_case_has_its_expected_result(
     number: str, disk: SqliteStore, home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await STORIES[number](Stage(store=disk, home=home, clock=clock, patch=monkeypatch))

@@ -1,4 +1,4 @@
-"""Sessions as portable files: out, checked by the program that travels with them, and in again, hostile ones refused."""
+"""Archives: export, verification by the included program, and import, which refuses hostile files."""
 
 import io
 import json
@@ -6,20 +6,20 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.store.stories import opened, replied, said, turn
+from tests.store.sample_events import opened, replied, said, turn
 
 from holdfast.core import PERSON, FakeClock, Grant, GrantId, SessionId, digest_bytes
 from holdfast.core.errors import HoldfastError, InvalidInput, JournalDamaged, SessionExists
 from holdfast.core.events import (
     GENESIS,
-    AnyEvent,
+    Event,
     GrantGiven,
     GrantRevoked,
     RestorePointMade,
@@ -27,15 +27,16 @@ from holdfast.core.events import (
     encode_event,
     event_hash,
 )
-from holdfast.store import Home, SqliteStore, export_session, import_session, rebuild_index, verify
-from holdfast.store.archive.format import Manifest, Portable, pack
-from holdfast.store.recovery.inspect import Line
+from holdfast.store import Home
+from holdfast.store.archive.format import ArchiveReader, RawEvent, pack
+from holdfast.store.contract import ArchiveManifest
+from holdfast.store.sqlite.store import SqliteStore
 
 Forge = Callable[[dict[str, bytes]], None]
 
 
 async def exported(store: SqliteStore, path: Path) -> SessionId:
-    """A fork with contents, in a file."""
+    """Export a fork with blobs."""
     leaf, large = b"a leaf", b"x" * 2_000_000
     manifest = json.dumps([digest_bytes(leaf), digest_bytes(large)]).encode()
     parent = await store.create(opened(name="trunk"))
@@ -54,7 +55,7 @@ async def exported(store: SqliteStore, path: Path) -> SessionId:
     )
     fork = await store.fork(parent.session, at=6, opened=opened(name="branch"))
     await fork.append(*turn(2, "two"))
-    await export_session(store, fork.session, path, now_ms=0)
+    await store.export_session(fork.session, path, now_ms=0)
     return fork.session
 
 
@@ -70,23 +71,25 @@ def write(path: Path, content: dict[str, bytes]) -> None:
 
 
 def check(path: Path, tmp_path: Path) -> int:
-    """Run the program that travels with the file, alone."""
+    """Run the verifier of an archive on its own."""
     program = tmp_path / "verify.py"
     program.write_bytes(entries(path)["verify.py"])
     done = subprocess.run([sys.executable, "-I", program, path], capture_output=True, check=False)
     return done.returncode
 
 
-async def test_a_session_comes_in_as_it_went_out(disk: SqliteStore, clock: FakeClock, tmp_path: Path) -> None:
+async def test_an_imported_session_equals_the_exported_one(
+    disk: SqliteStore, clock: FakeClock, tmp_path: Path
+) -> None:
     path = tmp_path / "session.zip"
     session = await exported(disk, path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert check(path, tmp_path) == 0
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
-    assert await import_session(other, path, now_ms=5) == session
+    assert await other.import_session(path, now_ms=5) == session
     before, after = await disk.read(session), await other.read(session)
     assert list(after)[: len(before)] == list(before)
-    assert (await verify(other, session)).is_sound
+    assert (await other.verify(session)).is_intact
     assert [line.id for line in await other.sessions()] == [session]
     assert await other.find("branch") == session
     for content in (b"a leaf", b"x" * 2_000_000):
@@ -96,44 +99,42 @@ async def test_a_session_comes_in_as_it_went_out(disk: SqliteStore, clock: FakeC
     await other.close()
 
 
-async def test_what_another_allowed_does_not_hold_here(
+async def test_permissions_of_another_home_are_not_valid_here(
     disk: SqliteStore, clock: FakeClock, tmp_path: Path
 ) -> None:
     path = tmp_path / "session.zip"
     session = await exported(disk, path)
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
-    await import_session(other, path, now_ms=5)
+    await other.import_session(path, now_ms=5)
     revoked = [one.event for one in await other.read(session) if isinstance(one.event, GrantRevoked)]
     assert [event.grant for event in revoked] == ["g"]
     assert (await other.summary(session)).workspace == str(other.home.workspace(session))
     await other.close()
 
 
-async def test_a_file_is_not_imported_over_what_is_here(disk: SqliteStore, tmp_path: Path) -> None:
+async def test_an_import_does_not_replace_an_existing_session(disk: SqliteStore, tmp_path: Path) -> None:
     path = tmp_path / "session.zip"
     session = await exported(disk, path)
     with pytest.raises(SessionExists):
-        await import_session(disk, path, now_ms=5)
+        await disk.import_session(path, now_ms=5)
     with pytest.raises(InvalidInput):
-        await export_session(disk, session, path, now_ms=0)
+        await disk.export_session(session, path, now_ms=0)
 
 
-async def test_a_session_that_forks_stand_on_does_not_come_back_before_they_go(
-    disk: SqliteStore, tmp_path: Path
-) -> None:
+async def test_a_deleted_session_with_forks_cannot_be_imported(disk: SqliteStore, tmp_path: Path) -> None:
     parent = await disk.create(opened())
     fork = await disk.fork(parent.session, at=1, opened=opened())
     for journal in (parent, fork):
         await journal.release()
-    await export_session(disk, parent.session, tmp_path / "parent.zip", now_ms=0)
+    await disk.export_session(parent.session, tmp_path / "parent.zip", now_ms=0)
     await disk.delete(parent.session)
-    with pytest.raises(SessionExists, match="forks of it"):
-        await import_session(disk, tmp_path / "parent.zip", now_ms=0)
+    with pytest.raises(SessionExists, match="forks still use its first events"):
+        await disk.import_session(tmp_path / "parent.zip", now_ms=0)
     await disk.delete(fork.session)
-    assert await import_session(disk, tmp_path / "parent.zip", now_ms=0) == parent.session
+    assert await disk.import_session(tmp_path / "parent.zip", now_ms=0) == parent.session
 
 
-async def test_two_forks_of_one_session_share_their_beginning(
+async def test_two_imported_forks_share_their_parents_events(
     disk: SqliteStore, clock: FakeClock, tmp_path: Path
 ) -> None:
     parent = await disk.create(opened(name="trunk"))
@@ -141,20 +142,20 @@ async def test_two_forks_of_one_session_share_their_beginning(
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     for n, at in enumerate((2, 5)):
         fork = await disk.fork(parent.session, at=at, opened=opened(name="same" if n else None))
-        await export_session(disk, fork.session, tmp_path / f"{n}.zip", now_ms=0)
-        await import_session(other, tmp_path / f"{n}.zip", now_ms=5)
-        assert (await verify(other, fork.session)).is_sound
+        await disk.export_session(fork.session, tmp_path / f"{n}.zip", now_ms=0)
+        await other.import_session(tmp_path / f"{n}.zip", now_ms=5)
+        assert (await other.verify(fork.session)).is_intact
     assert len(await other.sessions()) == 2
     await other.close()
 
 
-async def test_a_name_that_is_taken_here_stays_with_its_owner(
+async def test_an_import_does_not_take_the_name_of_another_session(
     disk: SqliteStore, clock: FakeClock, tmp_path: Path
 ) -> None:
     session = await exported(disk, tmp_path / "s.zip")
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     owner = await other.create(opened(name="branch"))
-    await import_session(other, tmp_path / "s.zip", now_ms=5)
+    await other.import_session(tmp_path / "s.zip", now_ms=5)
     assert await other.find("branch") == owner.session
     assert (await other.summary(session)).name is None
     await other.close()
@@ -203,7 +204,7 @@ TAMPERINGS: dict[str, Forge] = {
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS)
-async def test_a_file_that_was_tampered_with_is_refused_by_us_and_by_its_own_program(
+async def test_a_changed_archive_is_refused_by_import_and_by_its_verifier(
     disk: SqliteStore, clock: FakeClock, tmp_path: Path, tampering: str
 ) -> None:
     await exported(disk, tmp_path / "s.zip")
@@ -212,7 +213,7 @@ async def test_a_file_that_was_tampered_with_is_refused_by_us_and_by_its_own_pro
     write(tmp_path / "forged.zip", content)
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     with pytest.raises(JournalDamaged):
-        await import_session(other, tmp_path / "forged.zip", now_ms=5)
+        await other.import_session(tmp_path / "forged.zip", now_ms=5)
     assert await other.sessions() == []
     await other.close()
     assert check(tmp_path / "forged.zip", tmp_path) == 1
@@ -221,28 +222,30 @@ async def test_a_file_that_was_tampered_with_is_refused_by_us_and_by_its_own_pro
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/passwd", "blobs/../../x", "blobs/short", "a\\b", "events.jsonl/x"]
 )
-async def test_an_entry_that_does_not_belong_is_refused(
+async def test_an_unexpected_entry_is_refused(
     disk: SqliteStore, clock: FakeClock, tmp_path: Path, name: str
 ) -> None:
     await exported(disk, tmp_path / "s.zip")
     write(tmp_path / "forged.zip", entries(tmp_path / "s.zip") | {name: b"x"})
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     with pytest.raises(InvalidInput):
-        await import_session(other, tmp_path / "forged.zip", now_ms=5)
+        await other.import_session(tmp_path / "forged.zip", now_ms=5)
     await other.close()
 
 
-async def test_a_bomb_is_refused_before_it_goes_off(disk: SqliteStore, tmp_path: Path) -> None:
+async def test_a_zip_bomb_is_refused_before_it_expands(disk: SqliteStore, tmp_path: Path) -> None:
     write(tmp_path / "bomb.zip", {"manifest.json": b"{}", "events.jsonl": b"\0" * 80_000_000})
-    with pytest.raises(InvalidInput, match="beyond all measure"):
-        await import_session(disk, tmp_path / "bomb.zip", now_ms=5)
+    with pytest.raises(InvalidInput, match="unreasonable size"):
+        await disk.import_session(tmp_path / "bomb.zip", now_ms=5)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"no archive", b"PK\x05\x06" + b"\0" * 18])
-async def test_what_is_no_export_is_refused(disk: SqliteStore, tmp_path: Path, content: bytes) -> None:
+async def test_a_file_that_is_not_an_export_is_refused(
+    disk: SqliteStore, tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "x.zip").write_bytes(content)
     with pytest.raises(InvalidInput):
-        await import_session(disk, tmp_path / "x.zip", now_ms=5)
+        await disk.import_session(tmp_path / "x.zip", now_ms=5)
 
 
 @pytest.fixture(scope="module")
@@ -251,8 +254,8 @@ def whole_file() -> bytes:
     first = event_hash(GENESIS, "flipped", 1, 7, encode_event(opened()))
     body = encode_event(said(1, "one"))
     lines = [
-        Line(session=SessionId("flipped"), seq=1, at_ms=7, hash=first, body=encode_event(opened())),
-        Line(
+        RawEvent(session=SessionId("flipped"), seq=1, at_ms=7, hash=first, body=encode_event(opened())),
+        RawEvent(
             session=SessionId("flipped"),
             seq=2,
             at_ms=8,
@@ -260,7 +263,9 @@ def whole_file() -> bytes:
             body=body,
         ),
     ]
-    manifest = Manifest(session=lines[0].session, events=2, last_hash=lines[1].hash.hex(), exported_ms=0)
+    manifest = ArchiveManifest(
+        session=lines[0].session, events=2, last_hash=lines[1].hash.hex(), exported_ms=0
+    )
     file = io.BytesIO()
     pack(file, manifest, lines, [(digest_bytes(b"a content"), b"a content")])
     return file.getvalue()
@@ -268,9 +273,7 @@ def whole_file() -> bytes:
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(position=st.integers(min_value=0), byte=st.integers(0, 255))
-def test_no_changed_byte_gets_in_unnoticed(
-    whole_file: bytes, tmp_path: Path, position: int, byte: int
-) -> None:
+def test_every_changed_byte_is_detected(whole_file: bytes, tmp_path: Path, position: int, byte: int) -> None:
     whole, changed = tmp_path / "whole.zip", tmp_path / "changed.zip"
     whole.write_bytes(whole_file)
     buffer = bytearray(whole_file)
@@ -285,23 +288,34 @@ def test_no_changed_byte_gets_in_unnoticed(
     assert inside[2] in (everything[2], [])
 
 
-def unpacked(path: Path) -> tuple[list[Line], list[AnyEvent], list[bytes]]:
-    """What a portable file holds."""
-    with closing(Portable(path)) as file:
+def unpacked(path: Path) -> tuple[list[RawEvent], list[Event], list[bytes]]:
+    """Read an archive."""
+    with closing(ArchiveReader(path)) as file:
         _, lines, events = file.journal()
-        return lines, events, [file.content(digest) for digest in file.digests()]
+        return lines, events, [file.blob(digest) for digest in file.digests()]
 
 
-def test_a_file_that_was_cut_off_anywhere_is_refused(whole_file: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "cut.zip"
-    for length in range(len(whole_file)):
-        path.write_bytes(whole_file[:length])
+def test_a_truncated_archive_is_refused(whole_file: bytes, tmp_path: Path) -> None:
+    refuse_truncated(whole_file, [*range(0, len(whole_file), 29), len(whole_file) - 1], tmp_path)
+
+
+@pytest.mark.soak
+def test_an_archive_truncated_at_any_byte_is_refused(whole_file: bytes, tmp_path: Path) -> None:
+    refuse_truncated(whole_file, range(len(whole_file)), tmp_path)
+
+
+def refuse_truncated(content: bytes, lengths: Iterable[int], folder: Path) -> None:
+    path = folder / "cut.zip"
+    for length in lengths:
+        path.write_bytes(content[:length])
         with pytest.raises(InvalidInput):
             unpacked(path)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link to a device"])
-async def test_what_is_no_plain_file_is_refused_at_once(disk: SqliteStore, tmp_path: Path, kind: str) -> None:
+async def test_a_file_that_is_not_regular_is_refused_at_once(
+    disk: SqliteStore, tmp_path: Path, kind: str
+) -> None:
     path = Path("/dev/zero") if kind == "device" else tmp_path / "x.zip"
     if kind == "pipe":
         os.mkfifo(path)
@@ -310,30 +324,30 @@ async def test_what_is_no_plain_file_is_refused_at_once(disk: SqliteStore, tmp_p
     elif kind == "link to a device":
         path.symlink_to("/dev/zero")
     with pytest.raises(InvalidInput):
-        await import_session(disk, path, now_ms=5)
+        await disk.import_session(path, now_ms=5)
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-async def test_a_packing_that_we_do_not_use_is_refused(
+async def test_an_unsupported_compression_method_is_refused(
     disk: SqliteStore, tmp_path: Path, packing: int
 ) -> None:
     await exported(disk, tmp_path / "s.zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w", packing) as archive:
         for name, data in entries(tmp_path / "s.zip").items():
             archive.writestr(name, data)
-    with pytest.raises(InvalidInput, match="do not pack"):
-        await import_session(disk, tmp_path / "other.zip", now_ms=5)
+    with pytest.raises(InvalidInput, match="unsupported compression method"):
+        await disk.import_session(tmp_path / "other.zip", now_ms=5)
 
 
-def forged(path: Path, *events: AnyEvent, at_ms: int) -> None:
-    """A file that is consistent in itself."""
-    lines: list[Line] = []
+def forged(path: Path, *events: Event, at_ms: int) -> None:
+    """Build a consistent archive."""
+    lines: list[RawEvent] = []
     previous = GENESIS
     for seq, event in enumerate((opened(), *events), start=1):
         body = encode_event(event)
         previous = event_hash(previous, "forged", seq, at_ms, body)
-        lines.append(Line(session=SessionId("forged"), seq=seq, at_ms=at_ms, hash=previous, body=body))
-    manifest = Manifest(
+        lines.append(RawEvent(session=SessionId("forged"), seq=seq, at_ms=at_ms, hash=previous, body=body))
+    manifest = ArchiveManifest(
         session=SessionId("forged"), events=len(lines), last_hash=previous.hex(), exported_ms=0
     )
     with path.open("w+b") as file:
@@ -353,31 +367,31 @@ def forged(path: Path, *events: AnyEvent, at_ms: int) -> None:
     ],
     ids=ascii,
 )
-async def test_a_name_comes_in_as_a_name_or_not_at_all(
+async def test_an_invalid_name_is_dropped_on_import(
     disk: SqliteStore, tmp_path: Path, given: str, kept: str | None
 ) -> None:
     forged(tmp_path / "forged.zip", SessionRenamed(name=given), at_ms=1)
-    session = await import_session(disk, tmp_path / "forged.zip", now_ms=5)
+    session = await disk.import_session(tmp_path / "forged.zip", now_ms=5)
     assert (await disk.summary(session)).name == kept
-    await rebuild_index(disk)
+    await disk.rebuild_index()
     assert (await disk.summary(session)).name == kept
-    assert (await verify(disk, session)).is_sound
+    assert (await disk.verify(session)).is_intact
 
 
-async def test_an_export_says_what_the_session_is_called(disk: SqliteStore, tmp_path: Path) -> None:
+async def test_an_export_contains_the_name_of_the_session(disk: SqliteStore, tmp_path: Path) -> None:
     journal = await disk.create(opened(name="first"))
     names = []
-    happened: list[AnyEvent] = [said(1), SessionRenamed(name="second"), SessionRenamed(name=None)]
+    happened: list[Event] = [said(1), SessionRenamed(name="second"), SessionRenamed(name=None)]
     for number, event in enumerate(happened):
         await journal.append(event)
-        names.append((await export_session(disk, journal.session, tmp_path / f"{number}.zip", now_ms=0)).name)
+        names.append((await disk.export_session(journal.session, tmp_path / f"{number}.zip", now_ms=0)).name)
     assert names == ["first", "second", None]
 
 
-IMPLAUSIBLE: dict[str, tuple[AnyEvent, int]] = {
+IMPLAUSIBLE: dict[str, tuple[Event, int]] = {
     "a time behind all calendars": (said(1), 10**18),
     "a time before all journals": (said(1), -1),
-    "a turn that nobody reaches": (said(2**63), 0),
+    "an impossible turn": (said(2**63), 0),
     "a price without end": (replied(1, cost="Infinity"), 0),
     "a price that is none": (replied(1, cost="sNaN"), 0),
     "a price that gives back": (replied(1, cost="-1"), 0),
@@ -386,23 +400,21 @@ IMPLAUSIBLE: dict[str, tuple[AnyEvent, int]] = {
 
 
 @pytest.mark.parametrize("number", IMPLAUSIBLE)
-async def test_a_number_that_no_session_reaches_is_refused(
-    disk: SqliteStore, tmp_path: Path, number: str
-) -> None:
+async def test_an_absurd_number_is_refused(disk: SqliteStore, tmp_path: Path, number: str) -> None:
     event, at_ms = IMPLAUSIBLE[number]
     forged(tmp_path / "forged.zip", event, at_ms=at_ms)
     with pytest.raises(JournalDamaged):
-        await import_session(disk, tmp_path / "forged.zip", now_ms=5)
+        await disk.import_session(tmp_path / "forged.zip", now_ms=5)
     assert await disk.sessions() == []
 
 
-async def test_a_session_whose_content_is_damaged_goes_out_without_it_and_says_so(
+async def test_an_export_omits_a_damaged_blob_and_reports_it(
     disk: SqliteStore, home: Home, tmp_path: Path
 ) -> None:
     session = await exported(disk, tmp_path / "first.zip")
     large = digest_bytes(b"x" * 2_000_000)
     (home.blobs / large[:2] / large).write_bytes(b"y")
-    manifest = await export_session(disk, session, tmp_path / "second.zip", now_ms=0)
+    manifest = await disk.export_session(session, tmp_path / "second.zip", now_ms=0)
     assert manifest.lost == (large,)
     assert entries(tmp_path / "first.zip").keys() - entries(tmp_path / "second.zip").keys() == {
         f"blobs/{large}"
@@ -410,7 +422,7 @@ async def test_a_session_whose_content_is_damaged_goes_out_without_it_and_says_s
     assert check(tmp_path / "second.zip", tmp_path) == 0
 
 
-async def test_a_damaged_content_does_not_keep_other_sessions_from_being_deleted(
+async def test_a_damaged_blob_does_not_block_the_deletion_of_other_sessions(
     disk: SqliteStore, home: Home, tmp_path: Path
 ) -> None:
     await exported(disk, tmp_path / "s.zip")
@@ -423,9 +435,7 @@ async def test_a_damaged_content_does_not_keep_other_sessions_from_being_deleted
     assert len(await disk.sessions()) == 2
 
 
-async def test_an_event_that_is_no_object_is_told_by_the_program_that_travels(
-    disk: SqliteStore, tmp_path: Path
-) -> None:
+async def test_the_verifier_reports_an_event_that_is_not_an_object(disk: SqliteStore, tmp_path: Path) -> None:
     await exported(disk, tmp_path / "s.zip")
     content = entries(tmp_path / "s.zip")
     content["events.jsonl"] = b'{"session":"x","seq":1,"at_ms":0,"hash":"00","event":[]}\n'
@@ -433,7 +443,7 @@ async def test_an_event_that_is_no_object_is_told_by_the_program_that_travels(
     assert check(tmp_path / "forged.zip", tmp_path) == 2
 
 
-def test_the_program_that_travels_is_short_and_needs_nothing() -> None:
+def test_the_verifier_is_short_and_has_no_dependencies() -> None:
     import holdfast.store
 
     source = (Path(holdfast.store.__file__).parent / "archive" / "standalone_verify.py").read_text()

@@ -1,4 +1,4 @@
-"""Run a piece of work in a child, kill it at its n-th step towards the disk, for every n: `python -m tests.store.crashing`.
+"""Run a piece of work in a child, kill it at its n-th step towards the disk, for every n: `python -m tests.store.crash_runs`.
 
 Takes a folder and the range of steps; prints one JSON line for each crash: what was acknowledged, and what was found.
 Children are forked from this small process, which has no threads then, so that hundreds of crashes take seconds.
@@ -11,19 +11,20 @@ import sys
 from pathlib import Path
 
 from tests.store.faults import Steps, faulty, killed
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 import holdfast.store.sqlite.transaction as transaction
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import MessagePosted, SessionRenamed
-from holdfast.store import Home, SqliteStore, verify_all
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 LARGE = b"large" * 300_000
 
 
 async def work(home: Home, note: int) -> None:
-    """Create, append, name, fork, keep contents, delete; every acknowledgement is noted at once."""
+    """Create, append, name, fork, store blobs, delete; report every acknowledgement at once."""
 
     def acknowledged(what: str) -> None:
         NOTE(note, f"{what}\n".encode())
@@ -52,7 +53,7 @@ async def work(home: Home, note: int) -> None:
 
 
 async def look(home: Home, acknowledgements: list[str]) -> list[str]:
-    """What is wrong after the crash; nothing is right."""
+    """Return what is wrong after the crash, if anything."""
     store = await SqliteStore.start(home, clock=SystemClock())
     try:
         return await _wrong(store, acknowledgements)
@@ -63,7 +64,7 @@ async def look(home: Home, acknowledgements: list[str]) -> list[str]:
 
 
 async def _wrong(store: SqliteStore, acknowledgements: list[str]) -> list[str]:
-    wrong = [f"{found.session} is not sound" for found in await verify_all(store) if not found.is_sound]
+    wrong = [f"{found.session} is damaged" for found in await store.verify_all() if not found.is_intact]
     lines = {str(line.id): line for line in await store.sessions()}
     for line in lines.values():
         recorded = await store.read(line.id)
@@ -106,10 +107,10 @@ def crash(folder: Path, step: int, *, is_after: bool) -> dict[str, object]:
     }
 
 
-NOTE = os.write  # before any fault is laid on it
+NOTE = os.write  # before faults are installed
 
 if __name__ == "__main__":
-    transaction.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
+    transaction.FAST_COMMIT_SECONDS = 60  # a busy machine must not change which thread commits
     folder, first, stride, limit = Path(sys.argv[1]), *map(int, sys.argv[2:5])
     for step in range(first, limit, stride):
         reports = [crash(folder, step, is_after=is_after) for is_after in (False, True)]

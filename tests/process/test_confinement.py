@@ -1,4 +1,4 @@
-"""The walls of the kernel: what a process that put them up can still do, and that each stands where it should."""
+"""Confinement by the kernel: what a confined process can still do."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ CONFINED = """
 import os, sys
 import holdfast.process.confine_worker as confine
 import socket, signal, threading
-{walls}
+{confinement}
 try:
     {attempt}
     print('done')
@@ -46,15 +46,20 @@ except BaseException as problem:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """An empty folder with a neighbour."""
+    """An empty folder beside another one."""
     folder = tmp_path / "workspace"
     folder.mkdir()
     return folder
 
 
-def confined(workspace: Path, attempt: str, walls: str = TO_FOLDER) -> str:
-    """What an attempt brings in a process that has confined itself as a worker does."""
-    command = [sys.executable, "-c", CONFINED.format(attempt=attempt, walls=walls), str(workspace)]
+def confined(workspace: Path, attempt: str, confinement: str = TO_FOLDER) -> str:
+    """Run an attempt in a process that has confined itself like a worker, and return its output."""
+    command = [
+        sys.executable,
+        "-c",
+        CONFINED.format(attempt=attempt, confinement=confinement),
+        str(workspace),
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout.strip()
 
 
@@ -66,7 +71,7 @@ def confined(workspace: Path, attempt: str, walls: str = TO_FOLDER) -> str:
         "t = threading.Thread(target=lambda: None); t.start(); t.join()",
     ],
 )
-def test_a_confined_process_can_do_its_work(workspace: Path, attempt: str) -> None:
+def test_a_confined_process_can_work_in_its_folder(workspace: Path, attempt: str) -> None:
     assert confined(workspace, attempt) == "done"
 
 
@@ -91,7 +96,7 @@ def test_a_confined_process_reaches_nothing_but_the_workspace(workspace: Path, a
 
 @needs_seccomp
 @pytest.mark.parametrize("attempt", FORBIDDEN)
-def test_a_confined_process_makes_no_system_call_that_it_does_not_need(workspace: Path, attempt: str) -> None:
+def test_a_confined_process_can_make_only_the_listed_system_calls(workspace: Path, attempt: str) -> None:
     assert confined(workspace, attempt) == "PermissionError 1"
 
 
@@ -100,7 +105,7 @@ def test_a_confined_process_makes_no_system_call_that_it_does_not_need(workspace
     "attempt",
     [*FORBIDDEN, "os.mkdir(sys.argv[1] + '/x')", "os.unlink(sys.argv[1])", "os.readlink('/proc/self/exe')"],
 )
-def test_a_process_that_only_computes_makes_even_fewer(workspace: Path, attempt: str) -> None:
+def test_a_computing_process_can_make_fewer_system_calls(workspace: Path, attempt: str) -> None:
     assert confined(workspace, attempt, TO_PROGRAM) == "PermissionError 1"
 
 
@@ -114,17 +119,17 @@ def test_a_process_that_only_computes_makes_even_fewer(workspace: Path, attempt:
         "open('/usr/lib/x', 'w')",
     ],
 )
-def test_a_process_that_only_computes_opens_no_file(workspace: Path, attempt: str) -> None:
+def test_a_computing_process_cannot_open_a_file(workspace: Path, attempt: str) -> None:
     (workspace / "file").write_text("not for it")
     assert confined(workspace, attempt, TO_PROGRAM).startswith("PermissionError")
 
 
-def test_the_descriptor_it_may_start_from_cannot_be_had_again(workspace: Path) -> None:
+def test_the_program_descriptor_cannot_be_reused(workspace: Path) -> None:
     assert confined(workspace, "os.close(64); os.dup2(0, 64)", TO_PROGRAM).startswith(("OSError", "Perm"))
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "output"),
     [
         (["/bin/echo", "hello"], "hello\n"),
         (["/usr/bin/env"], ""),
@@ -132,7 +137,7 @@ def test_the_descriptor_it_may_start_from_cannot_be_had_again(workspace: Path) -
         (["/no/such/program"], ""),
     ],
 )
-def test_a_program_starts_behind_the_walls_and_finds_nothing_there(command: list[str], told: str) -> None:
+def test_a_program_starts_confined_and_without_an_environment(command: list[str], output: str) -> None:
     launch = "from holdfast.process.confine_worker import main; main()"
     started = subprocess.run(
         [sys.executable, "-c", launch, *command],
@@ -142,17 +147,17 @@ def test_a_program_starts_behind_the_walls_and_finds_nothing_there(command: list
         timeout=30,
         check=False,
     )
-    assert started.stdout == told
+    assert started.stdout == output
     assert "HOST_SECRET" not in started.stdout + started.stderr
 
 
-def test_a_process_with_threads_refuses_to_call_itself_confined(workspace: Path) -> None:
+def test_a_process_with_threads_refuses_to_confine_itself(workspace: Path) -> None:
     program = (
         "import sys, threading\nimport holdfast.process.confine_worker as confine\n"
         "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
         "try: confine.confine_to_folder(sys.argv[1], file_bytes=1)\nexcept OSError as refused: print(refused)"
     )
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", program, str(workspace)], capture_output=True, text=True, check=True
     )
-    assert "before it has threads" in told.stdout
+    assert "before it starts threads" in output.stdout

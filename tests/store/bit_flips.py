@@ -1,31 +1,24 @@
-"""Bits that turn over at rest: a home with everything in it that a store has, and what may be seen of it after the damage."""
+"""Bit flips at rest: a home that uses every feature of the store, and what must be visible after the damage."""
 
 import random
 import shutil
 from pathlib import Path
 
-from tests.store.stories import opened, turn
+from tests.store.sample_events import opened, turn
 
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Noted
-from holdfast.store import (
-    Home,
-    SqliteStore,
-    export_session,
-    import_session,
-    search,
-    verify,
-    verify_all,
-)
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
-Told = dict[SessionId, list[bytes]]
-"""Which sessions there are, and the hashes of their events."""
+Stored = dict[SessionId, list[bytes]]
+"""The sessions and the hashes of their events."""
 LONG = "long " * 1500
 
 
-async def furnish(home: Home, folder: Path) -> Told:
-    """Long and short texts, a fork of a deleted session, a content, and a session that was deleted and imported again.
+async def furnish(home: Home, folder: Path) -> Stored:
+    """Long and short texts, a fork of a deleted session, a blob, and a session that was deleted and imported again.
 
     What a process that is killed now would leave is in `folder / "killed"`.
     """
@@ -39,20 +32,20 @@ async def furnish(home: Home, folder: Path) -> Told:
     for journal in (journals[0], journals[2]):
         await journal.release()
     file = folder / "travelling.zip"
-    await export_session(store, journals[2].session, file, now_ms=0)
+    await store.export_session(journals[2].session, file, now_ms=0)
     for journal in (journals[0], journals[2]):
         await store.delete(journal.session)
-    await import_session(store, file, now_ms=0)
-    for number in range(3):  # of the last commit nobody can tell whether it was damaged or never acknowledged
+    await store.import_session(file, now_ms=0)
+    for number in range(3):  # a damaged last commit looks like one that was never acknowledged
         await store.put_blob(b"%d" % number)
-    told = {one.id: [record.hash for record in await store.read(one.id)] for one in await store.sessions()}
+    stored = {one.id: [record.hash for record in await store.read(one.id)] for one in await store.sessions()}
     shutil.copytree(home.root, folder / "killed", ignore=shutil.ignore_patterns("holders"))
     await store.close()
-    return told
+    return stored
 
 
 def flip(path: Path, dice: random.Random) -> None:
-    """Turn one bit over, or some, where the file has been written to."""
+    """Flip one or more bits in the used part of the file."""
     content = bytearray(path.read_bytes())
     end = len(bytes(content).rstrip(b"\0"))
     for _ in range(dice.choice((1, 1, 1, 5, 50))):
@@ -60,27 +53,27 @@ def flip(path: Path, dice: random.Random) -> None:
     path.write_bytes(content)
 
 
-async def look(home: Home, told: Told) -> list[str]:
-    """Start twice and do what people do; whatever was hidden from them or came as no error of ours."""
+async def look(home: Home, stored: Stored) -> list[str]:
+    """Start twice, use the store, and return what was hidden or raised an error other than ours."""
     hidden: list[str] = []
-    is_told = False
+    is_reported = False
     for start in ("first", "second"):
         try:
             store = await SqliteStore.start(home, clock=FakeClock())
         except HoldfastError:
-            is_told = True
+            is_reported = True
             continue
-        for session, hashes in told.items():
+        for session, hashes in stored.items():
             hidden += [f"{start}: {what}" for what in await _compare(store, session, hashes)]
         try:
-            found = {one.session for one in await verify_all(store)}
-            if told.keys() - found and not (is_told or store.notices):
+            found = {one.session for one in await store.verify_all()}
+            if stored.keys() - found and not (is_reported or store.notices):
                 hidden.append(f"{start}: a session is gone from the list")
-            await search(store, "long")
+            await store.search("long")
             await store.sweep()
         except HoldfastError:
-            is_told = True
-        is_told = is_told or bool(store.notices)
+            is_reported = True
+        is_reported = is_reported or bool(store.notices)
         await store.close()
     return hidden
 
@@ -91,12 +84,12 @@ async def _compare(store: SqliteStore, session: SessionId, hashes: list[bytes]) 
         if [record.hash for record in await store.read(session)] != hashes:
             hidden.append("another history is read without a word")
     except HoldfastError:
-        pass  # which tells it
+        pass  # the damage was reported
     try:
-        found = await verify(store, session)
-        if found.is_sound and found.last_hash != hashes[-1].hex():
-            hidden.append("another history is called sound")
-        await export_session(store, session, store.home.root / "out.zip", now_ms=0)
+        found = await store.verify(session)
+        if found.is_intact and found.last_hash != hashes[-1].hex():
+            hidden.append("a different history counts as intact")
+        await store.export_session(session, store.home.root / "out.zip", now_ms=0)
     except HoldfastError:
         pass
     (store.home.root / "out.zip").unlink(missing_ok=True)

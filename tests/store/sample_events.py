@@ -1,4 +1,4 @@
-"""Events that tests of the store tell."""
+"""Sample events for the tests of the store."""
 
 from decimal import Decimal
 
@@ -15,8 +15,8 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.events import (
-    AnyEvent,
     EscalationOpened,
+    Event,
     MessagePosted,
     ModelReplied,
     SessionOpened,
@@ -51,7 +51,7 @@ def ended(turn: int) -> TurnEnded:
     return TurnEnded(turn=turn, outcome=Ok(value="done"))
 
 
-def turn(number: int, text: str = "hello") -> tuple[AnyEvent, ...]:
+def turn(number: int, text: str = "hello") -> tuple[Event, ...]:
     return said(number, text), replied(number), ended(number)
 
 

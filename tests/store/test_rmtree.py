@@ -1,4 +1,4 @@
-"""Folders that somebody filled who meant harm can be removed."""
+"""Folders that an attacker filled can be removed."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ DEEPER_THAN_A_PATH = 5000
 
 
 def dig(folder: Path, depth: int) -> None:
-    """Folders in folders, deeper than any path can say."""
+    """Nested folders, deeper than any path can be."""
     here = os.open(folder, os.O_RDONLY)
     for _ in range(depth):
         os.mkdir("d", dir_fd=here)
@@ -38,7 +38,7 @@ def test_a_symlink_is_removed_and_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "file").exists()
 
 
-def test_a_folder_that_may_not_be_entered_is_removed(tmp_path: Path) -> None:
+def test_an_inaccessible_folder_is_removed(tmp_path: Path) -> None:
     (tmp_path / "tree" / "shut" / "inner").mkdir(parents=True)
     (tmp_path / "tree" / "shut" / "inner").chmod(0)
     (tmp_path / "tree" / "shut").chmod(0)
@@ -46,5 +46,5 @@ def test_a_folder_that_may_not_be_entered_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_is_no_error(tmp_path: Path) -> None:
+def test_removing_a_missing_folder_is_not_an_error(tmp_path: Path) -> None:
     remove_tree(tmp_path / "tree")

@@ -1,4 +1,4 @@
-"""Searching, pruning, deleting for good, redaction, and who may look at the files."""
+"""Search, deletion, pruning, redaction and file modes."""
 
 import os
 import sqlite3
@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.store.stories import ended, opened, replied, said, turn
+from tests.store.sample_events import ended, opened, replied, said, turn
 
 from holdfast.core import FakeClock, Ok, SessionId, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionNotFound
 from holdfast.core.events import MessagePosted, Noted, RestorePointMade, SessionPinned, TurnEnded
-from holdfast.store import Home, Redactor, SqliteStore, prune, search
-from holdfast.store.sqlite.rows import encode_entry
+from holdfast.store import Home, Redactor, prune
+from holdfast.store.entries import encode_entry
+from holdfast.store.sqlite.store import SqliteStore
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -26,100 +27,100 @@ def everything_at_rest(home: Home) -> bytes:
 # -- search
 
 
-async def test_words_are_found_in_what_was_said_and_answered(disk: SqliteStore) -> None:
+async def test_search_finds_words_in_messages_and_replies(disk: SqliteStore) -> None:
     one = await disk.create(opened())
     await one.append(said(1, "Fix the failing test"), replied(1, "The café is Open"), ended(1))
     await one.append(said(2, "日本語 の テスト"))
     two = await disk.create(opened())
     await two.append(said(1, "another failing build"))
-    found = await search(disk, "FAIL")
+    found = await disk.search("FAIL")
     assert [(hit.session, hit.turn) for hit in found] == [(two.session, 1), (one.session, 1)]
     assert found[1].snippet == "Fix the failing test"
     assert found[1].pieces == ("Fix the ", "failing", " test")
     assert found[1].seq == 2
-    assert [hit.session for hit in await search(disk, "failing test")] == [one.session]
-    assert [hit.turn for hit in await search(disk, "cafe open")] == [1]
-    assert [hit.turn for hit in await search(disk, "日本")] == [2]
-    assert await search(disk, "nowhere") == []
+    assert [hit.session for hit in await disk.search("failing test")] == [one.session]
+    assert [hit.turn for hit in await disk.search("cafe open")] == [1]
+    assert [hit.turn for hit in await disk.search("日本")] == [2]
+    assert await disk.search("nowhere") == []
     await two.append(said(2, "later words"))
-    assert [hit.turn for hit in await search(disk, "later")] == [2]
-    assert len(await search(disk, "failing", limit=1)) == 1
+    assert [hit.turn for hit in await disk.search("later")] == [2]
+    assert len(await disk.search("failing", limit=1)) == 1
 
 
 @pytest.mark.parametrize("text", ["", "  ", '"', "* - !", "((("])
-async def test_a_search_for_no_word_is_refused(disk: SqliteStore, text: str) -> None:
+async def test_a_query_without_words_is_refused(disk: SqliteStore, text: str) -> None:
     with pytest.raises(InvalidInput):
-        await search(disk, text)
+        await disk.search(text)
 
 
 @pytest.mark.parametrize("text", ['a" OR "c', "NEAR(a b)", "a NOT c", "a AND b", "text:a", "a^2"])
-async def test_no_text_is_a_query_of_its_own(disk: SqliteStore, text: str) -> None:
+async def test_query_syntax_is_escaped(disk: SqliteStore, text: str) -> None:
     journal = await disk.create(opened())
     await journal.append(said(1, "a b"))
-    assert not await search(disk, text), "every word counts as a word, and not all of these were said"
+    assert not await disk.search(text), "every word counts as a word, and not all of these were said"
 
 
 @pytest.mark.parametrize("text", ["{a}", "a*b", "(b) a", 'a" "b'])
-async def test_signs_between_words_mean_nothing(disk: SqliteStore, text: str) -> None:
+async def test_punctuation_in_a_query_is_ignored(disk: SqliteStore, text: str) -> None:
     journal = await disk.create(opened())
     await journal.append(said(1, "a b"))
-    assert [hit.session for hit in await search(disk, text)] == [journal.session]
+    assert [hit.session for hit in await disk.search(text)] == [journal.session]
 
 
-async def test_an_answer_that_is_the_outcome_too_is_found_once(disk: SqliteStore) -> None:
+async def test_a_reply_that_is_also_the_outcome_is_found_once(disk: SqliteStore) -> None:
     journal = await disk.create(opened())
     for number in (1, 2):
         ending = TurnEnded(turn=number, outcome=Ok(value="it was the comma"))
         await journal.append(said(number), replied(number, "it was the comma"), ending)
-    assert [hit.turn for hit in await search(disk, "comma")] == [2, 1]
+    assert [hit.turn for hit in await disk.search("comma")] == [2, 1]
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"half a file", b"\0" * 40_000])
-async def test_a_missing_or_damaged_search_is_made_anew(
+async def test_a_missing_or_damaged_search_index_is_rebuilt(
     home: Home, clock: FakeClock, damage: bytes | None
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "needle"))
-    assert len(await search(store, "needle")) == 1
+    assert len(await store.search("needle")) == 1
     if damage is None:
         home.search.unlink()
     else:
         home.search.write_bytes(damage)
-    assert len(await search(store, "needle")) == 1
+    assert len(await store.search("needle")) == 1
     await store.close()
 
 
-async def test_a_search_made_of_another_database_is_made_anew(home: Home, clock: FakeClock) -> None:
+async def test_a_search_index_of_another_database_is_rebuilt(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     await (await store.create(opened())).append(said(1, "old"))
-    assert len(await search(store, "old")) == 1
+    assert len(await store.search("old")) == 1
     await store.close()
     home.database.unlink()
     store = await SqliteStore.start(home, clock=clock)
     await (await store.create(opened())).append(said(1, "new"))
-    assert await search(store, "old") == []
-    assert len(await search(store, "new")) == 1
+    assert await store.search("old") == []
+    assert len(await store.search("new")) == 1
     await store.close()
 
 
-async def test_what_a_deleted_session_left_to_its_forks_is_found_in_one_of_them(disk: SqliteStore) -> None:
+async def test_shared_events_of_a_deleted_session_are_found_in_a_fork(disk: SqliteStore) -> None:
     parent = await disk.create(opened())
     await parent.append(said(1, "needle"), said(2, "thread"))
     fork = await disk.fork(parent.session, at=2, opened=opened())
     second = await disk.fork(fork.session, at=2, opened=opened())
-    assert [hit.session for hit in await search(disk, "needle")] == [parent.session]
+    assert [hit.session for hit in await disk.search("needle")] == [parent.session]
     for journal in (parent, fork):
         await journal.release()
         await disk.delete(journal.session)
-    assert [(hit.session, hit.turn) for hit in await search(disk, "needle")] == [(second.session, 1)]
-    assert await search(disk, "thread") == []
+    assert [(hit.session, hit.turn) for hit in await disk.search("needle")] == [(second.session, 1)]
+    assert await disk.search("thread") == []
 
 
 # -- deleting
 
 
-async def test_what_is_deleted_is_nowhere_at_rest(home: Home, clock: FakeClock) -> None:
+async def test_deleted_text_is_in_no_file(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     inner, large = b"inner-canary", b"large-canary" * 200_000
     outer = f'["{digest_bytes(inner)}", "{digest_bytes(large)}"]'.encode()
@@ -133,7 +134,7 @@ async def test_what_is_deleted_is_nowhere_at_rest(home: Home, clock: FakeClock) 
     shared = b"shared-content"
     for journal in (doomed, other):
         await journal.append(RestorePointMade(turn=1, manifest=digest_bytes(shared)), blobs=[shared])
-    assert len(await search(store, "canary")) == 1
+    assert len(await store.search("canary")) == 1
     (home.prepare_session(doomed.session) / "audit.jsonl").write_bytes(b"audit-canary")
     await doomed.release()
     await store.delete(doomed.session)
@@ -142,19 +143,17 @@ async def test_what_is_deleted_is_nowhere_at_rest(home: Home, clock: FakeClock) 
     assert b"canary" not in everything_at_rest(home)
 
 
-async def test_a_content_that_was_just_put_again_is_not_swept_away(
-    disk: SqliteStore, clock: FakeClock
-) -> None:
+async def test_a_blob_that_was_just_stored_again_is_not_swept(disk: SqliteStore, clock: FakeClock) -> None:
     content = b"put twice"
     doomed = await disk.create(opened())
     await doomed.append(RestorePointMade(turn=1, manifest=digest_bytes(content)), blobs=[content])
-    await disk.put_blob(content)  # by somebody who has not mentioned it yet
+    await disk.put_blob(content)  # by a caller whose event is not written yet
     await doomed.release()
     await disk.delete(doomed.session)
     assert await disk.blob(digest_bytes(content)) == content
 
 
-async def test_pruning_sweeps_contents_that_were_never_mentioned(disk: SqliteStore, clock: FakeClock) -> None:
+async def test_pruning_sweeps_unreferenced_blobs(disk: SqliteStore, clock: FakeClock) -> None:
     old, mentioned, fresh = b"old", b"mentioned", b"fresh"
     for content in (old, mentioned):
         await disk.put_blob(content)
@@ -170,18 +169,16 @@ async def test_pruning_sweeps_contents_that_were_never_mentioned(disk: SqliteSto
 
 
 class Sweeping(SqliteStore):
-    """Counts how often everything that is left is looked through."""
+    """Counts how often all events are read."""
 
     sweeps = 0
 
-    async def sweep_contents(self, digests: frozenset[str]) -> int:
+    async def sweep_blobs(self, digests: frozenset[str]) -> int:
         self.sweeps += 1
-        return await super().sweep_contents(digests)
+        return await super().sweep_blobs(digests)
 
 
-async def test_pruning_looks_through_what_is_left_once_however_many_sessions_go(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_pruning_many_sessions_reads_the_remaining_events_once(home: Home, clock: FakeClock) -> None:
     store = await Sweeping.start(home, clock=clock)
     assert isinstance(store, Sweeping)
     contents = [f"of session {number}".encode() for number in range(5)]
@@ -198,7 +195,7 @@ async def test_pruning_looks_through_what_is_left_once_however_many_sessions_go(
     await store.close()
 
 
-async def test_pruning_removes_files_of_contents_that_a_killed_process_never_wrote_down(
+async def test_pruning_removes_blob_files_without_a_row(
     disk: SqliteStore, home: Home, clock: FakeClock
 ) -> None:
     large = b"x" * 2_000_000
@@ -216,11 +213,9 @@ async def test_pruning_removes_files_of_contents_that_a_killed_process_never_wro
     assert await disk.blob(known) == large
 
 
-async def test_what_a_crash_left_half_written_is_collected_at_the_next_start(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_half_written_files_are_removed_at_the_next_start(home: Home, clock: FakeClock) -> None:
     home.prepare()
-    left = [home.blobs / ".abc-1", home.root / ".key-1", home.holders / ".1-abc"]
+    left = [home.blobs / ".abc-1", home.root / ".key-1", home.process_locks / ".1-abc"]
     for path in left:
         path.write_bytes(b"half")
     store = await SqliteStore.start(home, clock=clock)
@@ -228,7 +223,7 @@ async def test_what_a_crash_left_half_written_is_collected_at_the_next_start(
     await store.close()
 
 
-async def test_the_last_fork_takes_the_hidden_beginning_with_it(home: Home, clock: FakeClock) -> None:
+async def test_deleting_the_last_fork_deletes_the_shared_events(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     parent = await store.create(opened(), session=SessionId("parent"))
     await parent.append(said(1, "canary-1"), said(2, "canary-2"))
@@ -251,7 +246,7 @@ async def test_the_last_fork_takes_the_hidden_beginning_with_it(home: Home, cloc
 
 
 async def _aged(store: SqliteStore, clock: FakeClock, count: int) -> list[SessionId]:
-    """Sessions a day apart, oldest first, none of them open."""
+    """Create sessions a day apart, oldest first, none of them open."""
     ids = []
     for _ in range(count):
         journal = await store.create(opened())
@@ -283,7 +278,7 @@ async def test_pruning_by_age(disk: SqliteStore, clock: FakeClock) -> None:
     assert both.pruned == ()
 
 
-async def test_a_dry_run_says_the_same_and_does_nothing(disk: SqliteStore, clock: FakeClock) -> None:
+async def test_a_dry_run_reports_the_same_and_deletes_nothing(disk: SqliteStore, clock: FakeClock) -> None:
     ids = await _aged(disk, clock, 3)
     dry = await prune(disk, now_ms=clock.now_ms(), keep=1, is_dry_run=True)
     assert await listed(disk) == ids
@@ -291,7 +286,7 @@ async def test_a_dry_run_says_the_same_and_does_nothing(disk: SqliteStore, clock
     assert (dry.pruned, dry.kept) == (real.pruned, real.kept)
 
 
-async def test_live_pinned_and_named_sessions_are_spared_unless_told(
+async def test_live_pinned_and_named_sessions_are_spared_by_default(
     disk: SqliteStore, clock: FakeClock
 ) -> None:
     live = await disk.create(opened())
@@ -312,7 +307,7 @@ async def test_live_pinned_and_named_sessions_are_spared_unless_told(
 
 
 @pytest.mark.parametrize(("keep", "older"), [(None, None), (-1, None), (None, -1)])
-async def test_pruning_without_a_measure_is_refused(
+async def test_pruning_without_a_bound_is_refused(
     disk: SqliteStore, clock: FakeClock, keep: int | None, older: int | None
 ) -> None:
     await _aged(disk, clock, 2)
@@ -321,7 +316,7 @@ async def test_pruning_without_a_measure_is_refused(
     assert len(await listed(disk)) == 2
 
 
-async def test_with_the_clock_set_back_the_newest_is_not_the_one_pruned(
+async def test_setting_the_clock_back_does_not_prune_the_newest_session(
     disk: SqliteStore, clock: FakeClock
 ) -> None:
     ids = await _aged(disk, clock, 3)
@@ -366,7 +361,7 @@ async def test_a_known_secret_is_in_no_file(home: Home, clock: FakeClock, secret
     first = journal.recorded[1].event
     assert isinstance(first, MessagePosted)
     assert first.text == "before [redacted] after"
-    assert await search(store, "before")
+    assert await store.search("before")
     await journal.release()
     assert (await store.open(journal.session)).recorded[1].event == first
     await store.close()
@@ -376,18 +371,16 @@ async def test_a_known_secret_is_in_no_file(home: Home, clock: FakeClock, secret
 
 
 @given(secret=st.text(min_size=4, max_size=20), around=st.text(max_size=10))
-def test_what_is_recorded_does_not_hold_the_secret(secret: str, around: str) -> None:
+def test_recorded_events_do_not_contain_the_secret(secret: str, around: str) -> None:
     try:
         entry = encode_entry(said(1, around + secret + around), Redactor(secret))
     except InvalidInput:
-        return  # a word that events are made of: refused rather than written
+        return  # a word of the format itself: the event is refused
     assert isinstance(entry.event, MessagePosted)
     assert secret not in entry.event.text.replace("[redacted]", "\0")
 
 
-async def test_a_secret_that_events_are_made_of_keeps_them_from_being_written(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_an_event_whose_format_contains_the_secret_is_refused(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock, redact=Redactor("message-posted"))
     journal = await store.create(opened())
     with pytest.raises(InvalidInput):
@@ -395,22 +388,20 @@ async def test_a_secret_that_events_are_made_of_keeps_them_from_being_written(
     await store.close()
 
 
-def test_a_secret_too_short_to_tell_is_refused() -> None:
+def test_a_secret_that_is_too_short_is_refused() -> None:
     with pytest.raises(InvalidInput):
         Redactor("abc")
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
-async def test_files_are_for_the_owner_alone_whatever_the_umask(
-    tmp_path: Path, clock: FakeClock, umask: int
-) -> None:
+async def test_files_are_private_whatever_the_umask(tmp_path: Path, clock: FakeClock, umask: int) -> None:
     home = Home(tmp_path / "home")
     before = os.umask(umask)
     try:
         store = await SqliteStore.start(home, clock=clock)
         journal = await store.create(opened())
         await journal.append(*turn(1), blobs=[b"small", b"large" * 400_000])
-        await search(store, "hello")
+        await store.search("hello")
         home.key()
         home.prepare_session(journal.session)
         modes = {path: path.stat().st_mode & 0o777 for path in [home.root, *home.root.rglob("*")]}
@@ -421,15 +412,15 @@ async def test_files_are_for_the_owner_alone_whatever_the_umask(
         assert mode == (0o700 if path.is_dir() else 0o600), path
 
 
-async def test_a_closed_store_leaves_no_thread_and_no_sign(home: Home, clock: FakeClock) -> None:
+async def test_a_closed_store_leaves_no_thread_and_no_process_lock(home: Home, clock: FakeClock) -> None:
     before = set(threading.enumerate())
     store = await SqliteStore.start(home, clock=clock)
     await store.create(opened())
     await store.close()
     assert set(threading.enumerate()) <= before
-    assert list(home.holders.iterdir()) == []
+    assert list(home.process_locks.iterdir()) == []
 
 
-def test_the_key_is_made_once(home: Home) -> None:
+def test_the_key_is_created_once(home: Home) -> None:
     assert len(home.key()) == 32
     assert home.key() == Home(home.root).key()

@@ -1,4 +1,4 @@
-"""A session that another process holds, at the command line: who has it, reading along, and waiting for it."""
+"""Commands for a session that another process holds: naming the holder, following, and waiting."""
 
 import asyncio
 import json
@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from tests.store.processes import answer, child, order
-from tests.store.stories import opened
+from tests.store.sample_events import opened
 
 from holdfast.core import SessionId, SystemClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 SESSION = SessionId("shared")
 
@@ -55,7 +56,7 @@ def script(folder: Path) -> str:
     return f"scripted:{path}"
 
 
-async def test_the_second_is_told_who_holds_and_what_can_be_done(home: Home, held: Process) -> None:
+async def test_the_command_names_the_holder_and_the_options(home: Home, held: Process) -> None:
     async with holdfast(home, "-r", SESSION, "-m", script(home.root), "hello") as second:
         _, err = await second.communicate()
         assert second.returncode == 1
@@ -64,17 +65,17 @@ async def test_the_second_is_told_who_holds_and_what_can_be_done(home: Home, hel
     assert f"holdfast show {SESSION} --follow" in err.decode()
 
 
-async def test_the_second_reads_along(home: Home, held: Process) -> None:
+async def test_show_follow_prints_new_events(home: Home, held: Process) -> None:
     async with holdfast(home, "show", SESSION, "--follow", "--json") as second:
         assert second.stdout is not None
         assert json.loads(await second.stdout.readline())["seq"] == 1
         for number in range(2, 5):
             assert await order(held, f"words {number}") == "written"
-            told = json.loads(await second.stdout.readline())
-            assert (told["seq"], told["event"]["text"]) == (number, f"words {number}")
+            line = json.loads(await second.stdout.readline())
+            assert (line["seq"], line["event"]["text"]) == (number, f"words {number}")
 
 
-async def test_the_second_waits_until_the_first_is_gone(home: Home, held: Process) -> None:
+async def test_resume_waits_for_the_holder(home: Home, held: Process) -> None:
     words = ("-r", SESSION, "--wait", "60", "-m", script(home.root), "-p", "ask-always", "hello")
     async with holdfast(home, *words) as second:
         assert second.stderr is not None

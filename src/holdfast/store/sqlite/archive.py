@@ -1,0 +1,168 @@
+"""Export and import of sessions in the SQLite store. An import is checked, inserted and stripped of its permissions."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from holdfast.core import SessionId, check_session_id, encode
+from holdfast.core.errors import InvalidName, JournalDamaged, SessionExists
+from holdfast.core.events import Event, RecordedEvent, decode_event
+from holdfast.store.archive.format import ArchiveReader, RawEvent, segments
+from holdfast.store.archive.transfer import arrival_events, check_target, write_archive
+from holdfast.store.blobs.store import Blobs, referenced_blobs
+from holdfast.store.contract import ArchiveManifest
+from holdfast.store.entries import chain_entries, encode_entry
+from holdfast.store.home import Home
+from holdfast.store.names import alias
+from holdfast.store.recovery.inspect import inspect, read_raw_events
+from holdfast.store.sqlite.blob_store import SqliteBlobStore
+from holdfast.store.sqlite.database import SQL
+from holdfast.store.sqlite.rows import append_records, parent_columns, read_summary_state
+from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.summary import summarize
+
+
+async def export_session(
+    store: SqliteBlobStore, session: SessionId, path: Path, *, now_ms: int
+) -> ArchiveManifest:
+    """Write a session to an archive; of a damaged one, what can be read. Raises InvalidInput."""
+    key = check_session_id(session)
+    check_target(path)
+    return await store.reading(lambda connection: _export(connection, store.blobs, key, path, now_ms))
+
+
+async def import_session(store: SqliteBlobStore, path: Path, *, now_ms: int) -> SessionId:
+    """Add the session of an archive. Raises InvalidInput, JournalDamaged if it was changed, SessionExists."""
+    reader = await store.reading(lambda _: ArchiveReader(path))
+    try:
+        manifest, lines, events = await store.reading(lambda _: reader.journal())
+        for digest in await store.reading(lambda _: reader.digests()):
+            await store.put_blob(await store.reading(partial(_read_blob, reader, digest)))
+    finally:
+        reader.close()
+    await store.writing(lambda transaction: _insert_session(transaction, store.home, lines, events, now_ms))
+    return manifest.session
+
+
+def _read_blob(reader: ArchiveReader, digest: str, _: sqlite3.Connection) -> bytes:
+    return reader.blob(digest)
+
+
+def _export(
+    connection: sqlite3.Connection, blobs: Blobs, session: SessionId, path: Path, now_ms: int
+) -> ArchiveManifest:
+    found, readable = inspect(connection, session)
+    legible = {one.seq for one in readable}
+    lines = [line for line in read_raw_events(connection, session) if line.seq in legible]
+    manifest = ArchiveManifest(
+        session=session,
+        events=lines[-1].seq if lines else 0,
+        last_hash=lines[-1].hash.hex() if lines else "",
+        exported_ms=now_ms,
+        name=read_summary_state(connection, session).summary.name,
+        problems=found.problems,
+    )
+    digests = referenced_blobs(connection, blobs, (line.body for line in lines))
+    return write_archive(path, manifest, lines, _read_blobs(connection, blobs, digests))
+
+
+def _read_blobs(
+    connection: sqlite3.Connection, blobs: Blobs, digests: Iterable[str]
+) -> Iterator[tuple[str, bytes | None]]:
+    for digest in sorted(digests):
+        try:
+            yield digest, blobs.read(connection, digest)
+        except JournalDamaged:  # a damaged blob does not prevent the export of the journal
+            yield digest, None
+
+
+def _insert_session(
+    transaction: Transaction, home: Home, lines: Sequence[RawEvent], events: Sequence[Event], now_ms: int
+) -> None:
+    *ancestors, own = segments(lines)
+    session = own[0].session
+    if transaction.execute(SQL["find_session"], (session,)).fetchone():
+        raise SessionExists(
+            f"there is already a session {session!r}", hint=f"delete it first: holdfast delete {session}"
+        )
+    if transaction.execute(SQL["is_taken"], (session,)).fetchone():
+        raise SessionExists(
+            f"{session!r} was deleted, but forks still use its first events",
+            hint="continue one of the forks, or export and delete them first",
+        )
+    missing = [_missing_events(transaction, segment) for segment in ancestors]
+    for segment, rest in zip(ancestors, missing, strict=True):
+        _insert_events(transaction, rest)
+        if rest:
+            _insert_tombstone(transaction, segment, now_ms)
+    _insert_events(transaction, own)
+    recorded = [
+        RecordedEvent(session=line.session, seq=line.seq, at_ms=line.at_ms, event=event, hash=line.hash)
+        for line, event in zip(lines, events, strict=True)
+    ]
+    _record_arrival(transaction, home, session, recorded, now_ms)
+
+
+def _missing_events(transaction: Transaction, segment: Sequence[RawEvent]) -> Sequence[RawEvent]:
+    # An ancestor that already exists is shared if both agree as far as they overlap.
+    session = segment[0].session
+    known = dict(transaction.execute(SQL["event_hashes"], (session, segment[-1].seq)).fetchall())
+    if any(known.get(line.seq, line.hash) != line.hash for line in segment):
+        raise SessionExists(f"another session already has the id {session!r} of this session's ancestor")
+    rest = [line for line in segment if line.seq not in known]
+    is_live = transaction.execute(SQL["find_session"], (session,)).fetchone() is not None
+    if rest and is_live:
+        raise SessionExists(f"the ancestor {session!r} exists here, but has fewer events than the archive")
+    return rest
+
+
+def _insert_tombstone(transaction: Transaction, segment: Sequence[RawEvent], now_ms: int) -> None:
+    first, last = segment[0], segment[-1]
+    event = decode_event(first.body)
+    parent = parent_columns(getattr(event, "parent", None))
+    columns = (
+        first.session,
+        None,
+        now_ms,
+        "imported as the beginning of a fork",
+        last.seq,
+        last.hash,
+        last.seq,
+    )
+    transaction.execute(SQL["write_tombstone"], (*columns, *parent))
+
+
+def _insert_events(transaction: Transaction, lines: Sequence[RawEvent]) -> None:
+    transaction.executemany(
+        SQL["append_event"], [(line.session, line.seq, line.at_ms, line.hash, line.body) for line in lines]
+    )
+
+
+def _record_arrival(
+    transaction: Transaction, home: Home, session: SessionId, recorded: list[RecordedEvent], now_ms: int
+) -> None:
+    old_name = summarize(session, recorded).summary.name
+    name = _free_name(transaction, old_name) if old_name is not None else None
+    arrival = arrival_events(recorded, workspace=str(home.workspace(session)), old_name=old_name, name=name)
+    entries = [encode_entry(event, bytes) for event in arrival]
+    last = recorded[-1]
+    added = chain_entries(session, entries, at_ms=now_ms, seq=last.seq, previous=last.hash)
+    append_records(transaction, added, entries)
+    state = summarize(session, [*recorded, *added])
+    line = state.summary
+    (rank,) = transaction.execute(SQL["rank_of"], (session, added[-1].seq)).fetchone()
+    columns = (session, line.name, line.folder, rank, *parent_columns(line.parent))
+    transaction.execute(SQL["insert_session"], (*columns, encode(state)))
+
+
+def _free_name(transaction: Transaction, given: str) -> str | None:
+    """The name in its stored form; None if it is invalid or taken."""
+    try:
+        name = alias(given)
+    except InvalidName:
+        return None
+    is_taken = any(
+        transaction.execute(SQL[query], (name,)).fetchone() for query in ("session_named", "find_session")
+    )
+    return None if is_taken else name
