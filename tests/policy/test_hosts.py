@@ -152,8 +152,8 @@ def test_a_pattern_names_hosts(pattern: str, url: str, is_match: bool) -> None:
     ],
 )
 def test_hosts_a_deny_of_a_path_covers_every_spelling(path: str) -> None:
-    assert match_host("example.com/admin", canonical_url(f"https://example.com{path}"), is_wide=True)
-    assert not match_host("example.com/admin", canonical_url("https://example.com/administer"), is_wide=True)
+    assert match_host("example.com/admin", canonical_url(f"https://example.com{path}"), for_deny=True)
+    assert not match_host("example.com/admin", canonical_url("https://example.com/administer"), for_deny=True)
 
 
 def test_hosts_a_repository_is_named_with_and_without_its_ending() -> None:

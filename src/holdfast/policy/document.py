@@ -70,7 +70,7 @@ class Rule(Value):
     misses: tuple[Example, ...] = ()
 
     @property
-    def is_wide(self) -> bool:
+    def is_restrictive(self) -> bool:
         """Rules that hold something up read their patterns wide."""
         return self.verdict in ("deny", "escalate")
 

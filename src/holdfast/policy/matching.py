@@ -14,7 +14,7 @@ from holdfast.core import (
     Tool,
     UrlTarget,
 )
-from holdfast.core.globs import casefold_path, compiled_glob
+from holdfast.core.globs import casefold_path, compile_glob
 from holdfast.policy.contract import Request
 from holdfast.policy.document import ArgumentTest, HostTest, NameTest, PathTest, Rule
 from holdfast.policy.targets import OPAQUE_ROLES, same, takes_all
@@ -32,9 +32,9 @@ class PreparedRule:
         self.is_unconditional = rule.is_unconditional
         self.host_roles = frozenset(rule.hosts.roles) if rule.hosts is not None else frozenset[Role]()
         """The roles whose hosts it names; of others it speaks only where they are public."""
-        self.paths = _Paths(rule.paths, is_wide=rule.is_wide) if rule.paths is not None else None
-        self._hosts = _Hosts(rule.hosts, is_wide=rule.is_wide) if rule.hosts is not None else None
-        self._names = [_Names(test, is_wide=rule.is_wide) for test in rule.names]
+        self.paths = _Paths(rule.paths, for_deny=rule.is_restrictive) if rule.paths is not None else None
+        self._hosts = _Hosts(rule.hosts, for_deny=rule.is_restrictive) if rule.hosts is not None else None
+        self._names = [_Names(test, for_deny=rule.is_restrictive) for test in rule.names]
         self._tests: list[_Test] = [
             test for test in (self.paths, self._hosts, *self._names) if test is not None
         ]
@@ -48,7 +48,7 @@ class PreparedRule:
         is_of_call = not self.scope or self.scope <= OPAQUE_ROLES
         self._speaks_of_bare = is_of_call
         # No claim is made for an opaque role; what a rule holds up for its sake, it holds up whatever the claim.
-        self._speaks_of_all = not self.scope or (is_of_call and rule.is_wide)
+        self._speaks_of_all = not self.scope or (is_of_call and rule.is_restrictive)
 
     def speaks_of(self, role: Role | None) -> bool:
         """Whether a claim of this role is any business of the rule."""
@@ -92,7 +92,7 @@ class PreparedRule:
             if role not in test.roles:
                 if not all(test.covers(other) for other in _having(request.targets, test.roles)):
                     return False
-            elif self.rule.is_wide and (target is None or not test.covers(target)):
+            elif self.rule.is_restrictive and (target is None or not test.covers(target)):
                 return False
         return True
 
@@ -118,12 +118,12 @@ class _Test:
 
 
 class _Paths(_Test):
-    def __init__(self, test: PathTest, *, is_wide: bool) -> None:
+    def __init__(self, test: PathTest, *, for_deny: bool) -> None:
         self.test = test
         self.roles = frozenset(test.roles)
-        self.globs = [compiled_glob(pattern, is_wide) for pattern in test.globs]
+        self.globs = [compile_glob(pattern, for_deny) for pattern in test.globs]
         self.folders = tuple(folder.rstrip("/") for folder in test.folders)
-        self._names_places = is_wide and bool(self.globs or self.folders)
+        self._names_places = for_deny and bool(self.globs or self.folders)
 
     def covers(self, target: Target) -> bool:
         if not isinstance(target, PathTarget):
@@ -151,32 +151,34 @@ class _Paths(_Test):
         if location.inside is None:
             return False
         path = "" if location.inside == "." else casefold_path(location.inside) + "/"
-        return any(glob.literal and (glob.literal + "/").startswith(path) for glob in self.globs)
+        return any(
+            glob.literal_prefix and (glob.literal_prefix + "/").startswith(path) for glob in self.globs
+        )
 
 
 class _Hosts(_Test):
-    def __init__(self, test: HostTest, *, is_wide: bool) -> None:
+    def __init__(self, test: HostTest, *, for_deny: bool) -> None:
         self.roles = frozenset(test.roles)
         self._patterns = test.patterns
-        self._is_wide = is_wide
+        self._for_deny = for_deny
 
     def covers(self, target: Target) -> bool:
         if not isinstance(target, UrlTarget):
             return False
-        return any(match_host(one, target, is_wide=self._is_wide) for one in self._patterns)
+        return any(match_host(one, target, for_deny=self._for_deny) for one in self._patterns)
 
 
 class _Names(_Test):
-    def __init__(self, test: NameTest, *, is_wide: bool) -> None:
+    def __init__(self, test: NameTest, *, for_deny: bool) -> None:
         self.roles = frozenset(test.roles)
         self._names = test.names
-        self._is_wide = is_wide
+        self._for_deny = for_deny
 
     def covers(self, target: Target) -> bool:
         if not isinstance(target, NameTarget):
             return False
-        value = casefold_path(target.value) if self._is_wide else target.value
-        return any(_name_passes(casefold_path(one) if self._is_wide else one, value) for one in self._names)
+        value = casefold_path(target.value) if self._for_deny else target.value
+        return any(_name_passes(casefold_path(one) if self._for_deny else one, value) for one in self._names)
 
 
 def _having(targets: Iterable[Target], roles: frozenset[Role]) -> list[Target]:

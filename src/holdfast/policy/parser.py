@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Role, Tool, Verdict
-from holdfast.core.globs import problem_of_glob
+from holdfast.core.globs import glob_problem
 from holdfast.policy.document import ArgumentTest, Example, HostTest, NameTest, PathTest, PolicyDocument, Rule
 from holdfast.policy.lexical_paths import resolve_folder
 from holdfast.policy.targets import PATH_ROLES, URL_ROLES
@@ -153,7 +153,7 @@ def _role(node: Node) -> Role:
 
 def _glob(node: Node) -> str:
     pattern = node.text()
-    if (problem := problem_of_glob(pattern)) is not None:
+    if (problem := glob_problem(pattern)) is not None:
         node.fail(f"{pattern!r}: {problem}")
     return pattern
 

@@ -58,7 +58,7 @@ class _Drawer:
             if not rule.speaks_of(role):
                 continue
             beginnings = _beginnings_of_rule(rule, role)
-            if beginnings and rule.rule.is_wide and rule.paths is not None:
+            if beginnings and rule.rule.is_restrictive and rule.paths is not None:
                 deep.append((number, rule))
             for beginning in beginnings or ():
                 filed.setdefault(beginning, []).append((number, rule))
@@ -97,7 +97,9 @@ def _beginnings_of_rule(rule: PreparedRule, role: Role | None) -> set[str] | Non
     if paths is not None and rule.paths is not None and role in paths.roles:
         if paths.inside or paths.outside:
             return None
-        beginnings = {casefold_path(glob.literal) for glob in rule.paths.globs} | set(rule.paths.folders)
+        beginnings = {casefold_path(glob.literal_prefix) for glob in rule.paths.globs} | set(
+            rule.paths.folders
+        )
         return None if "" in beginnings else beginnings
     if hosts is not None and role in hosts.roles:
         names = {pattern.partition("/")[0] for pattern in hosts.patterns}

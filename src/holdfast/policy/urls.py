@@ -121,7 +121,7 @@ def is_public(target: UrlTarget) -> bool:
     return _is_public_host(target.host)
 
 
-def match_host(pattern: str, target: UrlTarget, *, is_wide: bool = False) -> bool:
+def match_host(pattern: str, target: UrlTarget, *, for_deny: bool = False) -> bool:
     """Whether a pattern (`*`, `host`, `*.host`, `host:port`, `host/path`) names the target. Read wide, a path is named in
     every spelling that some server takes for it."""
     if target.problem is not None:
@@ -132,7 +132,7 @@ def match_host(pattern: str, target: UrlTarget, *, is_wide: bool = False) -> boo
     name, port = split_port(place)
     if port is not None and port != (target.port or _PORTS.get(target.scheme)):
         return False
-    if slash and not _names_path(path, target, is_wide):
+    if slash and not _names_path(path, target, for_deny):
         return False
     if name.startswith("*."):
         return target.host == name[2:] or target.host.endswith(name[1:])
@@ -164,9 +164,9 @@ def split_port(place: str) -> tuple[str, int | None]:
     return place.strip("[]"), None
 
 
-def _names_path(prefix: str, target: UrlTarget, is_wide: bool) -> bool:
+def _names_path(prefix: str, target: UrlTarget, for_deny: bool) -> bool:
     wanted = prefix.removesuffix(".git") if target.role == "git-remote-url" else prefix
-    if not is_wide:
+    if not for_deny:
         is_ambiguous = "%2f" in target.path.lower() or "%5c" in target.path.lower()
         return not is_ambiguous and _lies_under(target.path, wanted)
     spelled = casefold_path(unquote(target.path)).replace("\\", "/")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.core import Change, Clock, SystemClock
-from holdfast.core.globs import compile_pattern
+from holdfast.core.globs import compile_file_glob
 from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
 from holdfast.world.folder.quota import Held, Quota, UsageMeter
 from holdfast.world.host_copy import HostCopying
@@ -42,7 +42,7 @@ class MemoryWorld(HostCopying):
         return self._file(self._checked(path)).content
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
-        matches = compile_pattern(pattern).fullmatch
+        matches = compile_file_glob(pattern).expression.fullmatch
         return tuple(path for path in self.files() if matches(path))
 
     def files(self) -> tuple[str, ...]:

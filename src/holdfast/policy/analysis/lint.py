@@ -70,7 +70,7 @@ def _paths_cover(one: Rule, other: Rule) -> bool:
     if narrow is None or not _look_at_the_same(one, wide, other, narrow):
         return False
     holds_all = wide.inside and (wide.outside or not narrow.folders)
-    if other.is_wide and STRICTNESS[one.verdict] < STRICTNESS[other.verdict] and not holds_all:
+    if other.is_restrictive and STRICTNESS[one.verdict] < STRICTNESS[other.verdict] and not holds_all:
         return False  # the other is read wider, or holds up a folder for what lies in it, which is then left to it
     return _inside_covers(wide, narrow) and (
         wide.outside or not (narrow.outside or set(narrow.folders) - set(wide.folders))
@@ -89,7 +89,9 @@ def _hosts_cover(one: Rule, other: Rule) -> bool:
         return True
     if narrow is None or not _look_at_the_same(one, wide, other, narrow):
         return False
-    is_read_wider = other.is_wide and not one.is_wide and any("/" in pattern for pattern in narrow.patterns)
+    is_read_wider = (
+        other.is_restrictive and not one.is_restrictive and any("/" in pattern for pattern in narrow.patterns)
+    )
     return not is_read_wider and set(narrow.patterns) <= set(wide.patterns)
 
 

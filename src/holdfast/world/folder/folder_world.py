@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from holdfast.core import Change
 from holdfast.core.errors import PathRefused
-from holdfast.core.globs import compile_pattern, fixed_folder
+from holdfast.core.globs import compile_file_glob
 from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
 from holdfast.world.folder.files import PERMISSIONS, PlainFiles, is_abandoned
 from holdfast.world.folder.fsync import sync_files
@@ -56,9 +56,10 @@ class FolderWorld(HostCopying):
         return self._at(path, self._files.read)
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
-        matches = compile_pattern(pattern).fullmatch
+        glob = compile_file_glob(pattern)
+        matches = glob.expression.fullmatch
         try:
-            files = self._all_files(fixed_folder(pattern))
+            files = self._all_files(glob.base_folder)
         except (FileNotFoundError, NotADirectoryError, SymlinkEncountered):
             return ()
         return tuple(sorted(path for path in files if matches(path)))

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from holdfast.core import Change, Clock, SystemClock
 from holdfast.core.errors import PathRefused, QuotaExceeded
-from holdfast.core.globs import compile_pattern
+from holdfast.core.globs import compile_file_glob
 from holdfast.world.contract import (
     NOT_EMPTY,
     NOTHING,
@@ -54,7 +54,7 @@ class Overlay(HostCopying):
         return self._refuse(real)
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
-        matches = compile_pattern(pattern).fullmatch
+        matches = compile_file_glob(pattern).expression.fullmatch
         staged = (path for path in self._layer.written() if matches(path))
         return self._seen(staged, self.base.list(pattern))
 
