@@ -130,10 +130,10 @@ def beneath(test: object, target: Target | None, targets: tuple[Target, ...]) ->
     if inside is not None:
         over = "" if inside == "." else low(inside) + "/"
         hit = hit or any(literal(p) and (literal(p) + "/").startswith(over) for p in test.globs)
-    return hit and takes_all(target, targets)
+    return hit and includes_subtree(target, targets)
 
 
-def takes_all(target: Target, targets: tuple[Target, ...]) -> bool:
+def includes_subtree(target: Target, targets: tuple[Target, ...]) -> bool:
     if target.role not in ("read-path", "write-path"):
         return target.role == "delete-path"
     read, written = ([t.argument for t in targets if t.role == role] for role in ("read-path", "write-path"))

@@ -19,7 +19,7 @@ from holdfast.policy import (
     annotate,
     backtest,
     combine,
-    compare,
+    compare_policies,
     explain,
     lint,
     load_policy,
@@ -63,7 +63,7 @@ def test_an_explanation_tells_each_claim_and_the_rules_passed_over() -> None:
         ("write-path", "b"),
     ]
     assert [(over.rule, over.because) for over in told.claims[-1].skipped_rules] == [
-        ("a", "the path is none of its paths")
+        ("a", "the path does not match its paths")
     ]
     text = "\n".join(told.lines())
     assert "lib/a" in text
@@ -80,7 +80,7 @@ def test_an_explanation_tells_of_a_rule_that_fits_only_some_of_the_values() -> N
     refused = explain(policy(ask, head), given).claims[0]
     assert refused.decision.rule == "default-deny"
     assert [(over.rule, over.because) for over in refused.skipped_rules] == [
-        ("ask", "it fits only part of what the call names")
+        ("ask", "it matches only part of what the call names")
     ]
     asked = explain(policy(ask + "  - {name: all, allow: mail.send}", head), given).claims[0]
     assert (asked.decision.rule, asked.skipped_rules) == ("ask", ())
@@ -184,13 +184,13 @@ def test_examples_are_told_one_by_one() -> None:
 
 
 def test_two_policies_are_compared_by_rules_and_by_what_they_decide() -> None:
-    told = compare(load_policy("safe-analysis"), load_policy("safe-edit"))
+    told = compare_policies(load_policy("safe-analysis"), load_policy("safe-edit"))
     assert told.added == ("propose-edits",)
     assert told.removed == ()
     verdicts = {(one.operation, one.before.verdict, one.after.verdict) for one in told.changed}
     assert ("world.write", "deny", "stage") in verdicts
     assert all(one.is_looser for one in told.changed)
-    assert compare(load_policy("project"), load_policy("project")).changed == ()
+    assert compare_policies(load_policy("project"), load_policy("project")).changed == ()
 
 
 def history(count: int) -> list[RecordedCall]:
@@ -211,7 +211,7 @@ def history(count: int) -> list[RecordedCall]:
 def test_a_backtest_counts_what_would_be_decided_otherwise() -> None:
     told = backtest(load_policy("project"), history(500))
     assert (told.calls, told.changed, told.looser) == (500, 300, 0)
-    assert {(one.operation, one.after, one.count) for one in told.shifts} == {
+    assert {(one.operation, one.after, one.count) for one in told.counts} == {
         ("world.write", "stage", 100),
         ("net.fetch", "escalate", 100),
         ("gone.tool", "deny", 100),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import ArgumentRoles, JsonObject, Tool, UrlTarget
 from holdfast.policy import LexicalPaths, Resolver, targets_of
-from holdfast.policy.git_remotes import MOST_REMOTES, GitSettings, canonical_remote
+from holdfast.policy.git_remotes import MAX_REMOTES, GitSettings, canonical_remote
 from holdfast.policy.targets import MAX_BYTES
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -198,7 +198,7 @@ async def test_a_repository_in_which_git_hangs_holds_no_other_up(repository: Pat
 
 @needs_git
 async def test_settings_without_measure_are_nobodys_word(repository: Path) -> None:
-    remotes = "".join(f'[remote "r{n}"]\n\turl = https://github.com/o/{n}\n' for n in range(MOST_REMOTES + 1))
+    remotes = "".join(f'[remote "r{n}"]\n\turl = https://github.com/o/{n}\n' for n in range(MAX_REMOTES + 1))
     (repository / ".git" / "config").write_text(remotes)
     assert await hosts(repository, "r1") == ["github.com"]
     assert await hosts(repository) == [""]
@@ -209,7 +209,7 @@ async def test_settings_without_measure_are_nobodys_word(repository: Path) -> No
 def test_w4_a_remote_that_is_left_out_is_a_target_with_a_problem() -> None:
     targets = targets_of(PUSH, {"path": "."}, LexicalPaths())
     assert [target.problem for target in targets if isinstance(target, UrlTarget)] == [
-        "names no remote, so that git chooses one"
+        "names no remote, so git chooses one"
     ]
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policy.naive_patterns import glob
 
-from holdfast.core.globs import compile_file_glob, glob_problem, normalize_path
 from holdfast.core.errors import InvalidInput
+from holdfast.core.globs import compile_file_glob, glob_problem, normalize_path
 from holdfast.policy import match_glob
 
 with (Path(__file__).parent / "data" / "glob-cases.tsv").open() as file:

@@ -17,7 +17,7 @@ from tests.policy.random_policies import (
 
 from holdfast.core import STRICTNESS
 from holdfast.policy import PolicyDocument, Request, RulePolicy, combine, lint, most_permissive_verdict
-from holdfast.policy.analysis.lint import Subsumption, covers
+from holdfast.policy.analysis.lint import Subsumption, subsumes
 
 CALLS_A_POLICY = 20
 
@@ -156,8 +156,8 @@ def test_rules_found_to_be_covered_are_those_that_an_earlier_one_covers() -> Non
             paths = rule.paths
             if paths is not None and not (paths.globs or paths.folders or paths.inside or paths.outside):
                 continue  # names no place at all, which no file can say
-            expected = next((one for one in document.rules[:number] if covers(one, rule)), None)
-            assert earlier.cover_of(rule) == expected, (rule, document.rules[:number])
+            expected = next((one for one in document.rules[:number] if subsumes(one, rule)), None)
+            assert earlier.subsuming_rule(rule) == expected, (rule, document.rules[:number])
             found += expected is not None
     assert found > 50
 

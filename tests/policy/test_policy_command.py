@@ -87,7 +87,7 @@ def test_explain_names_the_rules_passed_over(capsys: pytest.CaptureFixture[str])
     call = '{"operation": "world.read", "arguments": {"path": "/etc/hosts"}}'
     told = said(capsys, "explain", "--policy", "project", "--call", call)
     assert told["decision"]["rule"] == "ask-about-the-rest"
-    assert "read-inside" in [over["rule"] for over in told["claims"][0]["skipped_rules"]]
+    assert "read-inside" in [over["rule"] for over in told["claims"][0]["passed_over"]]
     assert main(["policy", "explain", "--policy", "project", "--call", call]) == 0
     assert "not read-inside (project:" in capsys.readouterr().out
 
@@ -292,8 +292,8 @@ def test_backtest_names_a_session_that_cannot_be_read_and_goes_on(
         database.execute("UPDATE event SET body = 'no event' WHERE session = ? AND seq = 2", (damaged,))
     assert main(["policy", "backtest", "project"]) == 1
     said_to = capsys.readouterr()
-    assert "2 calls of 2 sessions: 0 otherwise" in said_to.out
-    assert f"{damaged} is left out" in said_to.err
+    assert "2 calls of 2 sessions: 0 change, 0 looser" in said_to.out
+    assert f"{damaged} is skipped" in said_to.err
     assert f"hint: `holdfast verify {damaged}`" in said_to.err
     told = said(capsys, "backtest", "project", code=1)
     assert (told["calls"], told["unread"]) == (2, [damaged])

@@ -1,8 +1,6 @@
-"""The calls of a journal with what the policy of the day said of them, to be judged anew.
+"""Inputs of `holdfast policy`: the tools of a home, the call given on the command line, and the calls of a journal.
 
-The tools of a home without starting anything: of its MCP servers as they were last accepted, and what ships of well-known ones.
-
-A call as it is typed at the command line, ready to be judged.
+No MCP server is started. Its tools are the ones last accepted, plus the annotations that ship for well-known servers.
 """
 
 import os
@@ -29,16 +27,16 @@ from holdfast.world import WorldPaths
 
 
 def known_tools(home: Home) -> dict[str, Tool]:
-    """By operation. Raises InvalidConfig where a file of the home cannot be read."""
-    shelf = McpFiles(home.root)
-    annotations = shelf.annotations()
+    """The tools of a home by operation. Raises InvalidConfig if a file of the home cannot be read."""
+    mcp_files = McpFiles(home.root)
+    annotations = mcp_files.annotations()
     found = {tool.name: tool for tool in annotations.tools()}
-    for spec in shelf.servers():
+    for spec in mcp_files.servers():
         for kind in (kind_of(spec), spec.roles, spec.name):
             for verb, roles in annotations.server(kind).items():
                 name = f"{spec.name}.{verb}"
                 found[name] = Tool(name=name, roles=roles.arguments)
-        pinned = shelf.pins.server(spec.name)
+        pinned = mcp_files.pins.server(spec.name)
         for definition in pinned.tools.values() if pinned is not None else ():
             tool = annotations.apply(spec, definition)
             found[tool.name] = tool
@@ -46,8 +44,8 @@ def known_tools(home: Home) -> dict[str, Tool]:
 
 
 def with_tools(policy: RulePolicy, home: Home, *, is_annotated: bool) -> RulePolicy:
-    """The policy with the tools of this home. Annotations that were given, or lie beside a compiled policy, go first; those
-    within a policy, last, as at the gate."""
+    """The policy with the tools of this home. Annotations from a file take precedence over the home; annotations inside a
+    policy do not, as at the gate."""
     document = policy.document
     known = {name: annotate(tool, policy) for name, tool in known_tools(home).items()}
     is_first = is_annotated or document.source.endswith(".json")
@@ -58,7 +56,7 @@ def with_tools(policy: RulePolicy, home: Home, *, is_annotated: bool) -> RulePol
 async def request_for(
     policy: RulePolicy, text: str, *, workspace: Path, protected: Sequence[Path]
 ) -> Request:
-    """The call in a text, its targets resolved as they are now. Raises InvalidInput."""
+    """The request for a call given as JSON, its targets resolved on this machine. Raises InvalidInput."""
     call = _call(text)
     tool = tool_for(policy, call.operation)
     paths: Paths = WorldPaths(workspace.resolve(), protected=[one.absolute() for one in protected])
@@ -69,7 +67,7 @@ async def request_for(
 
 
 class _ToolPaths:
-    """Paths as tools that open them by themselves read them: `~` is the home folder."""
+    """Paths as external tools read them: `~` is the home folder."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
@@ -79,7 +77,7 @@ class _ToolPaths:
 
 
 class _CallForm(msgspec.Struct):
-    """Our form of a call, and IronCurtain's two."""
+    """A call in our form, or in one of IronCurtain's two."""
 
     operation: str = ""
     arguments: JsonObject = {}
@@ -95,37 +93,37 @@ def _call(text: str) -> Call:
     try:
         form = msgspec.json.decode(text, type=_CallForm)
     except msgspec.DecodeError as error:
-        raise InvalidInput(f"--call is no call: {error}", hint=hint) from None
+        raise InvalidInput(f"--call is not a valid call: {error}", hint=hint) from None
     operation = form.operation or f"{form.server or form.server_name}.{form.tool or form.tool_name}"
     if operation == ".":
         raise InvalidInput("--call names no operation", hint=hint)
     return Call(id=call_id(1, 1), operation=operation, arguments=form.arguments or form.args)
 
 
-_HEEDED = frozenset(
+_HANDLED = frozenset(
     {SessionOpened, SessionReconfigured, SessionRewound, EscalationOpened, CallRefused, CallIntended}
 )
 
 
 class RecordedCalls:
-    """Finds the calls in one journal after the other; one that forks share is found once."""
+    """Finds the recorded calls of many journals, with the policy's first decision. A call that forks share is found once."""
 
     def __init__(self, workspace: Callable[[SessionId], Path]) -> None:
         self._workspace = workspace
-        """Of a session that names none."""
+        """The default workspace of a session."""
         self._home = str(Path.home())
         self._ends: dict[SessionId, int] = {}
-        """How far the events that a session wrote are known. Whoever has some of them has all before."""
+        """The last known sequence number of each session. A fork that has an event has all events before it."""
 
     def find(self, recorded: Iterable[RecordedEvent]) -> Iterator[RecordedCall]:
-        """Each call with the first word of the policy: an escalation was one though it was answered, or nobody could be asked.
+        """Each call with the policy's first decision, which is escalate even if the escalation was answered or impossible.
 
-        What the gate itself refused, for its shape or for want of budget, no policy was asked about.
+        Calls that the gate refused by itself, for their shape or the budget, never reached the policy and are left out.
         """
         asked: set[str] = set()
         paths = LexicalPaths()
         for entry in recorded:
-            if type(entry.event) not in _HEEDED:  # as most are; to match them takes longer
+            if type(entry.event) not in _HANDLED:  # most events, and cheaper than to match them
                 continue
             is_new = entry.seq > self._ends.get(entry.session, 0)
             if is_new:
@@ -137,7 +135,7 @@ class RecordedCalls:
                 case SessionReconfigured(workspace=folder) if folder:
                     paths = LexicalPaths(folder, home=self._home)
                 case SessionRewound():
-                    asked.clear()  # the numbers of its calls are given to others
+                    asked.clear()  # later calls reuse the ids
                 case EscalationOpened(escalation=escalation):
                     asked.add(escalation.call.id)
                     if is_new:

@@ -1,15 +1,15 @@
-"""Policies: what they decide, why, and what a change of them would change.
+"""Policies: what they decide and why, and what a change would affect.
 
-  holdfast policy show project           one of the policies that come with Holdfast; without a name, their list
+  holdfast policy show project           print a named policy; without a name, list them
   holdfast policy check --policy mine --call '{"operation": "world.list"}'     the decision on one call
-  holdfast policy explain --policy mine --call '{"operation": "world.list"}'   the same, with every rule passed over
-  holdfast policy test mine.yaml         run the examples beside the rules
-  holdfast policy lint mine.yaml         rules never reached, too open, or without examples
-  holdfast policy diff project mine.yaml    what changes from the one to the other
+  holdfast policy explain --policy mine --call '{"operation": "world.list"}'   the same, with every skipped rule
+  holdfast policy test mine.yaml         run the examples of the rules
+  holdfast policy lint mine.yaml         unreachable or too permissive rules, missing examples
+  holdfast policy diff project mine.yaml    what changes from one policy to the other
   holdfast policy backtest mine.yaml     what it would have decided on recorded calls
 
 A policy is a name, a YAML file, or a compiled-policy.json with its tool-annotations.json. A call is
-{"operation": "world.read", "arguments": {"path": "a.txt"}}; {"server", "tool", "args"} is understood too; - reads stdin.
+{"operation": "world.read", "arguments": {"path": "a.txt"}}; {"server", "tool", "args"} works too; - reads stdin.
 """
 
 import argparse
@@ -22,9 +22,9 @@ from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import SystemClock, encode, pluralize
 from holdfast.core.errors import JournalDamaged
 from holdfast.policy import (
-    Backtesting,
+    BacktestRunner,
     RulePolicy,
-    compare,
+    compare_policies,
     explain,
     lint,
     load_policy,
@@ -38,19 +38,19 @@ WORKING = "judges"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """A word for what to do, and what it needs."""
+    """The actions and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
     show = actions.add_parser("show", help="list the named policies, or print one")
     show.add_argument("name", nargs="?", help="a name or a file")
     for name, what in (
         ("check", "the decision on one call"),
-        ("explain", "the decision and the reasons behind it"),
+        ("explain", "the decision and its reasons"),
     ):
         action = actions.add_parser(name, help=what)
-        action.add_argument("--policy", required=True, metavar="NAME|FILE", help="which policy decides")
+        action.add_argument("--policy", required=True, metavar="NAME|FILE", help="the policy that decides")
         action.add_argument("--call", required=True, metavar="JSON", help="the call, or - for stdin")
         action.add_argument(
-            "--workspace", type=Path, default=".", metavar="DIR", help="where the call would work"
+            "--workspace", type=Path, default=".", metavar="DIR", help="the workspace of the call"
         )
         action.add_argument(
             "--protected",
@@ -58,17 +58,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="DIR",
-            help="denied whatever the policy",
+            help="denied whatever the policy says",
         )
-    actions.add_parser("test", help="run the examples beside the rules").add_argument(
+    actions.add_parser("test", help="run the examples of the rules").add_argument(
         "policy", help="a name or a file"
     )
-    actions.add_parser("lint", help="find what is probably wrong").add_argument(
-        "policy", help="a name or a file"
-    )
+    actions.add_parser("lint", help="find probable mistakes").add_argument("policy", help="a name or a file")
     diff = actions.add_parser("diff", help="what changes from one policy to another")
-    diff.add_argument("policy", help="a name or a file: as it is")
-    diff.add_argument("other", help="a name or a file: as it would be")
+    diff.add_argument("policy", help="the old policy: a name or a file")
+    diff.add_argument("other", help="the new policy: a name or a file")
     past = actions.add_parser("backtest", help="what it would have decided on recorded calls")
     past.add_argument("policy", help="a name or a file")
     past.add_argument("--session", metavar="ID", help="only this session (default: all)")
@@ -78,12 +76,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--annotations", type=Path, metavar="FILE", help="tool-annotations.json of a compiled policy"
         )
         action.add_argument(
-            "--value", action="append", default=[], metavar="NAME=TEXT", help="fills in {NAME} in folders"
+            "--value", action="append", default=[], metavar="NAME=TEXT", help="the value of {NAME} in folders"
         )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked."""
+    """Run one action."""
     console = Console()
     match arguments.action:
         case "show":
@@ -119,14 +117,14 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _check(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _knowing_tools(arguments)
+    policy = _load_with_tools(arguments)
     text = sys.stdin.read() if arguments.call == "-" else arguments.call
     request = await request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
     if arguments.action == "explain":
-        told = explain(policy, request)
+        explanation = explain(policy, request)
         if arguments.json:
-            console.json(told)
-        for line in () if arguments.json else told.lines():
+            console.json(explanation)
+        for line in () if arguments.json else explanation.lines():
             console.tell(visible(line), folds=True)
         return exit_codes.OK
     decision = policy.judge(request)
@@ -165,7 +163,7 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
                 f"but {result.decision.verdict} by {result.decision.rule}"
             )
         )
-    console.print(f"{pluralize(len(results), 'example')}, {len(failed)} not met")
+    console.print(f"{pluralize(len(results), 'example')}, {len(failed)} failed")
     return exit_codes.ERROR if failed else exit_codes.OK
 
 
@@ -186,30 +184,30 @@ def _lint(arguments: argparse.Namespace, console: Console) -> int:
 def _diff(arguments: argparse.Namespace, console: Console) -> int:
     before = _load(arguments, arguments.policy, is_checked=False)
     after = _load(arguments, arguments.other, is_checked=False)
-    told = compare(before, after)
+    result = compare_policies(before, after)
     if arguments.json:
-        console.json(told)
+        console.json(result)
         return exit_codes.OK
-    for sign, names in (("+", told.added), ("-", told.removed), ("~", told.altered)):
+    for sign, names in (("+", result.added), ("-", result.removed), ("~", result.altered)):
         for name in names:
             console.print(visible(f"{sign} rule {name}"))
-    was, now = ("anywhere" if each is None else ", ".join(each) or "nowhere" for each in told.sandboxes)
+    was, now = ("anywhere" if each is None else ", ".join(each) or "nowhere" for each in result.sandboxes)
     if was != now:
         console.print(f"~ code may run {was} -> {now}")
-    for one in told.changed:
+    for one in result.changed:
         mark = "looser  " if one.is_looser else "stricter"
         call = visible(f"{one.operation} {encode(one.arguments).decode()}")
         console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}")
-    console.say(f"{len(told.changed)} of {told.probes} tried calls are decided otherwise")
+    console.say(f"{len(result.changed)} of {result.probes} sample calls get another verdict")
     return exit_codes.OK
 
 
 async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _knowing_tools(arguments)
+    policy = _load_with_tools(arguments)
     home = Home.default()
     home.prepare()
     store = await SqliteStore.start(home, clock=SystemClock())
-    testing, calls = Backtesting(policy, tools=policy.document.tools), RecordedCalls(home.workspace)
+    runner, calls = BacktestRunner(policy, tools=policy.document.tools), RecordedCalls(home.workspace)
     unread: list[str] = []
     try:
         if arguments.session is not None:
@@ -221,23 +219,23 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
                 recorded = await store.read(session)
             except JournalDamaged as damage:
                 unread.append(session)
-                console.say(f"{session} is left out: {damage}", "ask", folds=True)
+                console.say(f"{session} is skipped: {damage}", "ask", folds=True)
                 console.say(f"hint: {damage.hint}", folds=True)
                 continue
             for call in calls.find(recorded):
-                testing.judge(call)
+                runner.judge(call)
     finally:
         await store.close()
-    told = testing.told(unread=unread)
+    result = runner.result(unread=unread)
     code = exit_codes.ERROR if unread else exit_codes.OK
     if arguments.json:
-        console.json(told)
+        console.json(result)
         return code
-    for shift in told.shifts:
-        console.print(visible(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}"))
+    for count in result.counts:
+        console.print(visible(f"{count.count:>6}  {count.before} -> {count.after}  {count.operation}"))
     read = pluralize(len(sessions) - len(unread), "session")
     console.print(
-        f"{pluralize(told.calls, 'call')} of {read}: {told.changed} otherwise, {told.looser} looser"
+        f"{pluralize(result.calls, 'call')} of {read}: {result.changed} change, {result.looser} looser"
     )
     return code
 
@@ -250,6 +248,6 @@ def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = T
     )
 
 
-def _knowing_tools(arguments: argparse.Namespace) -> RulePolicy:
+def _load_with_tools(arguments: argparse.Namespace) -> RulePolicy:
     policy = _load(arguments, arguments.policy)
     return with_tools(policy, Home.default(), is_annotated=arguments.annotations is not None)
