@@ -208,7 +208,7 @@ async def test_a_file_that_grows_while_it_is_read_is_kept_as_long_as_it_was(
     log = root / "log"
     log.write_bytes(b"x" * 25)
 
-    class Measure(keeping_module._Measure):
+    class Measure(keeping_module._HashOnlyIngest):
         def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
             if log.stat().st_size < 1000:
                 log.write_bytes(log.read_bytes() + b"y" * 10)
@@ -226,7 +226,7 @@ async def test_a_file_that_grows_while_it_is_read_is_kept_as_long_as_it_was(
 async def test_a_file_that_the_system_does_not_let_us_read_is_one_that_was_not_kept(root: Path) -> None:
     (root / "theirs").write_bytes(b"x")
 
-    class Denied(keeping_module._Measure):
+    class Denied(keeping_module._HashOnlyIngest):
         def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
             raise PermissionError
 
@@ -288,7 +288,7 @@ async def test_what_cannot_be_kept_is_named_and_left_alone(root: Path) -> None:
 
 
 async def test_what_is_too_large_is_not_read_and_named_and_the_rest_is_kept(root: Path) -> None:
-    points = RestorePoints(root, store=Blobs(), most_new_bytes=100)
+    points = RestorePoints(root, store=Blobs(), max_new_bytes=100)
     await points.make()
     with (root / "sparse").open("wb") as file:
         file.truncate(1 << 40)
@@ -309,7 +309,7 @@ async def test_what_is_too_large_is_not_read_and_named_and_the_rest_is_kept(root
 
 async def test_what_was_not_kept_is_neither_removed_nor_replaced(root: Path) -> None:
     blobs = Blobs()
-    points = RestorePoints(root, store=blobs, most_new_bytes=100)
+    points = RestorePoints(root, store=blobs, max_new_bytes=100)
     for name in ("becomes-large", "becomes-a-folder"):
         (root / name).write_bytes(b"old")
     first = (await points.make()).manifest
@@ -342,12 +342,12 @@ async def test_what_was_not_kept_is_neither_removed_nor_replaced(root: Path) -> 
 
 async def test_without_a_bound_what_was_too_large_is_kept_the_next_time(root: Path) -> None:
     blobs, cache = Blobs(), root.with_name("signs")
-    first = RestorePoints(root, store=blobs, most_new_bytes=1, cache=cache)
+    first = RestorePoints(root, store=blobs, max_new_bytes=1, cache=cache)
     (root / "large").write_bytes(b"large")
     os.utime(root / "large", (1, 1))
     made = await first.make()
     first.save()
-    points = RestorePoints(root, store=blobs, last=made.manifest, cache=cache, most_new_bytes=None)
+    points = RestorePoints(root, store=blobs, last=made.manifest, cache=cache, max_new_bytes=None)
     point = await points.make()
     assert (point.unkept, point.skipped) == ((), ())
     (root / "large").unlink()

@@ -256,10 +256,10 @@ def test_a_change_of_mode_alone_is_built_again_and_known_once_it_is_made(
     again.restage([*moved, same], lambda digest: b"kept\n")
     assert again.staged_paths() == ("kept", "script")
     assert again.stat("kept").mode == 0o755
-    assert [change.path for change in (*moved, same) if again.is_made(change)] == []
+    assert [change.path for change in (*moved, same) if again.is_committed(change)] == []
     staged.commit()
     assert base.stat("kept").mode == 0o755
-    assert {change.path for change in (*moved, same) if again.is_made(change)} == {"kept", "script"}
+    assert {change.path for change in (*moved, same) if again.is_committed(change)} == {"kept", "script"}
     third = StagedWorld(base)
     third.restage([*moved, same], lambda digest: b"kept\n")
     assert third.staged_paths() == ()

@@ -1,4 +1,4 @@
-"""The tools of a world: their names, what they take and what their arguments mean. No behaviour."""
+"""The definitions of the `world.*` tools: names, parameters and argument roles."""
 
 from holdfast.core import ArgumentRoles, JsonObject, Role, Tool
 
@@ -188,4 +188,4 @@ WORLD_TOOLS: tuple[Tool, ...] = (
         roles={},
     ),
 )
-"""Everything a guest can do with its world. Committing is not among it: only the host does that."""
+"""Everything a guest can do with its world. Only the host can commit proposals."""
