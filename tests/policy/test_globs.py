@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.policy.naive_patterns import glob
+from tests.policy.reference_patterns import glob
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.globs import compile_file_glob, glob_problem, normalize_path

@@ -6,7 +6,6 @@ from collections import Counter
 
 import msgspec
 import pytest
-from tests.policy.naive import judge
 from tests.policy.random_policies import (
     random_document,
     random_request,
@@ -14,6 +13,7 @@ from tests.policy.random_policies import (
     random_rule_about_mail,
     random_rule_about_moves,
 )
+from tests.policy.reference_policy import judge
 
 from holdfast.core import STRICTNESS
 from holdfast.policy import PolicyDocument, Request, RulePolicy, combine, lint, most_permissive_verdict
@@ -120,7 +120,7 @@ def test_one_more_target_never_allows_more() -> None:
                 assert STRICTNESS[now] >= STRICTNESS[was], (document, request)
 
 
-def test_a_tool_that_is_not_offered_is_never_let_through() -> None:
+def test_a_tool_that_could_not_be_allowed_is_never_allowed() -> None:
     for document, requests in pairs(11, 200):
         policy = RulePolicy(document)
         for request in requests:
@@ -128,7 +128,7 @@ def test_a_tool_that_is_not_offered_is_never_let_through() -> None:
                 assert policy.judge(request).verdict == "deny"
 
 
-def test_no_call_gets_further_than_its_tool_can() -> None:
+def test_no_verdict_is_more_permissive_than_the_tool_can_get() -> None:
     for document, requests in pairs(13, 200):
         policy = RulePolicy(document)
         for request in requests:

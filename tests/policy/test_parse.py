@@ -161,7 +161,7 @@ def test_pieces_of_policies_in_any_order_never_crash_the_parser(pieces: list[str
         parse_policy("".join(pieces), source="p.yaml")
 
 
-def test_deny_beats_allow_wherever_it_stands() -> None:
+def test_deny_beats_allow_in_any_order() -> None:
     one = policy("  - {name: a, allow: '*'}\n  - {name: d, deny: world.read, paths: [secret]}")
     assert judge(one, "world.read", {"path": "secret/key"}).rule == "d"
     assert judge(one, "world.read", {"path": "open"}).rule == "a"
@@ -181,7 +181,7 @@ def test_a_decision_points_at_the_line_of_its_rule() -> None:
     assert (decision.source, decision.reason) == ("test.yaml:3", "it is fine")
 
 
-def test_the_refused_is_told_what_it_may_do_instead() -> None:
+def test_a_refusal_says_what_to_do_instead() -> None:
     one = policy("  - {name: d, deny: world.delete, because: nothing is deleted, instead: move it to attic}")
     assert judge(one, "world.delete", {"path": "a"}).reason == "nothing is deleted; instead: move it to attic"
 
@@ -261,7 +261,7 @@ def test_a_file_is_loaded_with_its_values_and_its_examples_are_checked(tmp_path:
 
 
 @pytest.mark.parametrize("reference", ["nobody", "/nowhere/policy.yaml", "./nowhere.json"])
-def test_a_policy_that_is_not_there_is_an_error_that_says_so(reference: str) -> None:
+def test_a_missing_policy_is_reported(reference: str) -> None:
     with pytest.raises(InvalidPolicy):
         load_policy(reference)
 
@@ -328,7 +328,7 @@ def test_a_broken_compiled_policy_is_refused_with_its_place(
     ],
     ids=["lists", "mappings", "lines", "dashes"],
 )
-def test_what_nests_without_end_is_refused_and_takes_nobody_down(nested: str) -> None:
+def test_endless_nesting_is_refused_without_a_crash(nested: str) -> None:
     """The parser has no limit of its own: a project that brings such a file would end the process."""
     with pytest.raises(InvalidPolicy, match=r"nested more than 64|not valid YAML"):
         parse_policy(f"policy: p\nrules: {nested}", source="p.yaml")
@@ -348,7 +348,7 @@ def test_a_pattern_without_end_is_refused_at_once() -> None:
         ("policy: ä\nrules: [\x07]\n".encode(), "2:9"),
     ],
 )
-def test_bytes_that_are_no_text_are_named_by_line_and_column(
+def test_bytes_that_are_not_utf_8_are_reported_by_line_and_column(
     content: bytes, place: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "p.yaml"
@@ -358,7 +358,7 @@ def test_bytes_that_are_no_text_are_named_by_line_and_column(
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
-def test_what_is_no_plain_file_is_no_policy_and_not_waited_for(kind: str, tmp_path: Path) -> None:
+def test_a_policy_must_be_a_regular_file_and_a_pipe_does_not_block(kind: str, tmp_path: Path) -> None:
     file = tmp_path / PROJECT_POLICY
     file.parent.mkdir()
     match kind:

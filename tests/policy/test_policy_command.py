@@ -83,7 +83,7 @@ def test_check_takes_a_compiled_policy_and_judges_by_the_real_world(
     assert told["escalated_roles"] == case["expect"].get("escalatedRoles", [])
 
 
-def test_explain_names_the_rules_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_names_the_skipped_rules(capsys: pytest.CaptureFixture[str]) -> None:
     call = '{"operation": "world.read", "arguments": {"path": "/etc/hosts"}}'
     told = said(capsys, "explain", "--policy", "project", "--call", call)
     assert told["decision"]["rule"] == "ask-about-the-rest"
@@ -92,7 +92,7 @@ def test_explain_names_the_rules_passed_over(capsys: pytest.CaptureFixture[str])
     assert "not read-inside (project:" in capsys.readouterr().out
 
 
-def test_test_runs_the_examples_and_fails_where_one_is_not_met(
+def test_test_runs_the_examples_and_fails_if_one_fails(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert said(capsys, "test", "safe-edit")["failed"] == []
@@ -113,7 +113,7 @@ def test_lint_fails_on_warnings_only(capsys: pytest.CaptureFixture[str], tmp_pat
     assert said(capsys, "lint", str(file), code=1)[0]["code"] == "too-open"
 
 
-def test_diff_tells_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_shows_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wide, narrow = tmp_path / "wide.yaml", tmp_path / "narrow.yaml"
     rules = "policy: p\nrules:\n  - {name: r, deny: '*'}\n"
     wide.write_text(rules)
@@ -125,7 +125,7 @@ def test_diff_tells_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFix
     assert "code may run" not in capsys.readouterr().out
 
 
-def test_diff_tells_what_gets_looser(capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_shows_looser_decisions(capsys: pytest.CaptureFixture[str]) -> None:
     told = said(capsys, "diff", "safe-analysis", "safe-edit")
     assert told["added"] == ["propose-edits"]
     assert main(["policy", "diff", "safe-analysis", "safe-edit"]) == 0
@@ -161,7 +161,7 @@ def intended(number: int, operation: str, arguments: JsonObject, verdict: Verdic
     return CallIntended(call=call, decision=decision, digest=call.digest, tool_digest="")
 
 
-def test_backtest_judges_the_calls_on_record_anew(capsys: pytest.CaptureFixture[str]) -> None:
+def test_backtest_judges_recorded_calls_again(capsys: pytest.CaptureFixture[str]) -> None:
     wish = Call(id=call_id(1, 4), operation="net.fetch", arguments={"url": "https://example.com/"})
     asked = Escalation(
         id=EscalationId("e"), call=wish, decision=Decision(verdict="escalate", rule="r", reason=""), digest="",
@@ -245,7 +245,7 @@ def test_backtest_knows_servers_and_workspaces_and_what_no_policy_was_asked_abou
     assert (told["calls"], told["changed"]) == (4, 0), told["shifts"]
 
 
-def test_backtest_tells_what_judging_one_call_after_the_other_tells(
+def test_backtest_agrees_with_judging_each_call(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rng = random.Random(3)
@@ -282,7 +282,7 @@ def test_backtest_tells_what_judging_one_call_after_the_other_tells(
     assert {(one["operation"], one["before"], one["after"]): one["count"] for one in told["shifts"]} == shifts
 
 
-def test_backtest_names_a_session_that_cannot_be_read_and_goes_on(
+def test_backtest_reports_an_unreadable_session_and_continues(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for path in ("a", "b", "c"):
@@ -336,7 +336,7 @@ def test_check_knows_the_tools_of_a_well_known_server(
         assert told["decision"] == verdict
 
 
-def test_check_knows_a_server_by_what_the_person_said_of_it(
+def test_check_uses_the_roles_that_a_person_assigned_to_a_server(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -357,7 +357,7 @@ def test_check_knows_a_server_by_what_the_person_said_of_it(
 
 
 @pytest.mark.parametrize("call", ["", "[]", "{}", '{"operation": 3}', '{"arguments": {}}'])
-def test_a_call_that_is_none_is_a_usage_error(call: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_call_is_a_usage_error(call: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policy", "check", "--policy", "project", "--call", call]) == 2
     assert "hint: expected" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""All worlds say the same: random operations on memory, folder and overlays give the same answers and the same files."""
+"""All worlds agree: random operations on memory, folder and overlays give the same results and the same files."""
 
 import shutil
 import tempfile

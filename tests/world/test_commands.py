@@ -147,7 +147,7 @@ async def test_proposals_are_shown_committed_and_rejected(
     assert capsys.readouterr().out == ""
 
 
-def test_a_proposal_reads_as_what_it_is() -> None:
+def test_a_proposal_is_shown_by_its_kind() -> None:
     base = MemoryWorld({"old.txt": b"same\n", "picture": b"\x00\x01", "esc": b"plain\n"})
     staged = StagedWorld(base)
     staged.move("old.txt", "new.txt")

@@ -1,4 +1,4 @@
-"""Whole sessions over random histories: after going back or forking, files, staged changes, chat and budget are as then."""
+"""Whole sessions over random histories: a rewind or a fork restores files, staged changes, chat and budget."""
 
 import random
 from collections.abc import AsyncIterator

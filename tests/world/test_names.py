@@ -1,4 +1,4 @@
-"""What a guest may call a file: every string is inside or refused, and the answer is the same twice."""
+"""Path names of guests: every string is inside the workspace or refused, and normalization is idempotent."""
 
 import csv
 import json
@@ -103,7 +103,7 @@ def test_a_hostile_name_is_refused(given: str) -> None:
         ("x" * 255, "x" * 255),
     ],
 )
-def test_an_unusual_but_plain_name_is_taken_at_its_word(given: str, expected: str) -> None:
+def test_an_unusual_but_plain_name_is_accepted(given: str, expected: str) -> None:
     assert relative(given) == expected
 
 

@@ -1,4 +1,4 @@
-"""Judged calls become operations on files, made at once or staged."""
+"""Judged calls become operations on files, made directly or staged."""
 
 from pathlib import Path
 
@@ -143,7 +143,7 @@ async def test_a_full_workspace_is_an_ordinary_os_error(tmp_path: Path, quota: Q
     await bench.perform("world.write", path="a", content="1")
 
 
-def test_every_tool_says_what_each_of_its_arguments_means() -> None:
+def test_every_tool_declares_the_roles_of_its_arguments() -> None:
     for tool in WORLD_TOOLS:
         properties = tool.parameters["properties"]
         assert isinstance(properties, dict)
@@ -153,7 +153,7 @@ def test_every_tool_says_what_each_of_its_arguments_means() -> None:
     assert not_idempotent == {"append", "move"}
 
 
-async def test_content_that_cannot_be_kept_is_not_staged() -> None:
+async def test_content_that_cannot_be_stored_is_not_staged() -> None:
     async def broken(content: bytes) -> str:
         raise StoreUnavailable("the disk is gone")
 

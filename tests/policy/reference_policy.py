@@ -1,6 +1,6 @@
 """A second evaluator, written to be checked by reading: no index, no cache, no compiled form, every rule tried."""
 
-from tests.policy.naive_patterns import argument, beneath, glob, host, name, op
+from tests.policy.reference_patterns import argument, beneath, glob, host, name, op
 
 from holdfast.core import NameTarget, PathTarget, Target, UrlTarget, Verdict
 from holdfast.policy import PolicyDocument, Request, Rule

@@ -1,4 +1,4 @@
-"""Which files a restore point need not read again: only those whose every later change would show."""
+"""The stat cache: a restore point skips only files whose every later change would be visible."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ SIGN = (1, 2, 3, 4, 0o100644)
 ENTRY = TreeEntry(path="a", kind="file", mode=0o644, size=2, fingerprint="f")
 
 
-def test_a_file_is_vouched_for_as_long_as_sign_and_content_are_what_was_read() -> None:
+def test_a_file_is_unchanged_while_its_signature_and_content_are() -> None:
     signs = StatCache()
     settled = ScanEntry("a", SIGN, is_settled=True)
     assert not signs.is_unchanged(settled, ENTRY), "it was never read"
@@ -29,7 +29,7 @@ def test_a_file_that_changed_right_before_it_was_read_is_read_again() -> None:
     assert not signs.is_unchanged(ScanEntry("a", SIGN, is_settled=True), ENTRY)
 
 
-def test_what_was_read_is_remembered_for_the_next_process_and_for_nobody_else(tmp_path: Path) -> None:
+def test_the_stat_cache_is_saved_privately_for_the_next_process(tmp_path: Path) -> None:
     file, look = tmp_path / "signs" / "s", ScanEntry("a", SIGN, is_settled=True)
     signs = StatCache(file)
     signs.record(look, ENTRY)
@@ -42,7 +42,7 @@ def test_what_was_read_is_remembered_for_the_next_process_and_for_nobody_else(tm
     assert (file.parent.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
 
 
-def test_a_disk_that_takes_nothing_more_costs_only_what_was_remembered(tmp_path: Path) -> None:
+def test_a_full_disk_costs_only_the_stat_cache(tmp_path: Path) -> None:
     (tmp_path / "no folder").touch()
     (tmp_path / "taken").mkdir()
     for file in (tmp_path / "no folder" / "s", tmp_path / "taken"):
