@@ -266,6 +266,6 @@ async def test_a_trusted_group_is_not_trusted_with_what_nobody_offers() -> None:
     scene = Scene(await record(), policy=policy)
     answer = await scene.gate.submit(Call(id=call_id(1, 1), operation="files.burn", arguments={}))
     assert isinstance(answer, Refused)
-    assert "no toolset offers" in answer.reason
+    assert "nobody offers" in answer.reason
     [entry] = audit_view(scene.journal.recorded)
     assert (entry.result, entry.decision.verdict) == ("refused", "deny")

@@ -2,7 +2,7 @@
 
 import errno
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -140,7 +140,6 @@ def test_lists_are_sorted_files_and_dots_must_be_asked_for(world: World) -> None
             world.list(bad)
 
 
-@pytest.mark.timeout(180)  # by walk, each step goes all the way down
 @pytest.fixture
 def low_recursion_limit() -> Iterator[int]:
     """Far below the default: opening by walk takes time that is quadratic in the depth."""
