@@ -55,17 +55,17 @@ def test_an_explanation_lists_each_claim_and_the_skipped_rules() -> None:
     one = policy(
         "  - {name: a, allow: world.move, paths: ['src/**']}\n  - {name: b, escalate: world.move, roles: [write-path]}"
     )
-    told = explain(one, request("world.move", {"source": "src/a", "destination": "lib/a"}))
-    assert told.decision.rule == "b"
-    assert [(claim.role, claim.decision.rule) for claim in told.claims] == [
+    report = explain(one, request("world.move", {"source": "src/a", "destination": "lib/a"}))
+    assert report.decision.rule == "b"
+    assert [(claim.role, claim.decision.rule) for claim in report.claims] == [
         ("delete-path", "a"),
         ("read-path", "a"),
         ("write-path", "b"),
     ]
-    assert [(over.rule, over.because) for over in told.claims[-1].skipped_rules] == [
+    assert [(over.rule, over.because) for over in report.claims[-1].skipped_rules] == [
         ("a", "the path does not match its paths")
     ]
-    text = "\n".join(told.lines())
+    text = "\n".join(report.lines())
     assert "lib/a" in text
     assert "test.yaml:3" in text
 
@@ -87,17 +87,17 @@ def test_an_explanation_names_a_rule_that_matches_only_some_values() -> None:
 
 
 def test_an_explanation_of_tiers_includes_each_tier() -> None:
-    told = explain(
+    report = explain(
         combine(load_policy("project"), FixedPolicy(default="deny")), request("world.read", {"path": "a"})
     )
-    assert [tier.decision.verdict for tier in told.tiers] == ["allow", "deny"]
-    assert told.decision.verdict == "deny"
+    assert [tier.decision.verdict for tier in report.tiers] == ["allow", "deny"]
+    assert report.decision.verdict == "deny"
 
 
 def test_a_structural_refusal_is_explained_without_claims() -> None:
-    told = explain(load_policy("project"), request("world.read", {"path": 42}))
-    assert told.decision.rule == "invalid-arguments"
-    assert told.claims == ()
+    report = explain(load_policy("project"), request("world.read", {"path": 42}))
+    assert report.decision.rule == "invalid-arguments"
+    assert report.claims == ()
 
 
 # -- lint
@@ -184,12 +184,12 @@ def test_examples_are_reported_one_by_one() -> None:
 
 
 def test_two_policies_are_compared_by_rules_and_by_decisions() -> None:
-    told = compare_policies(load_policy("safe-analysis"), load_policy("safe-edit"))
-    assert told.added == ("propose-edits",)
-    assert told.removed == ()
-    verdicts = {(one.operation, one.before.verdict, one.after.verdict) for one in told.changed}
+    report = compare_policies(load_policy("safe-analysis"), load_policy("safe-edit"))
+    assert report.added == ("propose-edits",)
+    assert report.removed == ()
+    verdicts = {(one.operation, one.before.verdict, one.after.verdict) for one in report.changed}
     assert ("world.write", "deny", "stage") in verdicts
-    assert all(one.is_looser for one in told.changed)
+    assert all(one.is_looser for one in report.changed)
     assert compare_policies(load_policy("project"), load_policy("project")).changed == ()
 
 
@@ -209,14 +209,14 @@ def history(count: int) -> list[RecordedCall]:
 
 
 def test_a_backtest_counts_changed_decisions() -> None:
-    told = backtest(load_policy("project"), history(500))
-    assert (told.calls, told.changed, told.looser) == (500, 300, 0)
-    assert {(one.operation, one.after, one.count) for one in told.counts} == {
+    report = backtest(load_policy("project"), history(500))
+    assert (report.calls, report.changed, report.looser) == (500, 300, 0)
+    assert {(one.operation, one.after, one.count) for one in report.counts} == {
         ("world.write", "stage", 100),
         ("net.fetch", "escalate", 100),
         ("gone.tool", "deny", 100),
     }
-    assert len(told.samples) == 50
+    assert len(report.samples) == 50
 
 
 @pytest.mark.soak

@@ -51,12 +51,12 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> Any:
 
 def test_check_prints_the_decision(capsys: pytest.CaptureFixture[str]) -> None:
     call = '{"operation": "world.write", "arguments": {"path": "/etc/hosts", "content": "x"}}'
-    told = said(capsys, "check", "--policy", "project", "--call", call)
-    assert told["decision"] == "deny"
-    assert told["rule"] == "no-changes-outside"
-    assert told["source"].startswith("project:")
-    assert "instead" in told["reason"]
-    assert told["escalated_roles"] == []
+    report = said(capsys, "check", "--policy", "project", "--call", call)
+    assert report["decision"] == "deny"
+    assert report["rule"] == "no-changes-outside"
+    assert report["source"].startswith("project:")
+    assert "instead" in report["reason"]
+    assert report["escalated_roles"] == []
     assert main(["policy", "check", "--policy", "project", "--call", call]) == 0
     assert capsys.readouterr().out.startswith("deny  by no-changes-outside")
 
@@ -74,20 +74,22 @@ def test_check_takes_a_compiled_policy_and_judges_by_the_real_world(
     root = folders["S"].parent
     monkeypatch.setenv("HOME", str(root / "home"))
     values = [word for name, folder in folders.items() for word in ("--value", f"{name}={folder}")]
-    told = said(
+    report = said(
         capsys, "check", "--policy", str(root / "compiled-policy.json"), "--annotations", str(root / "tool-annotations.json"),
         "--workspace", str(folders["S"]), "--protected", str(folders["P"]), "--call", json.dumps(ground.put(case["input"])),
         *values,
     )  # fmt: skip
-    assert (told["decision"], told["rule"]) == (case["expect"]["decision"], case["expect"]["rule"]), told
-    assert told["escalated_roles"] == case["expect"].get("escalatedRoles", [])
+    assert (report["decision"], report["rule"]) == (case["expect"]["decision"], case["expect"]["rule"]), (
+        report
+    )
+    assert report["escalated_roles"] == case["expect"].get("escalatedRoles", [])
 
 
 def test_explain_names_the_skipped_rules(capsys: pytest.CaptureFixture[str]) -> None:
     call = '{"operation": "world.read", "arguments": {"path": "/etc/hosts"}}'
-    told = said(capsys, "explain", "--policy", "project", "--call", call)
-    assert told["decision"]["rule"] == "ask-about-the-rest"
-    assert "read-inside" in [over["rule"] for over in told["claims"][0]["passed_over"]]
+    report = said(capsys, "explain", "--policy", "project", "--call", call)
+    assert report["decision"]["rule"] == "ask-about-the-rest"
+    assert "read-inside" in [over["rule"] for over in report["claims"][0]["passed_over"]]
     assert main(["policy", "explain", "--policy", "project", "--call", call]) == 0
     assert "not read-inside (project:" in capsys.readouterr().out
 
@@ -126,8 +128,8 @@ def test_diff_shows_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_diff_shows_looser_decisions(capsys: pytest.CaptureFixture[str]) -> None:
-    told = said(capsys, "diff", "safe-analysis", "safe-edit")
-    assert told["added"] == ["propose-edits"]
+    report = said(capsys, "diff", "safe-analysis", "safe-edit")
+    assert report["added"] == ["propose-edits"]
     assert main(["policy", "diff", "safe-analysis", "safe-edit"]) == 0
     assert "looser   deny -> stage  world.write" in capsys.readouterr().out
 
@@ -178,8 +180,8 @@ def test_backtest_judges_recorded_calls_again(capsys: pytest.CaptureFixture[str]
             ]
         )
     )
-    told = said(capsys, "backtest", "project")
-    assert (told["calls"], told["changed"], told["looser"]) == (4, 2, 1)
+    report = said(capsys, "backtest", "project")
+    assert (report["calls"], report["changed"], report["looser"]) == (4, 2, 1)
     assert main(["policy", "backtest", "project"]) == 0
     out = capsys.readouterr().out
     assert "1  allow -> deny  world.write" in out
@@ -241,8 +243,8 @@ def test_backtest_knows_servers_and_workspaces_and_what_no_policy_was_asked_abou
             workspace=str(tmp_path / "work"),
         )
     )
-    told = said(capsys, "backtest", "project")
-    assert (told["calls"], told["changed"]) == (4, 0), told["shifts"]
+    report = said(capsys, "backtest", "project")
+    assert (report["calls"], report["changed"]) == (4, 0), report["shifts"]
 
 
 def test_backtest_agrees_with_judging_each_call(
@@ -276,10 +278,12 @@ def test_backtest_agrees_with_judging_each_call(
         after = load_policy("project").judge(Request(call=call, tool=tool, targets=targets)).verdict
         if after != event.decision.verdict:
             shifts[call.operation, event.decision.verdict, after] += 1
-    told = said(capsys, "backtest", "project")
-    assert told["calls"] == 297
-    assert told["changed"] == shifts.total() > 100
-    assert {(one["operation"], one["before"], one["after"]): one["count"] for one in told["shifts"]} == shifts
+    report = said(capsys, "backtest", "project")
+    assert report["calls"] == 297
+    assert report["changed"] == shifts.total() > 100
+    assert {
+        (one["operation"], one["before"], one["after"]): one["count"] for one in report["shifts"]
+    } == shifts
 
 
 def test_backtest_reports_an_unreadable_session_and_continues(
@@ -295,8 +299,8 @@ def test_backtest_reports_an_unreadable_session_and_continues(
     assert "2 calls of 2 sessions: 0 change, 0 looser" in said_to.out
     assert f"{damaged} is skipped" in said_to.err
     assert f"hint: `holdfast verify {damaged}`" in said_to.err
-    told = said(capsys, "backtest", "project", code=1)
-    assert (told["calls"], told["unread"]) == (2, [damaged])
+    report = said(capsys, "backtest", "project", code=1)
+    assert (report["calls"], report["unread"]) == (2, [damaged])
 
 
 def test_backtest_takes_paths_by_the_workspace_a_session_had_at_the_time(
@@ -332,8 +336,8 @@ def test_check_knows_the_tools_of_a_well_known_server(
 ) -> None:
     for path, verdict in (("a", "allow"), ("/etc/hosts", "escalate")):
         call = json.dumps({"operation": "filesystem.read_file", "arguments": {"path": path}})
-        told = said(capsys, "check", "--policy", "project", "--workspace", str(tmp_path), "--call", call)
-        assert told["decision"] == verdict
+        report = said(capsys, "check", "--policy", "project", "--workspace", str(tmp_path), "--call", call)
+        assert report["decision"] == verdict
 
 
 def test_check_uses_the_roles_that_a_person_assigned_to_a_server(

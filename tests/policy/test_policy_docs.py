@@ -1,4 +1,4 @@
-"""The guide tells the truth: its policies load, and every field of a policy stands in it."""
+"""The guide is correct: its policies load, and it documents every field of a policy."""
 
 import re
 from pathlib import Path

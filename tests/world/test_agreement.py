@@ -20,7 +20,7 @@ CONTENTS = st.sampled_from([b"", b"1", b"longer"])
 
 
 class Agreement(RuleBasedStateMachine):
-    """Six worlds that are told the same."""
+    """Worlds that get the same operations."""
 
     def __init__(self) -> None:
         super().__init__()

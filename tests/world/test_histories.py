@@ -40,7 +40,7 @@ def moment(session: Session, folder: Path) -> Moment:
 
 
 class Story:
-    """One session in an opened project, told by chance, with everything it was after each turn."""
+    """One session in an opened project under random operations, with its whole state after each turn."""
 
     def __init__(self, runtime: Runtime, project: Path, seed: int) -> None:
         self._runtime = runtime

@@ -333,7 +333,7 @@ async def test_a_file_that_was_not_stored_is_neither_removed_nor_replaced(root: 
     assert (root / "new" / "beside").exists()
     for path in larges:
         (root / path).unlink()
-    assert (await points.restore(second.manifest)).left == larges, "and what is gone is told"
+    assert (await points.restore(second.manifest)).left == larges, "and what is gone is report"
     filled = root.with_name("filled")
     filled.mkdir()
     await RestorePoints(filled, store=blobs).fill(second.manifest)
@@ -498,7 +498,7 @@ class Histories(RuleBasedStateMachine):
         assert asyncio.run(self.points.preview(manifest)) == expected
 
     @rule()
-    def start_anew(self) -> None:
+    def restart(self) -> None:
         last = asyncio.run(self.points.make()).manifest
         self.points = self.blobs.points(self.root, last=last)
 

@@ -66,7 +66,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def told(session: Session) -> dict[str, str]:
+def report(session: Session) -> dict[str, str]:
     return {change.path: change.kind for change in session.history()[-1].changes}
 
 
@@ -105,14 +105,14 @@ async def test_a_turn_reports_created_modified_and_deleted_files(tmp_path: Path,
     try:
         session = await runtime.create(policy=ALLOW, needs_model=False)
         await session.execute("for name in ('a', 'b', 'c'):\n    open(name, 'w').write(name)")
-        assert told(session) == {"a": "created", "b": "created", "c": "created"}
+        assert report(session) == {"a": "created", "b": "created", "c": "created"}
         code = (
             "import os\nopen('a', 'w').write('2')\nos.remove('b')\nopen('d', 'w').write('')\nos.remove('d')"
         )
         await session.execute(f"{code}\nopen('c', 'w').write('c')")
-        assert told(session) == {"a": "modified", "b": "deleted"}, "what is as it was before is no change"
+        assert report(session) == {"a": "modified", "b": "deleted"}, "an unchanged file is not reported"
         await session.execute("1")
-        assert told(session) == {}
+        assert report(session) == {}
     finally:
         await runtime.close()
 
@@ -148,7 +148,7 @@ async def test_changes_by_a_tool_outside_the_world_are_reported_and_restored(
 
     session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False, toolsets=[acting(act)])
     await session.execute("outside.act()")
-    assert told(session) == {"by-tool": "created", "kept.txt": "deleted"}
+    assert report(session) == {"by-tool": "created", "kept.txt": "deleted"}
     await session.rewind(0)
     assert tree(project) == {"kept.txt": b"kept"}
 
@@ -163,7 +163,7 @@ async def test_files_written_by_an_mcp_server_are_reported_and_restored(
         session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False)
         outcome = await session.execute("disk.scribble(name='note.txt')")
         assert isinstance(outcome, Ok), outcome
-        assert told(session) == {"note.txt": "created"}
+        assert report(session) == {"note.txt": "created"}
         await session.rewind(0)
         assert tree(project) == {"kept.txt": b"kept"}
     finally:
@@ -182,7 +182,7 @@ async def test_changes_by_python_in_wasi_are_reported_and_restored(tmp_path: Pat
             "os.rename('kept.txt', 'moved.txt')"
         )
         assert isinstance(outcome, Ok), outcome
-        assert told(session) == {"d/e/f": "created", "kept.txt": "deleted", "moved.txt": "created"}
+        assert report(session) == {"d/e/f": "created", "kept.txt": "deleted", "moved.txt": "created"}
         after = tree(project)
         await session.execute("import shutil\nshutil.rmtree('d')")
         await session.rewind(1)
@@ -203,7 +203,7 @@ async def test_a_guest_meets_a_full_workspace_as_an_ordinary_error(tmp_path: Pat
             needs_model=False,
             toolsets=[acting(lambda: (project / "by-tool").write_bytes(bytes(900)))],
         )
-        code = "try:\n    open('{0}', 'w').write('x' * {1})\n    told = 'written'\nexcept OSError as error:\n    told = 'full'\ntold"
+        code = "try:\n    open('{0}', 'w').write('x' * {1})\n    report = 'written'\nexcept OSError as error:\n    report = 'full'\nreport"
         assert await session.execute(code.format("big", 2000)) == Ok(value="full")
         assert await session.execute(code.format("small", 200)) == Ok(value="written")
         await session.execute("outside.act()")
@@ -280,7 +280,7 @@ async def test_a_huge_file_is_not_stored_and_every_step_reports_it(
     )
     await session.execute("1")
     await session.execute("outside.act()\nopen('small.txt', 'w').write('kept')")
-    assert told(session) == {"huge": "created", "small.txt": "created"}
+    assert report(session) == {"huge": "created", "small.txt": "created"}
     (note,) = (note for note in session.diagnostics() if note.code == "not-kept")
     assert "huge" in note.text
     await runtime.close()
