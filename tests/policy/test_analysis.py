@@ -19,7 +19,7 @@ from holdfast.policy import (
     annotate,
     backtest,
     combine,
-    compare,
+    compare_policies,
     explain,
     lint,
     load_policy,
@@ -51,26 +51,26 @@ def codes(one: RulePolicy) -> list[tuple[str, str]]:
 # -- explain
 
 
-def test_an_explanation_tells_each_claim_and_the_rules_passed_over() -> None:
+def test_an_explanation_lists_each_claim_and_the_skipped_rules() -> None:
     one = policy(
         "  - {name: a, allow: world.move, paths: ['src/**']}\n  - {name: b, escalate: world.move, roles: [write-path]}"
     )
-    told = explain(one, request("world.move", {"source": "src/a", "destination": "lib/a"}))
-    assert told.decision.rule == "b"
-    assert [(claim.role, claim.decision.rule) for claim in told.claims] == [
+    report = explain(one, request("world.move", {"source": "src/a", "destination": "lib/a"}))
+    assert report.decision.rule == "b"
+    assert [(claim.role, claim.decision.rule) for claim in report.claims] == [
         ("delete-path", "a"),
         ("read-path", "a"),
         ("write-path", "b"),
     ]
-    assert [(over.rule, over.because) for over in told.claims[-1].skipped_rules] == [
-        ("a", "the path is none of its paths")
+    assert [(over.rule, over.because) for over in report.claims[-1].skipped_rules] == [
+        ("a", "the path does not match its paths")
     ]
-    text = "\n".join(told.lines())
+    text = "\n".join(report.lines())
     assert "lib/a" in text
     assert "test.yaml:3" in text
 
 
-def test_an_explanation_tells_of_a_rule_that_fits_only_some_of_the_values() -> None:
+def test_an_explanation_names_a_rule_that_matches_only_some_values() -> None:
     head = "tools: {mail.send: {files: read-path, to: email-address}}\n"
     ask = "  - {name: ask, escalate: mail.send, paths: ['*'], names: {email-address: [me]}}\n"
     tool = policy(ask, head).document.tools["mail.send"]
@@ -80,24 +80,24 @@ def test_an_explanation_tells_of_a_rule_that_fits_only_some_of_the_values() -> N
     refused = explain(policy(ask, head), given).claims[0]
     assert refused.decision.rule == "default-deny"
     assert [(over.rule, over.because) for over in refused.skipped_rules] == [
-        ("ask", "it fits only part of what the call names")
+        ("ask", "it matches only part of what the call names")
     ]
     asked = explain(policy(ask + "  - {name: all, allow: mail.send}", head), given).claims[0]
     assert (asked.decision.rule, asked.skipped_rules) == ("ask", ())
 
 
-def test_an_explanation_of_tiers_tells_each_tier() -> None:
-    told = explain(
+def test_an_explanation_of_tiers_includes_each_tier() -> None:
+    report = explain(
         combine(load_policy("project"), FixedPolicy(default="deny")), request("world.read", {"path": "a"})
     )
-    assert [tier.decision.verdict for tier in told.tiers] == ["allow", "deny"]
-    assert told.decision.verdict == "deny"
+    assert [tier.decision.verdict for tier in report.tiers] == ["allow", "deny"]
+    assert report.decision.verdict == "deny"
 
 
 def test_a_structural_refusal_is_explained_without_claims() -> None:
-    told = explain(load_policy("project"), request("world.read", {"path": 42}))
-    assert told.decision.rule == "invalid-arguments"
-    assert told.claims == ()
+    report = explain(load_policy("project"), request("world.read", {"path": 42}))
+    assert report.decision.rule == "invalid-arguments"
+    assert report.claims == ()
 
 
 # -- lint
@@ -118,7 +118,7 @@ def test_the_named_policies_leave_nothing_to_say(name: str) -> None:
         "  - {name: a, allow: net.fetch, hosts: [a.example, b.example]}\n  - {name: b, escalate: net.fetch, hosts: [a.example]}",
     ],
 )
-def test_a_rule_behind_a_wider_one_is_unreachable(rules: str) -> None:
+def test_a_rule_after_a_wider_one_is_unreachable(rules: str) -> None:
     assert ("unreachable", "b") in codes(policy(rules))
 
 
@@ -138,7 +138,7 @@ def test_a_rule_that_can_still_decide_is_not_called_unreachable(rules: str) -> N
     assert ("unreachable", "b") not in codes(policy(rules))
 
 
-def test_a_deny_behind_a_question_still_decides_about_the_folder_above() -> None:
+def test_a_deny_after_an_escalation_still_decides_on_the_folder_above() -> None:
     paths = PathTest(roles=("delete-path",), globs=("src/keys",))
     ask = Rule(name="a", verdict="escalate", operations=("world.delete",), paths=paths)
     deny = Rule(name="b", verdict="deny", operations=("world.delete",), paths=paths)
@@ -160,7 +160,7 @@ def test_a_rule_that_lets_everything_through_is_reported() -> None:
     assert codes(policy("  - {name: a, allow: world.read, within: [/]}")) == [("too-open", "a")]
 
 
-def test_trusting_what_comes_with_holdfast_is_reported() -> None:
+def test_trusting_a_built_in_group_is_reported() -> None:
     assert codes(policy("  []", "trusted: [memory, world]\n")) == [("too-open", "trusted")]
 
 
@@ -177,20 +177,20 @@ def test_rules_without_examples_and_reason_are_noted() -> None:
 # -- examples, compare, backtest
 
 
-def test_examples_are_told_one_by_one() -> None:
+def test_examples_are_reported_one_by_one() -> None:
     results = run_examples(load_policy("safe-edit"))
     assert len(results) > 15
     assert all(result.is_met for result in results)
 
 
-def test_two_policies_are_compared_by_rules_and_by_what_they_decide() -> None:
-    told = compare(load_policy("safe-analysis"), load_policy("safe-edit"))
-    assert told.added == ("propose-edits",)
-    assert told.removed == ()
-    verdicts = {(one.operation, one.before.verdict, one.after.verdict) for one in told.changed}
+def test_two_policies_are_compared_by_rules_and_by_decisions() -> None:
+    report = compare_policies(load_policy("safe-analysis"), load_policy("safe-edit"))
+    assert report.added == ("propose-edits",)
+    assert report.removed == ()
+    verdicts = {(one.operation, one.before.verdict, one.after.verdict) for one in report.changed}
     assert ("world.write", "deny", "stage") in verdicts
-    assert all(one.is_looser for one in told.changed)
-    assert compare(load_policy("project"), load_policy("project")).changed == ()
+    assert all(one.is_looser for one in report.changed)
+    assert compare_policies(load_policy("project"), load_policy("project")).changed == ()
 
 
 def history(count: int) -> list[RecordedCall]:
@@ -208,15 +208,15 @@ def history(count: int) -> list[RecordedCall]:
     ]
 
 
-def test_a_backtest_counts_what_would_be_decided_otherwise() -> None:
-    told = backtest(load_policy("project"), history(500))
-    assert (told.calls, told.changed, told.looser) == (500, 300, 0)
-    assert {(one.operation, one.after, one.count) for one in told.shifts} == {
+def test_a_backtest_counts_changed_decisions() -> None:
+    report = backtest(load_policy("project"), history(500))
+    assert (report.calls, report.changed, report.looser) == (500, 300, 0)
+    assert {(one.operation, one.after, one.count) for one in report.counts} == {
         ("world.write", "stage", 100),
         ("net.fetch", "escalate", 100),
         ("gone.tool", "deny", 100),
     }
-    assert len(told.samples) == 50
+    assert len(report.samples) == 50
 
 
 @pytest.mark.soak
@@ -244,7 +244,7 @@ def test_how_far_a_tool_can_get_is_known_before_it_tries(name: str, operation: s
     assert most_permissive_verdict(load_policy(name), KNOWN_TOOLS[operation]) == verdict
 
 
-def test_the_strictest_tier_tells_how_far_a_tool_can_get() -> None:
+def test_the_strictest_tier_limits_the_most_permissive_verdict() -> None:
     both = combine(load_policy("safe-edit"), load_policy("safe-analysis"))
     assert most_permissive_verdict(both, KNOWN_TOOLS["world.write"]) == "deny"
     assert most_permissive_verdict(FixedPolicy(default="stage"), KNOWN_TOOLS["world.write"]) == "stage"
@@ -259,7 +259,7 @@ def test_g27_what_may_not_be_read_is_not_listed() -> None:
     assert readable_paths(load_policy("ask-always"), found, LexicalPaths()) == tuple(found)
 
 
-def test_the_catalogue_says_what_the_toolsets_say() -> None:
+def test_known_tools_agree_with_the_toolsets() -> None:
     offered = (*WORLD_TOOLS, *ModelToolset(ScriptedModel([])).tools())
     for tool in offered:
         known = KNOWN_TOOLS[tool.name]
@@ -270,7 +270,7 @@ def test_the_catalogue_says_what_the_toolsets_say() -> None:
         }, tool.name
 
 
-def test_a_policy_annotates_tools_that_say_nothing_and_no_others() -> None:
+def test_a_policy_annotates_only_tools_without_roles() -> None:
     data = {"path": ArgumentRoles(default=("none",))}
     one = policy("  []", "tools: {fs.read: {path: read-path}}\n")
     one.document.tools["world.write"] = Tool(name="world.write", roles=data)

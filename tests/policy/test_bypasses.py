@@ -161,7 +161,7 @@ def test_paths_the_two_forms_of_an_accent_are_one_name_to_a_deny() -> None:
 @pytest.mark.parametrize(
     "path", ["a\0b", "..\\..\\etc", "\\\\?\\C:\\x", "\\??\\C:\\x", "\\\\host\\share", ""]
 )
-def test_paths_what_is_no_path_of_ours_is_denied(path: str) -> None:
+def test_paths_an_invalid_path_is_denied(path: str) -> None:
     assert judge(policy(OPEN), "world.read", {"path": path}).verdict == "deny"
 
 
@@ -229,7 +229,7 @@ def test_w23_naming_hosts_to_fetch_from_names_none_to_push_to() -> None:
     assert judge(one, "git.mirror", arguments, tool=both).verdict == "escalate"
 
 
-def test_precedence_an_argument_that_nobody_resolved_is_denied() -> None:
+def test_precedence_an_unresolved_argument_is_denied() -> None:
     one = policy("  - {name: r, allow: '*'}")
     call = Call(id=call_id(1, 1), operation="world.read", arguments={"path": "/etc/passwd"})
     assert one.judge(Request(call=call, tool=KNOWN_TOOLS["world.read"])).rule == "invalid-arguments"
@@ -269,7 +269,7 @@ def test_precedence_a_test_on_an_argument_that_is_missing_is_not_passed() -> Non
         assert decision.verdict == "deny", value
 
 
-def test_mcp_a_tool_that_nobody_annotated_is_denied_whatever_the_rules() -> None:
+def test_mcp_a_tool_without_roles_is_denied_whatever_the_rules() -> None:
     one = policy("  - {name: r, allow: '*'}")
     decision = judge(one, "fs.read", {"path": "a"}, tool=Tool(name="fs.read"))
     assert decision.rule == "missing-annotation"

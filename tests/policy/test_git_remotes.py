@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import ArgumentRoles, JsonObject, Tool, UrlTarget
 from holdfast.policy import LexicalPaths, Resolver, targets_of
-from holdfast.policy.git_remotes import MOST_REMOTES, GitSettings, canonical_remote
+from holdfast.policy.git_remotes import MAX_REMOTES, GitSettings, canonical_remote
 from holdfast.policy.targets import MAX_BYTES
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -128,7 +128,7 @@ async def test_w4_without_a_remote_an_address_that_git_would_choose_is_a_target(
 
 
 @needs_git
-async def test_w4_a_name_that_stands_for_a_group_is_every_remote_of_it(repository: Path) -> None:
+async def test_w4_a_remote_group_is_every_remote_in_it(repository: Path) -> None:
     git(repository, "remote", "add", "origin", "https://github.com/o/r")
     git(repository, "remote", "add", "other", "https://evil.example/o/r")
     git(repository, "config", "remotes.origin", "other")
@@ -138,7 +138,7 @@ async def test_w4_a_name_that_stands_for_a_group_is_every_remote_of_it(repositor
 
 
 @needs_git
-async def test_w4_a_remote_with_a_helper_of_its_own_has_a_problem(repository: Path) -> None:
+async def test_w4_a_remote_with_a_helper_has_a_problem(repository: Path) -> None:
     git(repository, "remote", "add", "origin", "https://github.com/o/r")
     git(repository, "config", "remote.origin.vcs", "ext")
     assert await hosts(repository, "origin") == [""]
@@ -162,7 +162,7 @@ async def test_w4_before_a_clone_the_settings_above_its_folder_count(repository:
 
 @needs_git
 @pytest.mark.parametrize("place", ["pipe", "/dev/zero"])
-async def test_settings_that_never_end_are_nobodys_word_and_hold_nothing_up(
+async def test_an_endless_configuration_is_unresolved_and_blocks_nothing(
     place: str, repository: Path
 ) -> None:
     os.mkfifo(repository / "pipe")
@@ -180,7 +180,7 @@ async def test_settings_that_never_end_are_nobodys_word_and_hold_nothing_up(
 
 
 @needs_git
-async def test_a_repository_in_which_git_hangs_holds_no_other_up(repository: Path, tmp_path: Path) -> None:
+async def test_a_repository_where_git_hangs_blocks_no_other(repository: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     git(other, "init", "-q")
@@ -197,8 +197,8 @@ async def test_a_repository_in_which_git_hangs_holds_no_other_up(repository: Pat
 
 
 @needs_git
-async def test_settings_without_measure_are_nobodys_word(repository: Path) -> None:
-    remotes = "".join(f'[remote "r{n}"]\n\turl = https://github.com/o/{n}\n' for n in range(MOST_REMOTES + 1))
+async def test_an_oversized_configuration_is_unresolved(repository: Path) -> None:
+    remotes = "".join(f'[remote "r{n}"]\n\turl = https://github.com/o/{n}\n' for n in range(MAX_REMOTES + 1))
     (repository / ".git" / "config").write_text(remotes)
     assert await hosts(repository, "r1") == ["github.com"]
     assert await hosts(repository) == [""]
@@ -209,11 +209,11 @@ async def test_settings_without_measure_are_nobodys_word(repository: Path) -> No
 def test_w4_a_remote_that_is_left_out_is_a_target_with_a_problem() -> None:
     targets = targets_of(PUSH, {"path": "."}, LexicalPaths())
     assert [target.problem for target in targets if isinstance(target, UrlTarget)] == [
-        "names no remote, so that git chooses one"
+        "names no remote, so git chooses one"
     ]
 
 
-async def test_a_name_that_nobody_resolves_has_a_problem(tmp_path: Path) -> None:
+async def test_an_unresolved_remote_name_has_a_problem(tmp_path: Path) -> None:
     paths = LexicalPaths(str(tmp_path))
     targets = targets_of(PUSH, {"remote": "origin"}, paths)
     assert [target.problem is not None for target in targets if isinstance(target, UrlTarget)] == [True]
@@ -239,7 +239,7 @@ async def test_a_name_that_nobody_resolves_has_a_problem(tmp_path: Path) -> None
         "git@[github.com]:o/r",
     ],
 )
-def test_what_is_no_remote_over_a_network_has_a_problem(remote: str) -> None:
+def test_a_remote_that_is_not_on_a_network_has_a_problem(remote: str) -> None:
     assert canonical_remote(remote).problem is not None
 
 

@@ -74,7 +74,7 @@ LOCAL = [
 
 
 @pytest.mark.parametrize("url", LOCAL)
-def test_w23_a_star_never_means_a_local_host_or_something_that_is_no_url(url: str) -> None:
+def test_w23_a_star_never_matches_a_local_host_or_text_that_is_not_a_url(url: str) -> None:
     target = canonical_url(url)
     assert not is_public(target)
     assert not match_host("*", target)
@@ -152,8 +152,8 @@ def test_a_pattern_names_hosts(pattern: str, url: str, is_match: bool) -> None:
     ],
 )
 def test_hosts_a_deny_of_a_path_covers_every_spelling(path: str) -> None:
-    assert match_host("example.com/admin", canonical_url(f"https://example.com{path}"), is_wide=True)
-    assert not match_host("example.com/admin", canonical_url("https://example.com/administer"), is_wide=True)
+    assert match_host("example.com/admin", canonical_url(f"https://example.com{path}"), for_deny=True)
+    assert not match_host("example.com/admin", canonical_url("https://example.com/administer"), for_deny=True)
 
 
 def test_hosts_a_repository_is_named_with_and_without_its_ending() -> None:
@@ -164,7 +164,7 @@ def test_hosts_a_repository_is_named_with_and_without_its_ending() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["", "a b", "*.*", "exa*mple.com", "http://example.com", "a..b", "-"])
-def test_a_pattern_that_names_no_host_is_refused(pattern: str) -> None:
+def test_an_invalid_host_pattern_is_refused(pattern: str) -> None:
     assert canonical_pattern(pattern) is None
 
 
@@ -191,11 +191,11 @@ def test_a_canonical_host_stays_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["fe80::1%eth0", "fe80::1%25eth0", "2606:4700::1111%1"])
-def test_an_address_that_means_another_host_on_every_machine_is_none(host: str) -> None:
+def test_an_address_with_a_scope_is_not_a_host(host: str) -> None:
     assert canonical_host(host) is None
 
 
-def test_a_host_without_end_is_none_and_is_not_remembered() -> None:
+def test_an_endless_host_is_refused_and_not_cached() -> None:
     assert canonical_host("a." * 126 + "a") is not None
     assert canonical_host("%61" * 63) == "a" * 63
     before = urls._canonical_host.cache_info().currsize

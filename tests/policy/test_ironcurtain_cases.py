@@ -106,7 +106,7 @@ MORE: list[tuple[str, str, JsonObject, str, str]] = [
 
 
 @pytest.mark.parametrize(("server", "tool", "arguments", "verdict", "rule"), MORE)
-def test_calls_beside_its_own_cases_are_judged_like_them(
+def test_more_calls_are_judged_like_the_original_cases(
     server: str, tool: str, arguments: JsonObject, verdict: str, rule: str, ground: Ground
 ) -> None:
     decision = ground.judge(server, tool, ground.put(arguments))
@@ -167,7 +167,7 @@ def test_a_rule_over_a_list_that_is_missing_never_matches(tmp_path: Path) -> Non
         load_policy(str(file))
 
 
-def test_lists_are_read_beside_the_policy(tmp_path: Path) -> None:
+def test_lists_are_read_from_the_folder_of_the_policy(tmp_path: Path) -> None:
     rule = {"name": "r", "if": {"domains": {"roles": ["fetch-url"], "allowed": ["@news"]}}, "then": "allow"}
     (tmp_path / "compiled-policy.json").write_text(json.dumps({"rules": [rule]}))
     listed = {

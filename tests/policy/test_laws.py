@@ -6,7 +6,6 @@ from collections import Counter
 
 import msgspec
 import pytest
-from tests.policy.naive import judge
 from tests.policy.random_policies import (
     random_document,
     random_request,
@@ -14,10 +13,11 @@ from tests.policy.random_policies import (
     random_rule_about_mail,
     random_rule_about_moves,
 )
+from tests.policy.reference_policy import judge
 
 from holdfast.core import STRICTNESS
 from holdfast.policy import PolicyDocument, Request, RulePolicy, combine, lint, most_permissive_verdict
-from holdfast.policy.analysis.lint import Subsumption, covers
+from holdfast.policy.analysis.lint import Subsumption, subsumes
 
 CALLS_A_POLICY = 20
 
@@ -120,7 +120,7 @@ def test_one_more_target_never_allows_more() -> None:
                 assert STRICTNESS[now] >= STRICTNESS[was], (document, request)
 
 
-def test_a_tool_that_is_not_offered_is_never_let_through() -> None:
+def test_a_tool_that_could_not_be_allowed_is_never_allowed() -> None:
     for document, requests in pairs(11, 200):
         policy = RulePolicy(document)
         for request in requests:
@@ -128,7 +128,7 @@ def test_a_tool_that_is_not_offered_is_never_let_through() -> None:
                 assert policy.judge(request).verdict == "deny"
 
 
-def test_no_call_gets_further_than_its_tool_can() -> None:
+def test_no_verdict_is_more_permissive_than_the_tool_can_get() -> None:
     for document, requests in pairs(13, 200):
         policy = RulePolicy(document)
         for request in requests:
@@ -156,8 +156,8 @@ def test_rules_found_to_be_covered_are_those_that_an_earlier_one_covers() -> Non
             paths = rule.paths
             if paths is not None and not (paths.globs or paths.folders or paths.inside or paths.outside):
                 continue  # names no place at all, which no file can say
-            expected = next((one for one in document.rules[:number] if covers(one, rule)), None)
-            assert earlier.cover_of(rule) == expected, (rule, document.rules[:number])
+            expected = next((one for one in document.rules[:number] if subsumes(one, rule)), None)
+            assert earlier.subsuming_rule(rule) == expected, (rule, document.rules[:number])
             found += expected is not None
     assert found > 50
 

@@ -78,9 +78,9 @@ def test_a_named_policy_says(policy: str, operation: str, arguments: JsonObject,
     assert decision.verdict == verdict, decision
 
 
-def test_g24_an_operation_outside_the_list_is_told_so() -> None:
+def test_g24_an_operation_outside_the_list_is_reported() -> None:
     assert judge("safe-analysis", "world.write", write("a")).reason == "Operation not allowed: world.write"
 
 
-def test_g25_a_denied_operation_is_told_so_first() -> None:
+def test_g25_a_denied_operation_is_reported_first() -> None:
     assert judge("safe-analysis", "shell", {}).reason == "Operation explicitly denied: shell"

@@ -35,29 +35,29 @@ def judge(one: RulePolicy, operation: str, arguments: JsonObject) -> Decision:
 
 ERRORS = [
     ("", 1, 1, "is empty"),
-    ("policy: x\n  rules: y", 2, 8, "is no YAML: mapping values are not allowed"),
+    ("policy: x\n  rules: y", 2, 8, "is not valid YAML: mapping values are not allowed"),
     ("- a", 1, 1, "expected a mapping, found a list"),
     ("rules: []", 1, 1, "needs a name"),
     ("policy: x", 1, 1, "needs rules"),
     ("policy: x\nrules: []\nrulez: []", 3, 1, "no field 'rulez'; expected one of policy"),
-    ("policy: x\npolicy: y\nrules: []", 2, 1, "second time"),
+    ("policy: x\npolicy: y\nrules: []", 2, 1, "is repeated"),
     ("policy: no\nrules: []", 1, 9, "expected text, found true or false"),
     ("policy: x\nrules:\n  - name: r\n", 3, 5, "one of deny, escalate, stage and allow"),
     ("policy: x\nrules:\n  - allow: a.b\n    deny: a.b\n    name: r", 3, 5, "one of deny"),
     ("policy: x\nrules:\n  - allow: a.b\n", 3, 5, "needs a name"),
-    ("policy: x\nrules:\n  - {name: r, allow: 'a b'}", 3, 22, "names no operation"),
+    ("policy: x\nrules:\n  - {name: r, allow: 'a b'}", 3, 22, "is not an operation pattern"),
     ("policy: x\nrules:\n  - {name: r, allow: a.b, path: x}", 3, 27, "no field 'path'"),
     (
         "policy: x\nrules:\n  - {name: r, allow: a.b, roles: [reed-path]}",
         3,
         35,
-        "no role; expected one of read-path",
+        "is not a role; expected one of read-path",
     ),
     ("policy: x\nrules:\n  - {name: r, allow: a.b, paths: [/etc]}", 3, 35, "use `within`"),
     ("policy: x\nrules:\n  - {name: r, allow: a.b, paths: ['!a']}", 3, 35, "deny rule"),
-    ("policy: x\nrules:\n  - {name: r, allow: a.b, within: [etc]}", 3, 36, "no absolute folder"),
-    ("policy: x\nrules:\n  - {name: r, allow: a.b, within: ['{A}']}", 3, 36, "has no value"),
-    ("policy: x\nrules:\n  - {name: r, allow: a.b, hosts: ['http://x']}", 3, 35, "names no host"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, within: [etc]}", 3, 36, "is not an absolute folder"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, within: ['{A}']}", 3, 36, "without a value"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, hosts: ['http://x']}", 3, 35, "is not a host pattern"),
     (
         "policy: x\nrules:\n  - {name: r, allow: a.b, inside: 3}",
         3,
@@ -76,19 +76,19 @@ ERRORS = [
         52,
         "expected a number",
     ),
-    ("policy: x\nrules:\n  - {name: r, allow: a.b}\n  - {name: r, deny: a.c}", 4, 5, "taken"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b}\n  - {name: r, deny: a.c}", 4, 5, "already has the name"),
     ("policy: x\nrules: &a []\ndescription: *a", 2, 8, "anchors"),
     ("policy: x\nrules: []\ndescription: !!python/object:os.system x", 3, 14, "expected text"),
-    ("policy: x\nrules: []\ntools: {a.b: {path: [read-pth]}}", 3, 22, "no role"),
-    ("policy: x\nrules: []\ntools: {world.write: {path: none}}", 3, 9, "says by itself"),
+    ("policy: x\nrules: []\ntools: {a.b: {path: [read-pth]}}", 3, 22, "is not a role"),
+    ("policy: x\nrules: []\ntools: {world.write: {path: none}}", 3, 9, "already has argument roles"),
     ("policy: x\nrules: []\ntools: {a.b: {path: {when: []}}}", 3, 21, "expected `default:`"),
     ("policy: ' '\nrules: []", 1, 9, "expected a name"),
     ("policy: x\nrules: !!set {a}", 2, 8, "expected a list"),
     ("policy: x\nrules:\n  - !mine {name: r, allow: a.b}", 3, 5, "expected no tag"),
     ("policy: x\nrules: !mine []", 2, 8, "expected no tag"),
     ("policy: x\nrules:\n  - {name: '', allow: a.b}", 3, 12, "expected a name"),
-    ("policy: x\nrules:\n  - {name: r, deny: w\u043erld.read}", 3, 21, "names no operation"),
-    ("policy: x\nrules:\n  - {name: r, deny: a.b, inside: false}", 3, 34, "never holds"),
+    ("policy: x\nrules:\n  - {name: r, deny: w\u043erld.read}", 3, 21, "is not an operation pattern"),
+    ("policy: x\nrules:\n  - {name: r, deny: a.b, inside: false}", 3, 34, "has no effect"),
     ("policy: x\nrules:\n  - {name: r, allow: a.b, arguments: {n: {at_most: .nan}}}", 3, 52, "a number"),
     ("policy: x\nrules:\n  - {name: r, allow: a.b, arguments: {n: {at_most: 1e999}}}", 3, 52, "a number"),
     *(
@@ -161,7 +161,7 @@ def test_pieces_of_policies_in_any_order_never_crash_the_parser(pieces: list[str
         parse_policy("".join(pieces), source="p.yaml")
 
 
-def test_deny_beats_allow_wherever_it_stands() -> None:
+def test_deny_beats_allow_in_any_order() -> None:
     one = policy("  - {name: a, allow: '*'}\n  - {name: d, deny: world.read, paths: [secret]}")
     assert judge(one, "world.read", {"path": "secret/key"}).rule == "d"
     assert judge(one, "world.read", {"path": "open"}).rule == "a"
@@ -181,7 +181,7 @@ def test_a_decision_points_at_the_line_of_its_rule() -> None:
     assert (decision.source, decision.reason) == ("test.yaml:3", "it is fine")
 
 
-def test_the_refused_is_told_what_it_may_do_instead() -> None:
+def test_a_refusal_says_what_to_do_instead() -> None:
     one = policy("  - {name: d, deny: world.delete, because: nothing is deleted, instead: move it to attic}")
     assert judge(one, "world.delete", {"path": "a"}).reason == "nothing is deleted; instead: move it to attic"
 
@@ -261,15 +261,15 @@ def test_a_file_is_loaded_with_its_values_and_its_examples_are_checked(tmp_path:
 
 
 @pytest.mark.parametrize("reference", ["nobody", "/nowhere/policy.yaml", "./nowhere.json"])
-def test_a_policy_that_is_not_there_is_an_error_that_says_so(reference: str) -> None:
+def test_a_missing_policy_is_reported(reference: str) -> None:
     with pytest.raises(InvalidPolicy):
         load_policy(reference)
 
 
 RULE = '{"name": "r", "if": {}, "then": "allow"}'
 COMPILED_ERRORS = [
-    ("", 1, 1, "is no JSON"),
-    ('{\n "rules": [}', 2, 12, "is no JSON"),
+    ("", 1, 1, "is not valid JSON"),
+    ('{\n "rules": [}', 2, 12, "is not valid JSON"),
     ("[]", 1, 1, "Expected `object`, got `array`"),
     ('{"rules": 3}', 1, 11, "Expected `array`, got `int`"),
     ('{"rules": [\n  ' + RULE + ',\n  {"name": "r"}]}', 3, 3, "missing required field `if`"),
@@ -279,13 +279,13 @@ COMPILED_ERRORS = [
         '{"rules": [\n{"name":"r","if":{"paths":{"roles":["read-path"],"within":"x"}},"then":"deny"}]}',
         2,
         1,
-        "no absolute folder",
+        "is not an absolute folder",
     ),
     (
         '{"rules": [\n{"name":"r","if":{"domains":{"roles":["fetch-url"],"allowed":["a b"]}},"then":"deny"}]}',
         2,
         1,
-        "no host",
+        "is not a host pattern",
     ),
     *(
         (
@@ -328,15 +328,15 @@ def test_a_broken_compiled_policy_is_refused_with_its_place(
     ],
     ids=["lists", "mappings", "lines", "dashes"],
 )
-def test_what_nests_without_end_is_refused_and_takes_nobody_down(nested: str) -> None:
+def test_endless_nesting_is_refused_without_a_crash(nested: str) -> None:
     """The parser has no limit of its own: a project that brings such a file would end the process."""
-    with pytest.raises(InvalidPolicy, match=r"nested more than 64|no YAML"):
+    with pytest.raises(InvalidPolicy, match=r"nested more than 64|not valid YAML"):
         parse_policy(f"policy: p\nrules: {nested}", source="p.yaml")
 
 
 def test_a_pattern_without_end_is_refused_at_once() -> None:
     pattern = "*a" * 100_000
-    with pytest.raises(InvalidPolicy, match="at most 1,000 characters"):
+    with pytest.raises(InvalidPolicy, match="at most 1,024 characters"):
         parse_policy(f"policy: p\nrules: [{{name: r, allow: '*', paths: ['{pattern}']}}]", source="p.yaml")
 
 
@@ -348,7 +348,7 @@ def test_a_pattern_without_end_is_refused_at_once() -> None:
         ("policy: ä\nrules: [\x07]\n".encode(), "2:9"),
     ],
 )
-def test_bytes_that_are_no_text_are_named_by_line_and_column(
+def test_bytes_that_are_not_utf_8_are_reported_by_line_and_column(
     content: bytes, place: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "p.yaml"
@@ -358,7 +358,7 @@ def test_bytes_that_are_no_text_are_named_by_line_and_column(
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
-def test_what_is_no_plain_file_is_no_policy_and_not_waited_for(kind: str, tmp_path: Path) -> None:
+def test_a_policy_must_be_a_regular_file_and_a_pipe_does_not_block(kind: str, tmp_path: Path) -> None:
     file = tmp_path / PROJECT_POLICY
     file.parent.mkdir()
     match kind:

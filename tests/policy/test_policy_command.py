@@ -51,12 +51,12 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> Any:
 
 def test_check_prints_the_decision(capsys: pytest.CaptureFixture[str]) -> None:
     call = '{"operation": "world.write", "arguments": {"path": "/etc/hosts", "content": "x"}}'
-    told = said(capsys, "check", "--policy", "project", "--call", call)
-    assert told["decision"] == "deny"
-    assert told["rule"] == "no-changes-outside"
-    assert told["source"].startswith("project:")
-    assert "instead" in told["reason"]
-    assert told["escalated_roles"] == []
+    report = said(capsys, "check", "--policy", "project", "--call", call)
+    assert report["decision"] == "deny"
+    assert report["rule"] == "no-changes-outside"
+    assert report["source"].startswith("project:")
+    assert "instead" in report["reason"]
+    assert report["escalated_roles"] == []
     assert main(["policy", "check", "--policy", "project", "--call", call]) == 0
     assert capsys.readouterr().out.startswith("deny  by no-changes-outside")
 
@@ -74,25 +74,27 @@ def test_check_takes_a_compiled_policy_and_judges_by_the_real_world(
     root = folders["S"].parent
     monkeypatch.setenv("HOME", str(root / "home"))
     values = [word for name, folder in folders.items() for word in ("--value", f"{name}={folder}")]
-    told = said(
+    report = said(
         capsys, "check", "--policy", str(root / "compiled-policy.json"), "--annotations", str(root / "tool-annotations.json"),
         "--workspace", str(folders["S"]), "--protected", str(folders["P"]), "--call", json.dumps(ground.put(case["input"])),
         *values,
     )  # fmt: skip
-    assert (told["decision"], told["rule"]) == (case["expect"]["decision"], case["expect"]["rule"]), told
-    assert told["escalated_roles"] == case["expect"].get("escalatedRoles", [])
+    assert (report["decision"], report["rule"]) == (case["expect"]["decision"], case["expect"]["rule"]), (
+        report
+    )
+    assert report["escalated_roles"] == case["expect"].get("escalatedRoles", [])
 
 
-def test_explain_names_the_rules_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_names_the_skipped_rules(capsys: pytest.CaptureFixture[str]) -> None:
     call = '{"operation": "world.read", "arguments": {"path": "/etc/hosts"}}'
-    told = said(capsys, "explain", "--policy", "project", "--call", call)
-    assert told["decision"]["rule"] == "ask-about-the-rest"
-    assert "read-inside" in [over["rule"] for over in told["claims"][0]["skipped_rules"]]
+    report = said(capsys, "explain", "--policy", "project", "--call", call)
+    assert report["decision"]["rule"] == "ask-about-the-rest"
+    assert "read-inside" in [over["rule"] for over in report["claims"][0]["passed_over"]]
     assert main(["policy", "explain", "--policy", "project", "--call", call]) == 0
     assert "not read-inside (project:" in capsys.readouterr().out
 
 
-def test_test_runs_the_examples_and_fails_where_one_is_not_met(
+def test_test_runs_the_examples_and_fails_if_one_fails(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert said(capsys, "test", "safe-edit")["failed"] == []
@@ -113,7 +115,7 @@ def test_lint_fails_on_warnings_only(capsys: pytest.CaptureFixture[str], tmp_pat
     assert said(capsys, "lint", str(file), code=1)[0]["code"] == "too-open"
 
 
-def test_diff_tells_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_shows_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wide, narrow = tmp_path / "wide.yaml", tmp_path / "narrow.yaml"
     rules = "policy: p\nrules:\n  - {name: r, deny: '*'}\n"
     wide.write_text(rules)
@@ -125,9 +127,9 @@ def test_diff_tells_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFix
     assert "code may run" not in capsys.readouterr().out
 
 
-def test_diff_tells_what_gets_looser(capsys: pytest.CaptureFixture[str]) -> None:
-    told = said(capsys, "diff", "safe-analysis", "safe-edit")
-    assert told["added"] == ["propose-edits"]
+def test_diff_shows_looser_decisions(capsys: pytest.CaptureFixture[str]) -> None:
+    report = said(capsys, "diff", "safe-analysis", "safe-edit")
+    assert report["added"] == ["propose-edits"]
     assert main(["policy", "diff", "safe-analysis", "safe-edit"]) == 0
     assert "looser   deny -> stage  world.write" in capsys.readouterr().out
 
@@ -161,7 +163,7 @@ def intended(number: int, operation: str, arguments: JsonObject, verdict: Verdic
     return CallIntended(call=call, decision=decision, digest=call.digest, tool_digest="")
 
 
-def test_backtest_judges_the_calls_on_record_anew(capsys: pytest.CaptureFixture[str]) -> None:
+def test_backtest_judges_recorded_calls_again(capsys: pytest.CaptureFixture[str]) -> None:
     wish = Call(id=call_id(1, 4), operation="net.fetch", arguments={"url": "https://example.com/"})
     asked = Escalation(
         id=EscalationId("e"), call=wish, decision=Decision(verdict="escalate", rule="r", reason=""), digest="",
@@ -178,8 +180,8 @@ def test_backtest_judges_the_calls_on_record_anew(capsys: pytest.CaptureFixture[
             ]
         )
     )
-    told = said(capsys, "backtest", "project")
-    assert (told["calls"], told["changed"], told["looser"]) == (4, 2, 1)
+    report = said(capsys, "backtest", "project")
+    assert (report["calls"], report["changed"], report["looser"]) == (4, 2, 1)
     assert main(["policy", "backtest", "project"]) == 0
     out = capsys.readouterr().out
     assert "1  allow -> deny  world.write" in out
@@ -241,11 +243,11 @@ def test_backtest_knows_servers_and_workspaces_and_what_no_policy_was_asked_abou
             workspace=str(tmp_path / "work"),
         )
     )
-    told = said(capsys, "backtest", "project")
-    assert (told["calls"], told["changed"]) == (4, 0), told["shifts"]
+    report = said(capsys, "backtest", "project")
+    assert (report["calls"], report["changed"]) == (4, 0), report["shifts"]
 
 
-def test_backtest_tells_what_judging_one_call_after_the_other_tells(
+def test_backtest_agrees_with_judging_each_call(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rng = random.Random(3)
@@ -276,13 +278,15 @@ def test_backtest_tells_what_judging_one_call_after_the_other_tells(
         after = load_policy("project").judge(Request(call=call, tool=tool, targets=targets)).verdict
         if after != event.decision.verdict:
             shifts[call.operation, event.decision.verdict, after] += 1
-    told = said(capsys, "backtest", "project")
-    assert told["calls"] == 297
-    assert told["changed"] == shifts.total() > 100
-    assert {(one["operation"], one["before"], one["after"]): one["count"] for one in told["shifts"]} == shifts
+    report = said(capsys, "backtest", "project")
+    assert report["calls"] == 297
+    assert report["changed"] == shifts.total() > 100
+    assert {
+        (one["operation"], one["before"], one["after"]): one["count"] for one in report["shifts"]
+    } == shifts
 
 
-def test_backtest_names_a_session_that_cannot_be_read_and_goes_on(
+def test_backtest_reports_an_unreadable_session_and_continues(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for path in ("a", "b", "c"):
@@ -292,11 +296,11 @@ def test_backtest_names_a_session_that_cannot_be_read_and_goes_on(
         database.execute("UPDATE event SET body = 'no event' WHERE session = ? AND seq = 2", (damaged,))
     assert main(["policy", "backtest", "project"]) == 1
     said_to = capsys.readouterr()
-    assert "2 calls of 2 sessions: 0 changed" in said_to.out
-    assert f"skipping {damaged}" in said_to.err
+    assert "2 calls of 2 sessions: 0 change, 0 looser" in said_to.out
+    assert f"{damaged} is skipped" in said_to.err
     assert f"hint: `holdfast verify {damaged}`" in said_to.err
-    told = said(capsys, "backtest", "project", code=1)
-    assert (told["calls"], told["unread"]) == (2, [damaged])
+    report = said(capsys, "backtest", "project", code=1)
+    assert (report["calls"], report["unread"]) == (2, [damaged])
 
 
 def test_backtest_takes_paths_by_the_workspace_a_session_had_at_the_time(
@@ -332,11 +336,11 @@ def test_check_knows_the_tools_of_a_well_known_server(
 ) -> None:
     for path, verdict in (("a", "allow"), ("/etc/hosts", "escalate")):
         call = json.dumps({"operation": "filesystem.read_file", "arguments": {"path": path}})
-        told = said(capsys, "check", "--policy", "project", "--workspace", str(tmp_path), "--call", call)
-        assert told["decision"] == verdict
+        report = said(capsys, "check", "--policy", "project", "--workspace", str(tmp_path), "--call", call)
+        assert report["decision"] == verdict
 
 
-def test_check_knows_a_server_by_what_the_person_said_of_it(
+def test_check_uses_the_roles_that_a_person_assigned_to_a_server(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -357,7 +361,7 @@ def test_check_knows_a_server_by_what_the_person_said_of_it(
 
 
 @pytest.mark.parametrize("call", ["", "[]", "{}", '{"operation": 3}', '{"arguments": {}}'])
-def test_a_call_that_is_none_is_a_usage_error(call: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_call_is_a_usage_error(call: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policy", "check", "--policy", "project", "--call", call]) == 2
     assert "hint: expected" in capsys.readouterr().err
 

@@ -45,7 +45,7 @@ def test_a_decision_names_its_rule_its_place_and_its_reason(policy: Policy) -> N
         assert decision.reason
 
 
-def test_an_operation_that_nobody_offers_is_denied(policy: Policy) -> None:
+def test_an_unknown_operation_is_denied(policy: Policy) -> None:
     assert policy.judge(ask(None, {"path": "a.txt"})).rule == "structural-unknown-tool"
 
 
@@ -53,12 +53,12 @@ def test_a_tool_of_another_name_does_not_stand_in_for_an_operation(policy: Polic
     assert policy.judge(ask(READ, {"path": "a.txt"}, "world.reed")).verdict == "deny"
 
 
-def test_what_no_rule_speaks_of_is_denied(policy: Policy) -> None:
+def test_a_call_without_a_matching_rule_is_denied(policy: Policy) -> None:
     assert policy.judge(ask(SHELL, {}, "shell.run")).verdict == "deny"
     assert not policy.could_allow(SHELL)
 
 
-def test_a_protected_path_is_denied_though_it_lies_inside_and_reading_is_allowed(policy: Policy) -> None:
+def test_a_protected_path_is_denied_even_if_reading_is_allowed(policy: Policy) -> None:
     location = Location(given="k", real="/workspace/k", inside="k", protected="/workspace/k")
     target = PathTarget(role="read-path", argument="path", location=location)
     request = Request(call=ask(READ, {"path": "k"}).call, tool=READ, targets=(target,))

@@ -1,4 +1,4 @@
-"""The guide tells the truth: its policies load, and every field of a policy stands in it."""
+"""The guide is correct: its policies load, and it documents every field of a policy."""
 
 import re
 from pathlib import Path
@@ -20,5 +20,5 @@ def test_every_policy_in_the_guide_loads_and_leaves_nothing_to_say(text: str, tm
 
 
 @pytest.mark.parametrize("field", sorted({*POLICY_FIELDS, *RULE_FIELDS}))
-def test_every_field_stands_in_the_guide(field: str) -> None:
+def test_the_guide_documents_every_field(field: str) -> None:
     assert re.search(rf"`{field}`|^\s*(- )?{field}:", GUIDE.read_text("utf-8"), re.MULTILINE)

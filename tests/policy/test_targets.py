@@ -47,7 +47,7 @@ def test_keys_and_values_of_an_object_are_targets() -> None:
     assert places(tool(files=("write-path",)), {"files": {"a": {"b": "c"}}}) == ["a", "b", "c"]
 
 
-def test_what_is_no_string_is_a_target_with_a_problem() -> None:
+def test_a_value_that_is_not_a_string_is_a_target_with_a_problem() -> None:
     targets = targets_of(tool(paths=("read-path",)), {"paths": [42, None, True, "a"]}, LexicalPaths())
     problems = [target.location.problem is not None for target in targets if isinstance(target, PathTarget)]
     assert problems == [True, True, True, False]
@@ -64,7 +64,7 @@ def test_data_is_not_a_target() -> None:
     assert targets_of(tool(content=("none",)), {"content": "/etc/passwd"}, LexicalPaths()) == ()
 
 
-def test_an_argument_that_nobody_annotated_is_not_a_target() -> None:
+def test_an_argument_without_roles_is_not_a_target() -> None:
     assert targets_of(tool(path=("read-path",)), {"other": "x"}, LexicalPaths()) == ()
 
 
@@ -123,7 +123,7 @@ def test_a_role_may_depend_on_a_sibling(condition: Condition, flag: JsonObject, 
     )
 
 
-def test_deep_nesting_is_no_crash() -> None:
+def test_deep_nesting_does_not_crash() -> None:
     value: Json = "a"
     for _ in range(100_000):
         value = [value]

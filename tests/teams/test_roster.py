@@ -85,7 +85,7 @@ def test_the_legacy_teams_json_is_read_with_its_own_names(tmp_path: Path) -> Non
     ("text", "position", "words"),
     [
         ("", "1:1", "is empty"),
-        ("teams: [", "", "is no YAML"),
+        ("teams: [", "", "is not valid YAML"),
         ("settings: {}", "1:1", "no field 'teams'"),
         ("teams:\n  a: {}", "2:3", "no field 'project'"),
         ("teams:\n  a:\n    project: rel", "3:14", "absolute"),

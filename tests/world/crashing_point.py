@@ -1,4 +1,4 @@
-"""Make a restore point and die by SIGKILL at one of the steps by which contents get their names: run as a child."""
+"""Make a restore point and die by SIGKILL at one of its durable steps. Run as a child process."""
 
 import asyncio
 import os

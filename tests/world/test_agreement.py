@@ -1,4 +1,4 @@
-"""All worlds say the same: random operations on memory, folder and overlays give the same answers and the same files."""
+"""All worlds agree: random operations on memory, folder and overlays give the same results and the same files."""
 
 import shutil
 import tempfile
@@ -20,7 +20,7 @@ CONTENTS = st.sampled_from([b"", b"1", b"longer"])
 
 
 class Agreement(RuleBasedStateMachine):
-    """Six worlds that are told the same."""
+    """Worlds that get the same operations."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -147,7 +147,7 @@ async def test_proposals_are_shown_committed_and_rejected(
     assert capsys.readouterr().out == ""
 
 
-def test_a_proposal_reads_as_what_it_is() -> None:
+def test_a_proposal_is_shown_by_its_kind() -> None:
     base = MemoryWorld({"old.txt": b"same\n", "picture": b"\x00\x01", "esc": b"plain\n"})
     staged = StagedWorld(base)
     staged.move("old.txt", "new.txt")
@@ -204,14 +204,14 @@ async def test_rewinding_brings_files_and_chat_back_together(
     assert [each["path"] for each in shown["changes"]] == ["a", "by-hand", "new-2"]
     assert (project / "by-hand").exists()
     await command(rewind, "work", "--to", "1", "--dry-run")
-    told = capsys.readouterr()
-    assert told.out == "would be modified  a\nwould be deleted   by-hand\nwould be deleted   new-2\n"
-    assert "turn 2 would be removed from the conversation\n" in told.err
+    report = capsys.readouterr()
+    assert report.out == "would be modified  a\nwould be deleted   by-hand\nwould be deleted   new-2\n"
+    assert "turn 2 would go out of the conversation\n" in report.err
     assert (project / "by-hand").exists()
     await command(rewind, "work", "--to", "1")
-    told = capsys.readouterr()
-    assert told.out == "modified  a\ndeleted   by-hand\ndeleted   new-2\n"
-    assert "turn 2 is removed from the conversation\nrewound to the end of turn 1\n" in told.err
+    report = capsys.readouterr()
+    assert report.out == "modified  a\ndeleted   by-hand\ndeleted   new-2\n"
+    assert "turn 2 goes out of the conversation\nback at the end of turn 1\n" in report.err
     assert sorted(path.name for path in project.iterdir()) == ["a", "new-1"]
     assert (project / "a").read_bytes() == b"1"
     last = (await read_events(home))[-1].event

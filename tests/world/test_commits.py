@@ -1,4 +1,4 @@
-"""A commit is whole or undone, also when the process is killed half-way."""
+"""A commit is complete or rolled back, even if the process is killed in the middle."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ def cut_off(folder: Path) -> tuple[FolderWorld, UndoJournal]:
     return world, undo
 
 
-def test_what_somebody_else_changed_since_is_left_and_named(tmp_path: Path) -> None:
+def test_a_file_that_another_process_changed_is_left_and_reported(tmp_path: Path) -> None:
     world, undo = cut_off(tmp_path)
     world.write("b", b"somebody else")
     recovered = undo.recover(world)
@@ -55,7 +55,7 @@ def test_what_somebody_else_changed_since_is_left_and_named(tmp_path: Path) -> N
     assert (world.read("a"), world.read("b")) == (b"old a", b"somebody else")
 
 
-def test_what_somebody_else_deleted_since_is_left_and_named(tmp_path: Path) -> None:
+def test_a_file_that_another_process_deleted_is_left_and_reported(tmp_path: Path) -> None:
     world, undo = cut_off(tmp_path)
     world.delete("b")
     recovered = undo.recover(world)
@@ -85,7 +85,7 @@ def test_a_damaged_undo_journal_is_said_and_kept(tmp_path: Path) -> None:
     assert world.read("a") == b"new"
 
 
-def test_no_commit_begins_over_one_that_is_not_undone(tmp_path: Path) -> None:
+def test_no_commit_starts_while_an_earlier_one_is_not_rolled_back(tmp_path: Path) -> None:
     world, undo = cut_off(tmp_path)
     staged = StagedWorld(world, undo=undo)
     staged.write("c", b"1")

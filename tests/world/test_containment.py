@@ -1,4 +1,4 @@
-"""Nothing leads out: not a link, not a link swapped in meanwhile, not a name of a device. Both ways of opening."""
+"""Nothing leads out of the workspace: no symlink, no swapped symlink, no device. With both ways of opening."""
 
 import os
 import shutil
@@ -55,7 +55,7 @@ def every_operation(world: FolderWorld, path: str) -> list[Callable[[], object]]
     ]
 
 
-def test_the_kernel_here_has_openat2_or_the_walk_stands_alone() -> None:
+def test_openat2_is_used_where_the_kernel_has_it() -> None:
     assert "walk" in OPENERS
     assert has_openat2() is ("kernel" in OPENERS)
 
@@ -125,7 +125,7 @@ def test_a_link_that_stays_inside_is_followed(inside: Path, opener: Opener) -> N
     assert [proposal.path for proposal in staged.proposals()] == ["real/a"]
 
 
-def test_a_link_is_not_deleted_in_place_of_what_it_points_to(inside: Path, opener: Opener) -> None:
+def test_a_symlink_is_not_deleted_instead_of_its_target(inside: Path, opener: Opener) -> None:
     world = FolderWorld(inside, opener=opener)
     world.write("real/a", b"1")
     (inside / "link").symlink_to("real")
@@ -147,7 +147,7 @@ def test_deleting_a_folder_removes_the_links_in_it_and_not_their_targets(
     assert (outside / "secret").read_bytes() == SECRET
 
 
-def test_links_in_a_circle_are_refused(inside: Path, opener: Opener) -> None:
+def test_a_loop_of_symlinks_is_refused(inside: Path, opener: Opener) -> None:
     (inside / "a").symlink_to("b")
     (inside / "b").symlink_to("a")
     with pytest.raises(PathRefused):
@@ -250,7 +250,7 @@ def test_pipes_sockets_and_devices_are_refused_and_nothing_hangs(inside: Path, o
         assert [entry.path for entry in world.entries()] == ["mine"]
 
 
-def test_names_on_disk_that_no_guest_could_give_are_left_out(inside: Path, opener: Opener) -> None:
+def test_names_that_no_guest_could_give_are_not_listed(inside: Path, opener: Opener) -> None:
     for name in (b"plain", b"bad\xff", "cafe\u0301".encode(), b"new\nline", b"dot."):
         (inside / os.fsdecode(name)).write_bytes(b"")
     (inside / "bad ").mkdir()

@@ -1,4 +1,4 @@
-"""Whole sessions over random histories: after going back or forking, files, staged changes, chat and budget are as then."""
+"""Whole sessions over random histories: a rewind or a fork restores files, staged changes, chat and budget."""
 
 import random
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ def moment(session: Session, folder: Path) -> Moment:
 
 
 class Story:
-    """One session in an opened project, told by chance, with everything it was after each turn."""
+    """One session in an opened project under random operations, with its whole state after each turn."""
 
     def __init__(self, runtime: Runtime, project: Path, seed: int) -> None:
         self._runtime = runtime

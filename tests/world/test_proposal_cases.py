@@ -139,7 +139,7 @@ async def test_w10_abort_drops_what_is_staged(runtime: Runtime) -> None:
         await session.execute("1")
 
 
-async def test_w11_reject_is_no_abort(runtime: Runtime) -> None:
+async def test_w11_reject_does_not_abort(runtime: Runtime) -> None:
     session = await staging(runtime)
     await session.reject()
     assert session.proposals() == ()

@@ -1,4 +1,4 @@
-"""A workspace grows to its quota and not a byte further, whoever else writes into it."""
+"""A workspace never grows beyond its quota, even if other processes write into it."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_exactly_the_quota_may_be_used(tmp_path: Path) -> None:
         assert world.files() == ("b", "c")
 
 
-def test_what_others_wrote_and_removed_counts(tmp_path: Path) -> None:
+def test_changes_by_other_processes_count_towards_the_quota(tmp_path: Path) -> None:
     world = FolderWorld(tmp_path, quota=Quota(bytes=10))
     world.write("a", b"12345")
     (tmp_path / "theirs").write_bytes(b"12345")
@@ -58,7 +58,7 @@ def test_a_commit_past_the_quota_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "folder"])
-def test_what_is_staged_counts_as_if_it_were_made(tmp_path: Path, kind: str) -> None:
+def test_staged_changes_count_towards_the_quota(tmp_path: Path, kind: str) -> None:
     quota = Quota(bytes=10, files=2)
     base = MemoryWorld(quota=quota) if kind == "memory" else FolderWorld(tmp_path, quota=quota)
     base.write("old", b"12345")

@@ -1,4 +1,4 @@
-"""Where the file system can share blocks, a restore point and a way back cost no second copy of the bytes."""
+"""On a file system that shares blocks, a restore point and a restore need no second copy of the bytes."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""After any history of changes, a restore point brings the workspace back byte by byte."""
+"""After any history of changes, a restore point restores the workspace byte by byte."""
 
 import asyncio
 import os
@@ -61,7 +61,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_every_kind_of_change_is_taken_back(root: Path) -> None:
+async def test_every_kind_of_change_is_undone(root: Path) -> None:
     blobs = Blobs()
     (root / "d").mkdir()
     (root / "d" / "changed").write_bytes(b"old")
@@ -144,7 +144,7 @@ async def test_a_small_change_in_a_large_workspace_costs_a_small_blob(root: Path
     assert blobs.kept_bytes - kept < 500
 
 
-async def test_a_new_process_goes_on_from_the_last_point(root: Path, tmp_path: Path) -> None:
+async def test_a_new_process_continues_from_the_last_point(root: Path, tmp_path: Path) -> None:
     blobs = Blobs()
     (root / "a").write_bytes(b"1")
     cache = tmp_path / "cache" / "signs"
@@ -208,7 +208,7 @@ async def test_a_file_that_grows_while_it_is_read_is_kept_as_long_as_it_was(
     log = root / "log"
     log.write_bytes(b"x" * 25)
 
-    class Measure(keeping_module._Measure):
+    class Measure(keeping_module._HashOnlyIngest):
         def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> BlobInfo:
             if log.stat().st_size < 1000:
                 log.write_bytes(log.read_bytes() + b"y" * 10)
@@ -226,7 +226,7 @@ async def test_a_file_that_grows_while_it_is_read_is_kept_as_long_as_it_was(
 async def test_a_file_that_the_system_does_not_let_us_read_is_one_that_was_not_kept(root: Path) -> None:
     (root / "theirs").write_bytes(b"x")
 
-    class Denied(keeping_module._Measure):
+    class Denied(keeping_module._HashOnlyIngest):
         def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> BlobInfo:
             raise PermissionError
 
@@ -263,7 +263,7 @@ async def test_a_link_in_the_place_of_the_folder_or_of_one_above_it_leads_nowher
     assert everything(elsewhere) == before
 
 
-async def test_names_that_are_no_unicode_come_back_too(root: Path) -> None:
+async def test_names_that_are_not_unicode_are_restored(root: Path) -> None:
     blobs = Blobs()
     names = [b"bad\xff", b"back\\slash", b"new\nline", b"\\udc80", "ü".encode()]
     for name in names:
@@ -276,7 +276,7 @@ async def test_names_that_are_no_unicode_come_back_too(root: Path) -> None:
     assert sorted(os.listdir(os.fsencode(root))) == sorted(names)
 
 
-async def test_what_cannot_be_kept_is_named_and_left_alone(root: Path) -> None:
+async def test_what_cannot_be_stored_is_reported_and_left_alone(root: Path) -> None:
     blobs = Blobs()
     os.mkfifo(root / "pipe")
     points = blobs.points(root)
@@ -287,8 +287,8 @@ async def test_what_cannot_be_kept_is_named_and_left_alone(root: Path) -> None:
     assert os.listdir(root) == ["pipe"]
 
 
-async def test_what_is_too_large_is_not_read_and_named_and_the_rest_is_kept(root: Path) -> None:
-    points = RestorePoints(root, store=Blobs(), most_new_bytes=100)
+async def test_a_file_that_is_too_large_is_reported_and_the_rest_is_stored(root: Path) -> None:
+    points = RestorePoints(root, store=Blobs(), max_new_bytes=100)
     await points.make()
     with (root / "sparse").open("wb") as file:
         file.truncate(1 << 40)
@@ -307,9 +307,9 @@ async def test_what_is_too_large_is_not_read_and_named_and_the_rest_is_kept(root
     assert changed.unkept == ("sparse",), "what was kept may grow by as much as a new file may have"
 
 
-async def test_what_was_not_kept_is_neither_removed_nor_replaced(root: Path) -> None:
+async def test_a_file_that_was_not_stored_is_neither_removed_nor_replaced(root: Path) -> None:
     blobs = Blobs()
-    points = RestorePoints(root, store=blobs, most_new_bytes=100)
+    points = RestorePoints(root, store=blobs, max_new_bytes=100)
     for name in ("becomes-large", "becomes-a-folder"):
         (root / name).write_bytes(b"old")
     first = (await points.make()).manifest
@@ -333,21 +333,21 @@ async def test_what_was_not_kept_is_neither_removed_nor_replaced(root: Path) -> 
     assert (root / "new" / "beside").exists()
     for path in larges:
         (root / path).unlink()
-    assert (await points.restore(second.manifest)).left == larges, "and what is gone is told"
+    assert (await points.restore(second.manifest)).left == larges, "and what is gone is report"
     filled = root.with_name("filled")
     filled.mkdir()
     await RestorePoints(filled, store=blobs).fill(second.manifest)
     assert set(everything(filled)) == {"becomes-a-folder", "becomes-a-folder/beside", "new", "new/beside"}
 
 
-async def test_without_a_bound_what_was_too_large_is_kept_the_next_time(root: Path) -> None:
+async def test_without_a_limit_a_file_that_was_too_large_is_stored_next_time(root: Path) -> None:
     blobs, cache = Blobs(), root.with_name("signs")
-    first = RestorePoints(root, store=blobs, most_new_bytes=1, cache=cache)
+    first = RestorePoints(root, store=blobs, max_new_bytes=1, cache=cache)
     (root / "large").write_bytes(b"large")
     os.utime(root / "large", (1, 1))
     made = await first.make()
     first.save()
-    points = RestorePoints(root, store=blobs, last=made.manifest, cache=cache, most_new_bytes=None)
+    points = RestorePoints(root, store=blobs, last=made.manifest, cache=cache, max_new_bytes=None)
     point = await points.make()
     assert (point.unkept, point.skipped) == ((), ())
     (root / "large").unlink()
@@ -355,7 +355,7 @@ async def test_without_a_bound_what_was_too_large_is_kept_the_next_time(root: Pa
     assert (root / "large").read_bytes() == b"large"
 
 
-async def test_what_a_killed_writer_left_is_swept_and_never_kept(root: Path) -> None:
+async def test_scratch_files_of_killed_writers_are_removed_and_never_stored(root: Path) -> None:
     blobs = Blobs()
     (root / ".holdfast-999999999-abc").write_bytes(b"half")
     point = await blobs.points(root).make()
@@ -412,7 +412,7 @@ async def test_a_process_killed_while_it_keeps_contents_leaves_nothing_that_is_w
         await store.close()
 
 
-async def test_a_content_that_rotted_is_not_laid_out_as_if_it_were_right(root: Path, tmp_path: Path) -> None:
+async def test_a_damaged_blob_is_not_restored(root: Path, tmp_path: Path) -> None:
     for number in range(12):
         (root / f"f{number}").write_bytes(bytes([number]) * 900_000)
     store = await open_store(Home(tmp_path / "home"), clock=FakeClock())
@@ -498,7 +498,7 @@ class Histories(RuleBasedStateMachine):
         assert asyncio.run(self.points.preview(manifest)) == expected
 
     @rule()
-    def start_anew(self) -> None:
+    def restart(self) -> None:
         last = asyncio.run(self.points.make()).manifest
         self.points = self.blobs.points(self.root, last=last)
 

@@ -1,4 +1,4 @@
-"""A search has an end that no expression can put off, and an expression costs nobody else anything."""
+"""A search ends at its time limit, whatever the expression, and blocks nothing else."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_an_expression_that_never_ends_is_stopped(query: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "x" * (MAX_QUERY_LENGTH + 1), "(", "[z-a]", "(?P<n>", "*", "a{2,1}"])
-def test_what_is_no_expression_is_refused(query: str) -> None:
+def test_an_invalid_expression_is_refused(query: str) -> None:
     with pytest.raises(InvalidInput):
         MemoryWorld({"f": b"a"}).search(query)
 
@@ -27,7 +27,7 @@ def test_a_negative_limit_is_refused_and_zero_finds_nothing() -> None:
     assert world.search("a", limit=0) == world.search("[a]", limit=0) == ()
 
 
-def test_words_and_expressions_find_the_same_lines() -> None:
+def test_plain_text_and_expressions_find_the_same_lines() -> None:
     world = MemoryWorld({"f": "grüße\nfoo bar\r\nno\nfoo bar".encode(), "long": b"foo bar" + b"x" * 10_000})
     assert world.search("foo bar") == world.search("foo[ ]bar")
     assert [hit.line for hit in world.search("foo bar", "f")] == [2, 4]

@@ -1,4 +1,4 @@
-"""Changes as proposals: seen by reads, shown as diffs, committed all or nothing, and only by the host."""
+"""Staged changes: seen by reads, shown as diffs, committed all or nothing, and only by the host."""
 
 import subprocess
 from collections.abc import Callable
@@ -92,7 +92,7 @@ def test_a_file_whose_deletion_is_rejected_is_there_though_its_folder_was_remove
     assert [each.path for each in staged.entries("d")] == ["d/gone"]
 
 
-def test_writing_what_the_base_has_is_no_proposal(staged: StagedWorld) -> None:
+def test_writing_the_content_of_the_base_makes_no_proposal(staged: StagedWorld) -> None:
     staged.write("kept", b"other")
     staged.write("kept", b"kept\n")
     staged.write("fresh", b"")
@@ -208,7 +208,7 @@ def test_rejecting_drops_proposals_and_nothing_else(base: World, staged: StagedW
     assert staged.read("again") == b"1"
 
 
-def test_what_is_staged_has_a_limit(base: World) -> None:
+def test_staged_changes_have_a_size_limit(base: World) -> None:
     staged = StagedWorld(base, max_bytes=10)
     staged.write("a", b"12345678")
     with pytest.raises(QuotaExceeded):
@@ -256,16 +256,16 @@ def test_a_change_of_mode_alone_is_built_again_and_known_once_it_is_made(
     again.restage([*moved, same], lambda digest: b"kept\n")
     assert again.staged_paths() == ("kept", "script")
     assert again.stat("kept").mode == 0o755
-    assert [change.path for change in (*moved, same) if again.is_made(change)] == []
+    assert [change.path for change in (*moved, same) if again.is_committed(change)] == []
     staged.commit()
     assert base.stat("kept").mode == 0o755
-    assert {change.path for change in (*moved, same) if again.is_made(change)} == {"kept", "script"}
+    assert {change.path for change in (*moved, same) if again.is_committed(change)} == {"kept", "script"}
     third = StagedWorld(base)
     third.restage([*moved, same], lambda digest: b"kept\n")
     assert third.staged_paths() == ()
 
 
-def test_a_file_that_somebody_adds_to_a_removed_folder_is_hidden_everywhere_and_survives_the_commit(
+def test_a_file_added_to_a_removed_folder_is_hidden_and_survives_the_commit(
     base: World, staged: StagedWorld
 ) -> None:
     staged.delete("d", recursive=True)
@@ -284,7 +284,7 @@ def test_a_file_that_somebody_adds_to_a_removed_folder_is_hidden_everywhere_and_
     assert base.files() == staged.files() == ("d/late", "kept")
 
 
-def test_a_file_written_over_one_that_somebody_added_to_a_removed_folder_is_no_conflict_but_a_change(
+def test_writing_over_a_file_added_to_a_removed_folder_is_a_modification(
     base: World, staged: StagedWorld
 ) -> None:
     staged.delete("d", recursive=True)
@@ -362,7 +362,7 @@ def test_git_applies_the_diffs(
     assert base.read("created") == after
 
 
-def test_the_diff_of_a_large_rewrite_is_whole_and_applies(tmp_path: Path) -> None:
+def test_the_diff_of_a_large_rewrite_is_complete_and_applies(tmp_path: Path) -> None:
     base = FolderWorld(tmp_path)
     before = "".join(f"{number}\n" for number in range(8000)).encode()
     after = b"0\n1\n" + "".join(f"{number * 7 % 8000}\n" for number in range(2, 7990)).encode() + b"7999\n"
@@ -390,7 +390,7 @@ def test_a_base_that_is_refused_by_now_stops_neither_resuming_nor_rejecting(tmp_
     assert again.reject() == ("a",)
 
 
-def test_a_folder_is_rejected_without_what_only_begins_like_it(staged: StagedWorld) -> None:
+def test_rejecting_a_folder_keeps_paths_with_the_same_prefix(staged: StagedWorld) -> None:
     for path in ("a/x", "ab", "a.txt"):
         staged.write(path, b"")
     assert staged.reject(["a"]) == ("a/x",)

@@ -1,4 +1,4 @@
-"""Work in threads ends when it is over: by its end, by an error, or by a cancellation."""
+"""Work in threads ends with its call: by completion, by an error or by cancellation."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ async def test_every_thing_is_done_once() -> None:
     assert await map_in_threads([], lambda number: number) == []
 
 
-async def test_after_an_error_nothing_goes_on() -> None:
+async def test_after_an_error_all_threads_stop() -> None:
     done: list[int] = []
 
     def work(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Opening somebody's folder: refused where it is no project, and asked once whether it is trusted."""
+"""Opening a folder: refused if it is not a project, and trusted only after one confirmation."""
 
 import json
 import signal
@@ -36,7 +36,7 @@ def script(home: Path, *options: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("answer", ["", "n", "no", "x", "Y N"])
-def test_whatever_is_no_yes_opens_nothing(tmp_path: Path, answer: str) -> None:
+def test_only_a_clear_yes_opens_a_folder(tmp_path: Path, answer: str) -> None:
     with terminal(*words(tmp_path), "--plain", "do it", home=tmp_path) as typist:
         assert typist.wait_for(QUESTION)
         typist.type(f"{answer}\n")
@@ -58,7 +58,7 @@ def test_leaving_at_the_question_opens_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "holdfast").exists()
 
 
-def test_a_yes_is_asked_for_once_and_kept_where_only_its_owner_can_write(tmp_path: Path) -> None:
+def test_trust_is_asked_for_once_and_stored_privately(tmp_path: Path) -> None:
     given = words(tmp_path)
     with terminal(*given, "--plain", "do it", home=tmp_path) as typist:
         assert typist.wait_for(QUESTION)
@@ -96,7 +96,7 @@ def test_a_script_says_beforehand_that_it_trusts_a_folder(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("folder", ["/", ".", "..", "holdfast", "holdfast/sessions"])
-def test_trust_does_not_open_what_is_no_project(tmp_path: Path, folder: str) -> None:
+def test_trust_does_not_open_a_folder_that_is_not_a_project(tmp_path: Path, folder: str) -> None:
     (tmp_path / "holdfast" / "sessions").mkdir(parents=True)
     (tmp_path / "code.py").write_text(CODE)
     refused = script(tmp_path, "exec", "-w", folder, "--trust", "code.py")
@@ -105,7 +105,7 @@ def test_trust_does_not_open_what_is_no_project(tmp_path: Path, folder: str) -> 
     assert not (tmp_path / "holdfast" / "trusted-folders.json").exists()
 
 
-def test_trust_is_in_the_real_folder_and_in_none_beside_below_or_above_it(tmp_path: Path) -> None:
+def test_trust_applies_to_the_real_folder_only(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "inner").mkdir(parents=True)
     (tmp_path / "link").symlink_to(project)

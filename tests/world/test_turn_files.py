@@ -1,4 +1,4 @@
-"""What a turn leaves in the workspace: reported file by file, bounded, and brought back whoever changed it."""
+"""The files of a turn: reported one by one, bounded, and restored whatever program changed them."""
 
 import asyncio
 import json
@@ -66,7 +66,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def told(session: Session) -> dict[str, str]:
+def report(session: Session) -> dict[str, str]:
     return {change.path: change.kind for change in session.history()[-1].changes}
 
 
@@ -80,7 +80,7 @@ def acting(work: Callable[[], object]) -> FunctionToolset:
 @pytest.mark.parametrize(
     "path", [".git/hooks/pre-commit", ".GIT/config", "sub/.git/hooks/x", ".git", ".holdfast/policy.yaml"]
 )
-async def test_no_policy_opens_a_protected_name_whether_or_not_it_is_there(
+async def test_no_policy_opens_a_protected_name_even_if_it_does_not_exist(
     runtime: Runtime, project: Path, path: str
 ) -> None:
     (project / ".git").mkdir()
@@ -99,32 +99,32 @@ async def test_no_policy_opens_a_protected_name_whether_or_not_it_is_there(
 
 
 @pytest.mark.parametrize("restore_points", ["auto", "never"])
-async def test_a_turn_says_what_it_created_modified_and_deleted(tmp_path: Path, restore_points: str) -> None:
+async def test_a_turn_reports_created_modified_and_deleted_files(tmp_path: Path, restore_points: str) -> None:
     settings = Settings(restore_points=restore_points)  # type: ignore[arg-type]
     runtime = await Runtime.start(home=tmp_path / "home", clock=FakeClock(), settings=settings)
     try:
         session = await runtime.create(policy=ALLOW, needs_model=False)
         await session.execute("for name in ('a', 'b', 'c'):\n    open(name, 'w').write(name)")
-        assert told(session) == {"a": "created", "b": "created", "c": "created"}
+        assert report(session) == {"a": "created", "b": "created", "c": "created"}
         code = (
             "import os\nopen('a', 'w').write('2')\nos.remove('b')\nopen('d', 'w').write('')\nos.remove('d')"
         )
         await session.execute(f"{code}\nopen('c', 'w').write('c')")
-        assert told(session) == {"a": "modified", "b": "deleted"}, "what is as it was before is no change"
+        assert report(session) == {"a": "modified", "b": "deleted"}, "an unchanged file is not reported"
         await session.execute("1")
-        assert told(session) == {}
+        assert report(session) == {}
     finally:
         await runtime.close()
 
 
-def test_a_program_is_told_the_files_of_a_turn(run: Run, tmp_path: Path) -> None:
+def test_the_library_reports_the_files_of_a_turn(run: Run, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("open('new.txt', 'w').write('x')")
     done = run("exec", "-p", allowing(tmp_path), "--json", "code.py")
     assert done.code == 0, done.err
     assert json.loads(done.out)["files"] == {"created": ["new.txt"], "modified": [], "deleted": []}
 
 
-async def test_what_a_person_changes_between_turns_is_not_undone_by_going_back_to_a_later_turn(
+async def test_a_rewind_to_a_later_turn_keeps_changes_made_between_turns(
     runtime: Runtime, project: Path
 ) -> None:
     session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False)
@@ -139,7 +139,7 @@ async def test_what_a_person_changes_between_turns_is_not_undone_by_going_back_t
     assert tree(project) == {"kept.txt": b"kept"}
 
 
-async def test_what_a_tool_changes_behind_our_back_is_reported_and_brought_back(
+async def test_changes_by_a_tool_outside_the_world_are_reported_and_restored(
     runtime: Runtime, project: Path
 ) -> None:
     def act() -> None:
@@ -148,12 +148,14 @@ async def test_what_a_tool_changes_behind_our_back_is_reported_and_brought_back(
 
     session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False, toolsets=[acting(act)])
     await session.execute("outside.act()")
-    assert told(session) == {"by-tool": "created", "kept.txt": "deleted"}
+    assert report(session) == {"by-tool": "created", "kept.txt": "deleted"}
     await session.rewind(0)
     assert tree(project) == {"kept.txt": b"kept"}
 
 
-async def test_what_an_mcp_server_writes_is_reported_and_brought_back(tmp_path: Path, project: Path) -> None:
+async def test_files_written_by_an_mcp_server_are_reported_and_restored(
+    tmp_path: Path, project: Path
+) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     spec = ServerSpec(name="disk", command=sys.executable, args=(str(tmp_path / "server.py"),))
     runtime = await Runtime.start(home=tmp_path / "home", servers=[spec])
@@ -161,7 +163,7 @@ async def test_what_an_mcp_server_writes_is_reported_and_brought_back(tmp_path: 
         session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False)
         outcome = await session.execute("disk.scribble(name='note.txt')")
         assert isinstance(outcome, Ok), outcome
-        assert told(session) == {"note.txt": "created"}
+        assert report(session) == {"note.txt": "created"}
         await session.rewind(0)
         assert tree(project) == {"kept.txt": b"kept"}
     finally:
@@ -169,9 +171,7 @@ async def test_what_an_mcp_server_writes_is_reported_and_brought_back(tmp_path: 
 
 
 @pytest.mark.timeout(900)  # the first test that needs the component waits for its build
-async def test_what_real_python_in_wasi_changes_is_reported_and_brought_back(
-    tmp_path: Path, project: Path
-) -> None:
+async def test_changes_by_python_in_wasi_are_reported_and_restored(tmp_path: Path, project: Path) -> None:
     pytest.importorskip("wasmtime")
     engines = Engines(key=KEY, cache=cache_folder("wasi"))
     runtime = await Runtime.start(home=tmp_path / "home", engines=engines)
@@ -182,7 +182,7 @@ async def test_what_real_python_in_wasi_changes_is_reported_and_brought_back(
             "os.rename('kept.txt', 'moved.txt')"
         )
         assert isinstance(outcome, Ok), outcome
-        assert told(session) == {"d/e/f": "created", "kept.txt": "deleted", "moved.txt": "created"}
+        assert report(session) == {"d/e/f": "created", "kept.txt": "deleted", "moved.txt": "created"}
         after = tree(project)
         await session.execute("import shutil\nshutil.rmtree('d')")
         await session.rewind(1)
@@ -203,7 +203,7 @@ async def test_a_guest_meets_a_full_workspace_as_an_ordinary_error(tmp_path: Pat
             needs_model=False,
             toolsets=[acting(lambda: (project / "by-tool").write_bytes(bytes(900)))],
         )
-        code = "try:\n    open('{0}', 'w').write('x' * {1})\n    told = 'written'\nexcept OSError as error:\n    told = 'full'\ntold"
+        code = "try:\n    open('{0}', 'w').write('x' * {1})\n    report = 'written'\nexcept OSError as error:\n    report = 'full'\nreport"
         assert await session.execute(code.format("big", 2000)) == Ok(value="full")
         assert await session.execute(code.format("small", 200)) == Ok(value="written")
         await session.execute("outside.act()")
@@ -263,7 +263,7 @@ async def test_a_fork_is_planned_and_made_at_the_command_line(
     assert (project / "a.txt").read_text() == "two"
 
 
-async def test_a_huge_file_is_not_kept_and_the_person_is_told_at_every_turn_of_the_way(
+async def test_a_huge_file_is_not_stored_and_every_step_reports_it(
     run: Run, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def grow() -> None:
@@ -280,7 +280,7 @@ async def test_a_huge_file_is_not_kept_and_the_person_is_told_at_every_turn_of_t
     )
     await session.execute("1")
     await session.execute("outside.act()\nopen('small.txt', 'w').write('kept')")
-    assert told(session) == {"huge": "created", "small.txt": "created"}
+    assert report(session) == {"huge": "created", "small.txt": "created"}
     (note,) = (note for note in session.diagnostics() if note.code == "not-kept")
     assert "huge" in note.text
     await runtime.close()

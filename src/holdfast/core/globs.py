@@ -1,304 +1,225 @@
-"""Globs over normalised paths relative to the workspace. `*` and `?` match within a segment, `**` spans segments, and
-`[abc]` and `[!abc]` are sets.
+"""Glob patterns over paths relative to the workspace, for policy rules, listings and searches.
 
-`Glob` matches the paths of policy rules. It is our own because every library that we tried lets `..` or an absolute
-path through `**`. A narrow glob, for rules that allow something, matches a dot file only if the pattern contains the
-dot. A wide glob, for rules that block something, ignores dots, case and Unicode form, and matches everything beneath a
-match. No glob matches anything but a plain relative path.
+`*` and `?` match within one name, `**` matches any number of folders, `[abc]`, `[a-z]` and `[!abc]` match one character.
+A name that starts with a dot matches only where the pattern writes the dot. A trailing `**` needs at least one name.
 
-`compile_pattern` serves listing and searching: it is narrow, and also knows ranges such as `[a-z]`.
+Rules that deny or escalate match more (`for_deny`): dots, case, invisible characters and Unicode form make no
+difference, and a pattern that matches a folder also matches everything beneath it.
 
-Both match in time linear in the path. A star takes the first position where the fixed part after it matches and never
-tries another one (an atomic group). For globs this finds the same matches, and no pattern can make the matcher slow.
+No pattern matches a path that is absolute, contains `..`, a NUL or a backslash, or starts with a drive letter. Libraries
+that we tried let `..` or an absolute path through `**`. Matching time is linear in the path: each wildcard takes the
+first place where the text after it fits and never tries another (an atomic group), which finds the same matches.
 """
 
 import re
 import unicodedata
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
 
 from holdfast.core.errors import InvalidInput
 
-MAX_LENGTH = 1_000
-"""Of a pattern. Projects bring their own patterns, and compiling one takes time quadratic in its length."""
-_DRIVE = re.compile(r"[A-Za-z]:")
+MAX_GLOB_LENGTH = 1024
+"""Projects bring their own patterns, and the time to compile one grows with the square of its length."""
 
 
 class Glob:
-    """A compiled pattern."""
+    """One pattern. Raises InvalidInput where the pattern can match no relative path."""
 
-    def __init__(self, pattern: str, *, is_wide: bool = False) -> None:
+    def __init__(self, pattern: str, *, for_deny: bool = False) -> None:
+        if not pattern or len(pattern) > MAX_GLOB_LENGTH:
+            raise InvalidInput(f"a glob has 1 to {MAX_GLOB_LENGTH:,} characters")
+        normal = normalize_path(pattern.rstrip("/") or "/")
+        if normal is None:
+            raise InvalidInput(
+                f"{pattern!r} is not a relative glob", hint="globs are relative, such as 'src/**/*.py'"
+            )
         self.pattern = pattern
-        self.is_wide = is_wide
-        segments = _segments(casefold_path(pattern) if is_wide else pattern)
-        self.literal = "/".join(_literal_prefix(segments))
-        """The leading segments without a wildcard; every match is at or beneath them."""
-        if is_wide:
-            while segments and segments[-1] == "**":
-                segments.pop()
-            segments.append("**")
-        self._runs = _runs(segments, is_wide)
+        self.for_deny = for_deny
+        names = _names(casefold_path(normal) if for_deny else normal)
+        self.literal_prefix = "/".join(_literal_names(names))
+        """The leading names without a wildcard. Every match is this path or is beneath it."""
+        self.base_folder = "/".join(_literal_names(names[:-1])) or "."
+        """The folder that contains every match."""
+        if names and names[-1] == "**":
+            if for_deny:
+                names.pop()
+            else:
+                names.append("*")
+        self._names = names
+        if "[" in pattern:
+            _ = self.expression  # a malformed set is refused at once
 
     def matches(self, path: str) -> bool:
-        """Whether a relative, roughly normalised path matches."""
-        segments = plain_segments(path)
-        if segments is None:
+        """Whether a path matches. A path that is not plain and relative never does."""
+        normal = normalize_path(path)
+        if normal is None:
             return False
-        if self.is_wide:
-            segments = [casefold_path(segment) for segment in segments]
-        position = 0
-        *middle, last = self._runs
-        for number, run in enumerate(middle):
-            position = run.find(segments, position, is_anchored=number == 0)
-            if position < 0:
-                return False
-        if last.is_open:
-            rest = segments[position:]
-            return self.is_wide or (bool(rest) and not any(segment.startswith(".") for segment in rest))
-        start = len(segments) - len(last.tests)
-        if len(self._runs) == 1:
-            return start == 0 and last.fits(segments, 0)
-        if start < position or not last.fits(segments, start):
-            return False
-        return self.is_wide or not any(segment.startswith(".") for segment in segments[position:start])
+        if not normal:
+            return not self._names
+        return self.expression.fullmatch(casefold_path(normal) if self.for_deny else normal) is not None
 
-
-class _Run(NamedTuple):
-    """The segments between two `**`; `is_open` marks the end of a pattern that ends with `**`."""
-
-    tests: tuple["re.Pattern[str] | str", ...]
-    is_wide: bool
-    is_open: bool = False
-
-    def fits(self, segments: list[str], at: int) -> bool:
-        for offset, test in enumerate(self.tests):
-            segment = segments[at + offset]
-            if not (segment == test if isinstance(test, str) else test.fullmatch(segment)):
-                return False
-        return True
-
-    def find(self, segments: list[str], start: int, *, is_anchored: bool) -> int:
-        """Return where the leftmost match of the run ends, or -1 if there is none."""
-        length = len(self.tests)
-        for at in range(start, len(segments) - length + 1):
-            if self.fits(segments, at):
-                return at + length
-            if is_anchored or (not self.is_wide and segments[at].startswith(".")):
-                return -1
-        return -1
+    @cached_property
+    def expression(self) -> "re.Pattern[str]":
+        """Fully matches the paths of the glob, given normalized, and case-folded if it is `for_deny`."""
+        # On the first match, because most rules of a long policy are never tried.
+        return re.compile(_expression(self._names, self.for_deny), re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
-def compiled_glob(pattern: str, is_wide: bool = False) -> Glob:
-    """Compile a pattern, with a cache."""
-    return Glob(pattern, is_wide=is_wide)
+def compile_glob(pattern: str, for_deny: bool = False) -> Glob:
+    """A cached Glob. Raises InvalidInput."""
+    return Glob(pattern, for_deny=for_deny)
 
 
-def match_glob(pattern: str, path: str, *, is_wide: bool = False) -> bool:
+def compile_file_glob(pattern: str) -> Glob:
+    """The glob of a listing or a search, which must be able to match a file. Raises InvalidInput."""
+    glob = compile_glob(pattern)
+    if not glob.literal_prefix and glob.matches("."):
+        raise InvalidInput(f"{pattern!r} matches no files", hint="globs name files, such as 'src/**/*.py'")
+    return glob
+
+
+def match_glob(pattern: str, path: str, *, for_deny: bool = False) -> bool:
     """Whether a path matches a pattern."""
-    return compiled_glob(pattern, is_wide).matches(path)
+    return compile_glob(pattern, for_deny).matches(path)
 
 
-def casefold_path(text: str) -> str:
-    """Return a form in which names that some file system considers the same are equal."""
-    if text.isascii():
-        return text.lower()
-    # Some file systems ignore invisible characters in names.
-    seen = (character for character in text if unicodedata.category(character) != "Cf")
-    return unicodedata.normalize("NFC", "".join(seen).casefold())
-
-
-def plain_segments(path: str) -> list[str] | None:
-    """Split a plain relative path into segments (none for the folder itself); None for any other path."""
-    if not path or path[0] == "/" or path[-1] == "/" or "\\" in path or "\0" in path or _DRIVE.match(path):
-        return None
-    segments = path.split("/")
-    if ".." in segments:
-        return None
-    if "" in segments or "." in segments:
-        return [segment for segment in segments if segment not in ("", ".")]
-    return segments
-
-
-def problem_of_glob(pattern: str) -> str | None:
-    """Return why a policy cannot use a pattern, or None."""
+def glob_problem(pattern: str) -> str | None:
+    """Why a policy may not use a pattern, or None. Stricter than Glob: a rule must mean what its author reads in it."""
     if not pattern:
         return "an empty pattern matches nothing"
-    if len(pattern) > MAX_LENGTH:
-        return f"a pattern can have at most {MAX_LENGTH:,} characters"
+    if len(pattern) > MAX_GLOB_LENGTH:
+        return f"a pattern has at most {MAX_GLOB_LENGTH:,} characters"
     if pattern[0] == "!":
         return "a pattern cannot be negated; write a deny rule"
     if "{" in pattern or "}" in pattern:
         return "braces are not expanded; write one pattern for each alternative"
-    if plain_segments(pattern.rstrip("/") or "/") is None:
-        return "a pattern is relative to the workspace; use `within` for a folder elsewhere"
-    if any("**" in segment and segment != "**" for segment in pattern.split("/")):
-        return "`**` must be a whole segment between slashes"
+    if normalize_path(pattern.rstrip("/") or "/") is None:
+        return "a pattern is relative to the workspace; for a folder elsewhere use `within`"
+    if any("**" in name and name != "**" for name in pattern.split("/")):
+        return "`**` must be a whole name between slashes"
+    if "[^" in pattern:
+        return "write `[!abc]` instead of `[^abc]`"
     if any(chunk.count("[") != chunk.count("]") for chunk in re.split(r"[*/]", pattern)):
         return "a `[` is not closed"
     try:
         Glob(pattern)
-    except re.error as error:
-        return f"a set of characters is not valid: {error}"
+    except InvalidInput as error:
+        return str(error)
     return None
 
 
-def _segments(pattern: str) -> list[str]:
-    segments = [segment for segment in pattern.split("/") if segment not in ("", ".")]
-    # `**/**` is equivalent to `**`.
-    return [s for n, s in enumerate(segments) if s != "**" or n == 0 or segments[n - 1] != "**"]
+def casefold_path(text: str) -> str:
+    """The text in a form in which all names that some file system treats as one are equal."""
+    if text.isascii():
+        return text.lower()
+    # Some file systems drop invisible characters from names.
+    kept = (character for character in text if unicodedata.category(character) != "Cf")
+    return unicodedata.normalize("NFC", "".join(kept).casefold())
 
 
-def _literal_prefix(segments: list[str]) -> list[str]:
-    prefix: list[str] = []
-    for segment in segments:
-        if any(character in segment for character in "*?["):
+def normalize_path(path: str) -> str | None:
+    """A plain relative path without empty names and `.`, the empty string for the workspace; None for any other path."""
+    if not path or path[0] == "/" or path[-1] == "/" or "\\" in path or "\0" in path:
+        return None
+    if path[1:2] == ":" and path[0].isascii() and path[0].isalpha():
+        return None
+    names = path.split("/")
+    if ".." in names:
+        return None
+    if "" in names or "." in names:
+        return "/".join(name for name in names if name not in ("", "."))
+    return path
+
+
+def _names(normal: str) -> list[str]:
+    names = [name for name in normal.split("/") if name]
+    # `**/**` means the same as `**`.
+    return [name for at, name in enumerate(names) if name != "**" or at == 0 or names[at - 1] != "**"]
+
+
+def _literal_names(names: list[str]) -> list[str]:
+    literal: list[str] = []
+    for name in names:
+        if any(character in name for character in "*?["):
             break
-        prefix.append(segment)
-    return prefix
+        literal.append(name)
+    return literal
 
 
-def _runs(segments: list[str], is_wide: bool) -> list[_Run]:
-    runs: list[_Run] = []
-    tests: list[re.Pattern[str] | str] = []
-    for segment in segments:
-        if segment == "**":
-            runs.append(_Run(tuple(tests), is_wide))
-            tests = []
-        else:
-            tests.append(_segment_test(segment, is_wide))
-    if segments and segments[-1] == "**":
-        # A trailing `**` must match at least one segment, except in a wide glob, which includes the folder itself.
-        runs.append(_Run((), is_wide, is_open=True))
-    else:
-        runs.append(_Run(tuple(tests), is_wide))
-    return runs
-
-
-def _segment_test(segment: str, is_wide: bool) -> "re.Pattern[str] | str":
-    if not any(character in segment for character in "*?["):
-        return segment
-    chunks = [_chunk(chunk) for chunk in re.split(r"\*+", segment)]
-    # Each star takes as little as possible and never gives it back, so there is no backtracking.
-    middle = "".join(f"(?>.*?{chunk})" for chunk in chunks[1:-1])
-    last = f".*{chunks[-1]}" if len(chunks) > 1 else ""
-    guard = "" if is_wide or segment[0] == "." else r"(?!\.)"
-    return re.compile(guard + chunks[0] + middle + last, re.DOTALL)
-
-
-def _chunk(chunk: str) -> str:
-    out, at = [], 0
-    while at < len(chunk):
-        character = chunk[at]
-        close = chunk.find("]", at + 2 + (chunk[at + 1 : at + 2] == "!")) if character == "[" else -1
-        if character == "?":
-            out.append(".")
-        elif close > 0:
-            body = chunk[at + 1 : close]
-            is_negated, body = body[0] == "!", body.removeprefix("!")
-            inner = re.sub(r"([\\\[\]^&~|])", r"\\\1", body)
-            out.append(f"[{'^' if is_negated else ''}{inner}]")
-            at = close
-        else:
-            out.append(re.escape(character))
-        at += 1
-    return "".join(out)
-
-
-MAX_PATTERN_LENGTH = 1024
-
-_FOLDERS = r"(?:(?!\.)[^/]+/)"
-
-
-@lru_cache(maxsize=256)
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern to a regular expression that matches whole paths. Raises InvalidInput."""
-    if not pattern or len(pattern) > MAX_PATTERN_LENGTH:
-        raise InvalidInput(f"a pattern must have 1 to {MAX_PATTERN_LENGTH} characters")
-    parts = [part for part in pattern.split("/") if part not in ("", ".")]
-    if pattern.startswith("/") or ".." in parts or "\\" in pattern or "\0" in pattern or not parts:
-        raise InvalidInput(
-            f"{pattern!r} is not a valid pattern", hint="use a relative pattern, such as 'src/**/*.py'"
-        )
-    if parts[-1] == "**":
-        parts.append("*")
-    runs = _split(parts, "**")
-    first, *later = ["".join(_name(part) + "/" for part in run) for run in runs[:-1]] + [
-        "/".join(map(_name, runs[-1]))
-    ]
-    pieces = [first]
-    for place, run in enumerate(later, start=1):
-        is_last = place == len(later)
-        pieces.append(f"{_FOLDERS}*{run}" if is_last else f"(?>{_FOLDERS}*?{run})")
-    return re.compile("".join(pieces))
-
-
-def fixed_folder(pattern: str) -> str:
-    """Return the folder that contains every match: the parts before the first wildcard."""
-    fixed: list[str] = []
-    for part in pattern.split("/")[:-1]:
-        if any(letter in part for letter in "*?["):
-            break
-        if part not in ("", "."):
-            fixed.append(part)
-    return "/".join(fixed) or "."
-
-
-def _split(parts: list[str], separator: str) -> list[list[str]]:
-    runs: list[list[str]] = [[]]
-    for part in parts:
-        if part == separator:
-            runs.append([])
-        else:
-            runs[-1].append(part)
-    return runs
-
-
-def _name(part: str) -> str:
-    """Build the expression for one segment."""
-    fixed, *later = _split(_translate(part), "*")
-    guard = "" if part.startswith(".") else r"(?!\.)(?=[^/])"
-    pieces = [guard, "".join(fixed)]
-    for place, run in enumerate(later, start=1):
-        text = "".join(run)
-        pieces.append(f"[^/]*{text}" if place == len(later) else f"(?>[^/]*?{text})" if text else "")
+def _expression(names: list[str], for_deny: bool) -> str:
+    """The regular expression of a whole pattern. The last name is never `**`."""
+    tail = "(?:/.*)?" if for_deny else ""
+    if not names:
+        return ".*" if for_deny else ""
+    folder = "(?:[^/]*/)" if for_deny else "(?:[^/.][^/]*/)"
+    *runs, last = _split(names, "**")
+    pieces = ["".join(f"{_name_expression(name, for_deny)}/" for name in run) for run in runs]
+    pieces.append("/".join(_name_expression(name, for_deny) for name in last) + tail)
+    for at in range(1, len(pieces) - 1):
+        pieces[at] = f"(?>{folder}*?{pieces[at]})"
+    if runs:
+        pieces[-1] = f"{folder}*{'?' if for_deny else ''}{pieces[-1]}"
     return "".join(pieces)
 
 
-def _translate(part: str) -> list[str]:
-    """Translate each character of a segment; a star stays a star."""
-    letters: list[str] = []
-    place = 0
-    while place < len(part):
-        letter = part[place]
-        place += 1
-        if letter == "*":
-            letters.append("*")
-        elif letter == "?":
-            letters.append("[^/]")
-        elif letter == "[" and (end := part.find("]", place + 1)) > 0:
-            letters.append(_set(part[place:end]))
-            place = end + 1
+def _name_expression(name: str, for_deny: bool) -> str:
+    if not any(character in name for character in "*?["):
+        return re.escape(name)
+    first, *rest = _split(_character_expressions(name), "*")
+    pieces = ["(?=[^/.])" if name[0] in "*?[" and not for_deny else "", *first]
+    for at, run in enumerate(rest, start=1):
+        text = "".join(run)
+        if at == len(rest):
+            pieces.append(f"[^/]*{text}")
+        elif text:
+            pieces.append(f"(?>[^/]*?{text})")
+    return "".join(pieces)
+
+
+def _character_expressions(name: str) -> list[str]:
+    """One expression for each character or set; a star stays a star. A `[` that is not closed stands for itself."""
+    expressions: list[str] = []
+    at = 0
+    while at < len(name):
+        character = name[at]
+        end = name.find("]", at + 2 + (name[at + 1 : at + 2] in ("!", "^"))) if character == "[" else -1
+        if character == "*":
+            expressions.append("*")
+        elif character == "?":
+            expressions.append("[^/]")
+        elif end > 0:
+            expressions.append(_set_expression(name[at + 1 : end]))
+            at = end
         else:
-            letters.append(re.escape(letter))
-    return letters
+            expressions.append(re.escape(character))
+        at += 1
+    return expressions
 
 
-def _set(inside: str) -> str:
-    """Translate a set of characters with ranges; a leading `!` or `^` negates it."""
-    is_negated = inside[0] in "!^" and len(inside) > 1
-    letters = inside[1:] if is_negated else inside
-    pieces: list[str] = []
-    place = 0
-    while place < len(letters):
-        first = last = letters[place]
-        place += 1
-        if letters[place : place + 1] == "-" and place + 1 < len(letters):
-            last = letters[place + 1]
-            place += 2
+def _set_expression(body: str) -> str:
+    is_negated = body[0] in "!^"
+    characters = body[1:] if is_negated else body
+    ranges: list[str] = []
+    at = 0
+    while at < len(characters):
+        first = last = characters[at]
+        at += 1
+        if characters[at : at + 1] == "-" and at + 1 < len(characters):
+            last = characters[at + 1]
+            at += 2
         if first > last:
             raise InvalidInput(
-                f"'[{inside}]' is not a valid set of characters", hint=f"swap the ends of '{first}-{last}'"
+                f"the range '{first}-{last}' in '[{body}]' is reversed", hint=f"write '{last}-{first}'"
             )
-        pieces.append(f"{re.escape(first)}-{re.escape(last)}")
-    return f"(?!/)[{'^' if is_negated else ''}{''.join(pieces)}]"
+        ranges.append(f"{re.escape(first)}-{re.escape(last)}")
+    return f"(?!/)[{'^' if is_negated else ''}{''.join(ranges)}]"
+
+
+def _split(items: list[str], separator: str) -> list[list[str]]:
+    runs: list[list[str]] = [[]]
+    for item in items:
+        if item == separator:
+            runs.append([])
+        else:
+            runs[-1].append(item)
+    return runs

@@ -1,16 +1,16 @@
-"""Judgement: policies, what they judge, and how they are read. Pure but for loading and for resolving targets."""
+"""Policies: rules that decide a call. Pure, except for loading a policy and resolving the targets of a call."""
 
 from holdfast.core.globs import match_glob
-from holdfast.policy.analysis.backtest import Backtest, Backtesting, RecordedCall, backtest
-from holdfast.policy.analysis.diff import Comparison, compare
+from holdfast.policy.analysis.backtest import Backtest, BacktestRunner, RecordedCall, backtest
+from holdfast.policy.analysis.diff import PolicyDiff, compare_policies
 from holdfast.policy.analysis.examples import ExampleResult, run_examples, tool_for
-from holdfast.policy.analysis.explain import Explanation, explain
-from holdfast.policy.analysis.lint import Finding, lint
+from holdfast.policy.analysis.explain import DecisionExplanation, explain
+from holdfast.policy.analysis.lint import LintFinding, lint
 from holdfast.policy.contract import Policy, Request
 from holdfast.policy.document import PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.fixed import FixedPolicy
-from holdfast.policy.git_remotes import Remotes
+from holdfast.policy.git_remotes import GitRemotes
 from holdfast.policy.json_schema import validate_arguments
 from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.load import (
@@ -31,17 +31,17 @@ __all__ = [
     "KNOWN_TOOLS",
     "PROJECT_POLICY",
     "Backtest",
-    "Backtesting",
-    "Comparison",
+    "BacktestRunner",
+    "DecisionExplanation",
     "ExampleResult",
-    "Explanation",
-    "Finding",
     "FixedPolicy",
+    "GitRemotes",
     "LexicalPaths",
+    "LintFinding",
     "Policy",
+    "PolicyDiff",
     "PolicyDocument",
     "RecordedCall",
-    "Remotes",
     "Request",
     "Resolver",
     "Rule",
@@ -51,7 +51,7 @@ __all__ = [
     "backtest",
     "canonical_url",
     "combine",
-    "compare",
+    "compare_policies",
     "contents_of",
     "explain",
     "hide_unreadable_paths",

@@ -1,4 +1,4 @@
-"""What every policy promises: a pure judgement of a request. No I/O, no clock, no await; what is missing means no."""
+"""The contract of a policy: a pure function from a request to a decision. No I/O, no clock, no await; the default is deny."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from holdfast.core import Call, Decision, Target, Tool, Value
 
 
 class Request(Value):
-    """A call with everything needed to judge it. `tool` is None where nobody offers the operation."""
+    """A call with everything needed to judge it. `tool` is None if no toolset offers the operation."""
 
     call: Call
     tool: Tool | None
@@ -14,21 +14,21 @@ class Request(Value):
 
 
 class Policy(Protocol):
-    """Data that judges a call."""
+    """Judges calls."""
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """The name shown to people."""
         ...
 
     @property
     def digest(self) -> str:
-        """Names this exact policy; recorded with every escalation."""
+        """Identifies this exact policy; recorded with every escalation."""
         ...
 
     @property
     def sandboxes(self) -> tuple[str, ...] | None:
-        """Where code may run, the first by preference; None is anywhere."""
+        """The engines that may run code, in order of preference; None means any."""
         ...
 
     def judge(self, request: Request) -> Decision:
@@ -36,5 +36,5 @@ class Policy(Protocol):
         ...
 
     def could_allow(self, tool: Tool) -> bool:
-        """Whether some call of this tool might not be denied; a tool that never passes is not shown to the model."""
+        """Whether some call of this tool might not be denied. The model does not see tools for which this is False."""
         ...

@@ -1,4 +1,4 @@
-"""The data of a policy: rules and what surrounds them. Read from YAML, never changed afterwards."""
+"""A policy as data: its rules, lists and tool annotations. Immutable once parsed."""
 
 import msgspec
 
@@ -6,33 +6,33 @@ from holdfast.core import Json, JsonObject, Role, Tool, Value, Verdict
 
 
 class PathTest(Value):
-    """A path passes when one of these holds for it."""
+    """Matches a path that meets at least one of these conditions."""
 
     roles: tuple[Role, ...] = ()
     globs: tuple[str, ...] = ()
     """Relative to the workspace."""
     folders: tuple[str, ...] = ()
-    """Absolute, symlinks followed when the policy was loaded."""
+    """Absolute; symlinks were resolved when the policy was loaded."""
     inside: bool = False
     outside: bool = False
 
 
 class HostTest(Value):
-    """A URL passes when one of the patterns names its host."""
+    """Matches a URL whose host matches one of the patterns."""
 
     roles: tuple[Role, ...]
     patterns: tuple[str, ...]
 
 
 class NameTest(Value):
-    """An identifier passes when it is one of these; `*@host` stands for all addresses of a host, `*` for all."""
+    """Matches an identifier that is listed; `*@host` matches every address at a host, `*` every identifier."""
 
     roles: tuple[Role, ...]
     names: tuple[str, ...]
 
 
 class ArgumentTest(Value):
-    """A call passes when this argument is at most so large, or one of these. One left out counts as its default."""
+    """Matches a call whose argument is within the bound or is listed. An omitted argument counts as its default."""
 
     argument: str
     at_most: float | None = None
@@ -40,7 +40,7 @@ class ArgumentTest(Value):
 
 
 class Example(Value):
-    """A call beside a rule that shows what the rule is for."""
+    """A call written next to a rule, which the rule must match or must not match."""
 
     operation: str
     arguments: JsonObject = msgspec.field(default_factory=dict)
@@ -49,7 +49,7 @@ class Example(Value):
 
 
 class Rule(Value):
-    """What is to happen with calls, or with those of their targets, for which everything said here holds."""
+    """The verdict for calls, or for targets of calls, that meet every condition of the rule."""
 
     name: str
     verdict: Verdict
@@ -58,9 +58,9 @@ class Rule(Value):
     reason: str = ""
     source: str = ""
     instead: str = ""
-    """What the guest may do in its place; told to it with the refusal."""
+    """What the guest can do instead; sent with the refusal."""
     roles: tuple[Role, ...] = ()
-    """The rule speaks only of targets with these roles; none means those its tests name, or all."""
+    """The rule applies only to targets with these roles. If empty: the roles of its tests, or all."""
     paths: PathTest | None = None
     hosts: HostTest | None = None
     names: tuple[NameTest, ...] = ()
@@ -70,13 +70,13 @@ class Rule(Value):
     misses: tuple[Example, ...] = ()
 
     @property
-    def is_wide(self) -> bool:
-        """Rules that hold something up read their patterns wide."""
+    def is_restrictive(self) -> bool:
+        """Whether it denies or escalates. The patterns of such rules match more (`for_deny`)."""
         return self.verdict in ("deny", "escalate")
 
     @property
     def scope(self) -> frozenset[Role]:
-        """The roles it speaks of; none means all."""
+        """The roles it applies to; empty means all."""
         if self.roles:
             return frozenset(self.roles)
         tests = (self.paths, self.hosts, *self.names)
@@ -84,32 +84,32 @@ class Rule(Value):
 
     @property
     def is_unconditional(self) -> bool:
-        """Whether it holds for every call of its operations."""
+        """Whether it matches every call of its operations."""
         return not (self.scope or self.arguments or self.takes_no_arguments)
 
 
 class PolicyDocument(Value):
-    """A whole policy as data."""
+    """A whole policy."""
 
     name: str
     description: str = ""
     source: str = ""
     allowed_operations: tuple[str, ...] | None = None
-    """Only these may be called at all; None means no such list."""
+    """If not None, all other operations are refused."""
     denied_operations: tuple[str, ...] = ()
     trusted_groups: tuple[str, ...] = ()
-    """Toolsets that are part of the host: their calls pass unjudged, protected paths aside."""
+    """Tool groups that are part of the host. The rules do not judge their calls; protected paths stay refused."""
     host_gates: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """For the calls of a group, the hosts that need no asking."""
+    """By tool group: the hosts that need no approval."""
     rules: tuple[Rule, ...] = ()
     tools: dict[str, Tool] = msgspec.field(default_factory=dict)
-    """What the arguments of tools mean, for tools that do not say so themselves."""
+    """Argument roles for tools that do not declare their own."""
     sandboxes: tuple[str, ...] | None = None
-    """Where code may run, the first by preference; None is anywhere."""
+    """The engines that may run code, in order of preference; None means any."""
 
 
 def matches_operation(pattern: str, operation: str) -> bool:
-    """Whether a pattern of a rule or a list names an operation."""
+    """Whether an operation pattern of a rule or a list matches an operation."""
     if pattern in ("*", operation):
         return True
     if pattern.endswith(".*"):

@@ -1,13 +1,14 @@
-"""The policy made of rules. Judging is a pure function of document and request; how it goes, top to bottom:
+"""Policy evaluation: `RulePolicy` judges a request by the rules of a document. A pure function, in five steps:
 
-1. What no rule may save is refused: protected and broken paths, unknown tools, malformed arguments.
-2. The lists of operations refuse.
-3. The call falls into claims, one for each target (or for a role whose argument is left out, or for the bare call).
-4. Each claim gets the verdict of the first rule that holds for it; none holds: deny. A rule that holds for only some of the
-   values beside a claim, or of what lies in its folder, does not decide it, but the verdict is at least as strict as that rule's.
-5. The strictest claim decides.
+1. Structural refusals that no rule can override: protected and invalid paths, unknown tools, malformed arguments.
+2. The operation lists refuse.
+3. The call is split into claims: one for each target, one for each role whose argument is omitted, or one for a call without
+   either.
+4. The first rule that matches a claim decides it; without a match the claim is denied. A rule that matches only some of the
+   other values of the call, or only part of a folder, does not decide, but the verdict is at least as strict as its own.
+5. The strictest claim decides the call.
 
-Our own documents put deny rules first, so that deny beats allow whatever the order of writing.
+The parser puts deny rules first, so that deny beats allow in whatever order they are written.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,29 +27,29 @@ from holdfast.policy.urls import match_host
 
 
 class Claim(NamedTuple):
-    """What one target, or the lack of one, asks of the policy."""
+    """One part of a call that needs a decision: a target, an omitted argument of a role, or the bare call."""
 
     role: Role | None
     target: Target | None
 
 
 class ClaimDecision(NamedTuple):
-    """A claim with the decision it gets by itself."""
+    """A claim and its own decision."""
 
     claim: Claim
     decision: Decision
 
 
 class RulePolicy:
-    """Judges by a document."""
+    """Judges by the rules of a document."""
 
     def __init__(self, document: PolicyDocument) -> None:
         self.document = document
         self._digest = digest(document)
         rules = [PreparedRule(rule) for rule in document.rules]
         self._index = RuleIndex(rules)
-        # What the lists say of operations that somebody offers; an unknown one never gets this far.
-        self._lists: dict[str, Decision | None] = {}
+        # Bounded by the tools there are: an unknown operation is refused before the lists are read.
+        self._list_refusals: dict[str, Decision | None] = {}
 
     @property
     def name(self) -> str:
@@ -63,30 +64,30 @@ class RulePolicy:
         return self.document.sandboxes
 
     def judge(self, request: Request) -> Decision:
-        settled = self._settle(request)
-        return settled if settled is not None else _strictest(self._weigh(request))
+        decision = self._decide_without_rules(request)
+        return decision if decision is not None else _strictest(self._decide_claims(request))
 
     def decide_claims(self, request: Request) -> list[ClaimDecision]:
-        """Each claim of a request with the decision it gets by itself; nothing where no rule is asked."""
-        return [] if self._settle(request) is not None else self._weigh(request)
+        """Each claim of a request with its own decision; empty if the call is decided without rules."""
+        return [] if self._decide_without_rules(request) is not None else self._decide_claims(request)
 
-    def skipped_rules(self, weighed: ClaimDecision, request: Request) -> tuple[tuple[Rule, str], ...]:
-        """The rules for the operation that do not decide a claim, up to the one that does, and why."""
-        claim, decision = weighed
+    def skipped_rules(self, decided: ClaimDecision, request: Request) -> tuple[tuple[Rule, str], ...]:
+        """The rules for the operation that come before the deciding one, and why each does not decide the claim."""
+        claim, decision = decided
         found: list[tuple[Rule, str]] = []
         for rule in self._index.for_operation(request.call.operation):
-            obstacle = rule.mismatch_reason(claim.role, claim.target, request)
-            if obstacle is None:
+            reason = rule.mismatch_reason(claim.role, claim.target, request)
+            if reason is None:
                 if rule.decision is decision or rule.decides(claim.role, claim.target, request):
                     break
-                obstacle = "it fits only part of what the call names"
-            found.append((rule.rule, obstacle))
+                reason = "it matches only part of what the call names"
+            found.append((rule.rule, reason))
         return tuple(found)
 
     def could_allow(self, tool: Tool) -> bool:
         if tool.group in self.document.trusted_groups:
             return True
-        if tool.roles is None or self._listed(tool.name) is not None:
+        if tool.roles is None or self._list_refusal(tool.name) is not None:
             return False
         for rule in self._index.for_operation(tool.name):
             if rule.verdict != "deny":
@@ -95,49 +96,55 @@ class RulePolicy:
                 return False
         return any(tool.group == group for group in self.document.host_gates)
 
-    def loosest(self, tool: Tool) -> Verdict:
-        """The mildest verdict that the rules leave open for a tool: each role has to get that far that an argument has, in
-        the mildest of the ways it may be meant."""
+    def most_permissive_verdict(self, tool: Tool) -> Verdict:
+        """The least strict verdict that a call of a tool can get: every argument has to pass, with the most permissive of the
+        roles it may have."""
         if tool.group in self.document.trusted_groups:
             return "allow"
-        judged: list[Verdict] = []
-        others: list[Verdict] = [self._loosest_for(tool, None)]
+        required: list[Verdict] = []
+        optional: list[Verdict] = [self._most_permissive_for_role(tool, None)]
         for roles in (tool.roles or {}).values():
-            ways = [set(each) - OPAQUE_ROLES for each in (roles.default, *(one.roles for one in roles.when))]
-            best = [_of(max, [self._loosest_for(tool, role) for role in way]) for way in ways if way]
-            if all(ways):
-                judged.append(_of(min, best))
+            variants = [
+                set(each) - OPAQUE_ROLES for each in (roles.default, *(one.roles for one in roles.when))
+            ]
+            best = [
+                _pick(max, [self._most_permissive_for_role(tool, role) for role in variant])
+                for variant in variants
+                if variant
+            ]
+            if all(variants):
+                required.append(_pick(min, best))
             else:
-                others += best
-        return _of(max, judged) if judged else _of(min, others)
+                optional += best
+        return _pick(max, required) if required else _pick(min, optional)
 
-    def _loosest_for(self, tool: Tool, role: Role | None) -> Verdict:
+    def _most_permissive_for_role(self, tool: Tool, role: Role | None) -> Verdict:
         found: list[Verdict] = ["deny" if tool.group not in self.document.host_gates else "escalate"]
         for rule in self._index.for_operation(tool.name):
-            if rule.speaks_of(role):
+            if rule.applies_to_role(role):
                 found.append(rule.verdict)
             if rule.is_unconditional:
                 break
-        return _of(min, found)
+        return _pick(min, found)
 
-    def _settle(self, request: Request) -> Decision | None:
-        """The decision where it does not depend on rules."""
+    def _decide_without_rules(self, request: Request) -> Decision | None:
+        """The decision on a call that the rules do not judge, or None."""
         operation = request.call.operation
         if operation.partition(".")[0] in self.document.trusted_groups:
             return unsafe_target(request) or Decision(
                 verdict="allow",
                 rule="trusted-server",
-                reason=f"{operation} belongs to the host",
+                reason=f"{operation} is part of the host",
                 source=self.document.source or BUILT_IN,
             )
-        return structural_refusal(request) or self._listed(operation)
+        return structural_refusal(request) or self._list_refusal(operation)
 
-    def _listed(self, operation: str) -> Decision | None:
-        if operation not in self._lists:
-            self._lists[operation] = self._look_up(operation)
-        return self._lists[operation]
+    def _list_refusal(self, operation: str) -> Decision | None:
+        if operation not in self._list_refusals:
+            self._list_refusals[operation] = self._check_lists(operation)
+        return self._list_refusals[operation]
 
-    def _look_up(self, operation: str) -> Decision | None:
+    def _check_lists(self, operation: str) -> Decision | None:
         document = self.document
         if any(matches_operation(pattern, operation) for pattern in document.denied_operations):
             return refuse("operation-denied", f"Operation explicitly denied: {operation}")
@@ -146,75 +153,79 @@ class RulePolicy:
             return refuse("operation-not-allowed", f"Operation not allowed: {operation}")
         return None
 
-    def _weigh(self, request: Request) -> list[ClaimDecision]:
+    def _decide_claims(self, request: Request) -> list[ClaimDecision]:
         return [ClaimDecision(claim, self._decide(claim, request)) for claim in claims_of(request)]
 
     def _decide(self, claim: Claim, request: Request) -> Decision:
         gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
-        stranger = _stranger(claim.target, ("*",) if gate is None else gate)
+        unlisted_host = _unlisted_host(claim.target, ("*",) if gate is None else gate)
         least: Decision | None = None
         for rule in self._index.candidates(request, claim.role, claim.target):
             if rule.mismatch_reason(claim.role, claim.target, request) is not None:
                 continue
             names_host = gate is None and claim.role in rule.host_roles
-            if stranger is None or names_host or rule.verdict == "deny":
+            if unlisted_host is None or names_host or rule.verdict == "deny":
                 decision = rule.decision
             else:
-                decision = _ask_about_host(stranger)
+                decision = _ask_about_host(unlisted_host)
             least = decision if least is None else strictest([least, decision])
             if rule.decides(claim.role, claim.target, request):
                 return least
-        last = self._default(request) if stranger is None or gate is None else _ask_about_host(stranger)
+        last = (
+            self._default(request)
+            if unlisted_host is None or gate is None
+            else _ask_about_host(unlisted_host)
+        )
         return last if least is None else strictest([least, last])
 
     def _default(self, request: Request) -> Decision:
         return Decision(
             verdict="deny",
             rule="default-deny",
-            reason=f"no rule of {self.document.name!r} covers this call of {request.call.operation}",
+            reason=f"no rule of {self.document.name!r} matches this call of {request.call.operation}",
             source=BUILT_IN,
         )
 
 
 def claims_of(request: Request) -> list[Claim]:
-    """One claim for each judged target, one for each role whose argument is left out, or the bare call."""
-    assert request.tool is not None, "an unknown tool is refused before"
+    """One claim for each judged target, one for each role whose argument is omitted, or one for the bare call."""
+    assert request.tool is not None, "the structural checks refuse an unknown tool"
     claims = [Claim(target.role, target) for target in request.targets if target.role not in OPAQUE_ROLES]
-    met = {claim.role for claim in claims}
+    seen = {claim.role for claim in claims}
     for roles in roles_of(request.tool, request.call.arguments).values():
         for role in roles:
-            if role not in met and role not in OPAQUE_ROLES:
-                met.add(role)
+            if role not in seen and role not in OPAQUE_ROLES:
+                seen.add(role)
                 claims.append(Claim(role, None))
     return claims or [Claim(None, None)]
 
 
-def _strictest(weighed: list[ClaimDecision]) -> Decision:
-    decision = strictest([one.decision for one in weighed]) if len(weighed) > 1 else weighed[0].decision
+def _strictest(decided: list[ClaimDecision]) -> Decision:
+    decision = strictest([one.decision for one in decided]) if len(decided) > 1 else decided[0].decision
     if decision.verdict != "escalate":
         return decision
-    escalated = [one.claim.role for one in weighed if one.decision.verdict == "escalate"]
+    escalated = [one.claim.role for one in decided if one.decision.verdict == "escalate"]
     return msgspec.structs.replace(
         decision,
         escalated_roles=tuple(dict.fromkeys(role for role in escalated if role is not None)),
-        is_staged=any(one.decision.verdict == "stage" for one in weighed),
+        is_staged=any(one.decision.verdict == "stage" for one in decided),
     )
 
 
-def _of(choose: Callable[..., Verdict], verdicts: Iterable[Verdict]) -> Verdict:
-    """The strictest (`max`) or mildest (`min`) of some verdicts."""
+def _pick(choose: Callable[..., Verdict], verdicts: Iterable[Verdict]) -> Verdict:
+    """The strictest (`max`) or most permissive (`min`) verdict."""
     return choose(verdicts, key=STRICTNESS.__getitem__)
 
 
-def _stranger(target: Target | None, hosts: tuple[str, ...]) -> UrlTarget | None:
-    """The target where it is a URL and none of the hosts names it."""
+def _unlisted_host(target: Target | None, hosts: tuple[str, ...]) -> UrlTarget | None:
+    """The target, if it is a URL that none of the host patterns matches."""
     if not isinstance(target, UrlTarget) or any(match_host(pattern, target) for pattern in hosts):
         return None
     return target
 
 
 def _ask_about_host(url: UrlTarget) -> Decision:
-    problem = url.problem or f"leads to {url.host}, which no rule names as a host that needs no asking"
+    problem = url.problem or f"leads to {url.host}, which no rule lists as a host that needs no approval"
     return Decision(
         verdict="escalate",
         rule="structural-domain-escalate",

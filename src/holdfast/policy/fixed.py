@@ -1,4 +1,4 @@
-"""A policy that says what it was told to say: the twin for tests and for hosts that decide elsewhere."""
+"""A policy with a fixed verdict for each operation: the fake for tests, and for hosts that decide elsewhere."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from holdfast.policy.structural import unknown_tool, unsafe_target
 
 
 class FixedPolicy:
-    """A verdict for each operation. Unknown tools, protected paths and unreadable ones are denied all the same."""
+    """A verdict for each operation. Unknown tools and protected or invalid paths are always denied."""
 
     def __init__(
         self, name: str = "fixed", default: Verdict = "deny", verdicts: Mapping[str, Verdict] | None = None

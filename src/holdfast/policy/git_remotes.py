@@ -1,8 +1,6 @@
-"""The settings of a repository that decide where git goes for a remote, read as git reads them.
+"""Git remotes: the URLs that a fetch or a push really reaches, from the repository's configuration, in canonical form.
 
-Git remotes: the canonical form of where one leads, and who is asked where that is.
-
-A push does not go where `git remote get-url` says: `pushurl`, `pushInsteadOf` and `insteadOf` each send it elsewhere.
+`git remote get-url` is not enough: `pushurl`, `pushInsteadOf` and `insteadOf` each send a push elsewhere.
 """
 
 import re
@@ -12,14 +10,14 @@ from typing import Protocol
 from holdfast.core import UrlTarget
 from holdfast.policy.urls import canonical_host, canonical_path, canonical_url
 
-MOST_REMOTES = 100
-"""Of one call. The repository may be the guest's own work, and each remote takes time."""
-_CHOOSES = frozenset({"remote", "pushremote", "pushdefault"})
-"""Last words of the settings by which git takes a remote where none is named; a URL may stand there as well."""
+MAX_REMOTES = 100
+"""Per call. The guest may have created the repository, and each remote costs time."""
+_REMOTE_CHOICES = frozenset({"remote", "pushremote", "pushdefault"})
+"""Last part of the keys by which git chooses a remote if none is named. The value may also be a URL."""
 
 
 class GitSettings:
-    """All settings that hold in one repository, in the order git lists them."""
+    """The effective configuration of one repository, in the order git lists it."""
 
     def __init__(self, entries: Iterable[tuple[str, str]] = ()) -> None:
         self._values: dict[str, list[str]] = {}
@@ -29,84 +27,81 @@ class GitSettings:
             if value:
                 values.append(value)
             else:
-                values.clear()  # as git has it
+                values.clear()  # an empty value resets the list in git
             middle, _, last = key.rpartition(".")
             if middle.startswith("url.") and last in self._rewrites:
                 self._rewrites[last].append((value, middle.removeprefix("url.")))
 
     @classmethod
     def parse(cls, listing: str) -> "GitSettings":
-        """Reads what `git config --list -z` prints: key, newline, value, NUL."""
+        """Parse the output of `git config --list -z`: key, newline, value, NUL."""
         pairs = (entry.partition("\n") for entry in listing.split("\0") if entry)
         return cls((_lower_ends(key), value) for key, _, value in pairs)
 
     def urls(self, remote: str) -> tuple[str, ...]:
-        """Everywhere that a push or a fetch could go: to this remote, to all of a group, to any where none is named.
+        """Every URL that a fetch or a push could reach: of this remote, of a remote group, or of any remote if none is named.
 
-        Nowhere where the settings do not tell: a name may also have a file of its own in the repository.
+        Empty if the configuration does not say: a remote may also be defined in its own file in the repository.
         """
-        names = self._named(remote) if remote else self._any()
-        if len(names) > MOST_REMOTES or not all(self._is_set(name) or "/" in name for name in names):
+        names = self._remotes_named(remote) if remote else self._configured_remotes()
+        if len(names) > MAX_REMOTES or not all(self._has_url(name) or "/" in name for name in names):
             return ()
-        return tuple(dict.fromkeys(url for name in names for url in self._both(name)))
+        return tuple(dict.fromkeys(url for name in names for url in self._all_urls(name)))
 
     def fetch_urls(self, remote: str) -> tuple[str, ...]:
         """Where a fetch goes."""
-        return self._through(remote, [self._rewrite(url, "insteadof") for url in self._urls(remote)])
+        return self._with_helper(remote, [self._rewrite(url, "insteadof") for url in self._urls(remote)])
 
     def push_urls(self, remote: str) -> tuple[str, ...]:
-        """Where a push goes: to each `pushurl` if there is one, else to the URLs that `pushInsteadOf` rewrites, else
-        where a fetch goes."""
+        """Where a push goes: to each `pushurl`, else to the URLs that `pushInsteadOf` rewrites, else where a fetch goes."""
         explicit = self._values.get(f"remote.{remote}.pushurl")
         if explicit:
-            return self._through(remote, [self._rewrite(url, "insteadof") for url in explicit])
+            return self._with_helper(remote, [self._rewrite(url, "insteadof") for url in explicit])
         rewritten = [(url, self._rewrite(url, "pushinsteadof")) for url in self._urls(remote)]
         moved = [after for before, after in rewritten if after != before]
-        return self._through(remote, moved) or self.fetch_urls(remote)
+        return self._with_helper(remote, moved) or self.fetch_urls(remote)
 
-    def _named(self, remote: str) -> tuple[str, ...]:
+    def _remotes_named(self, remote: str) -> tuple[str, ...]:
         group = " ".join(self._values.get(f"remotes.{remote}", ())).split()
-        return (remote, *group) if self._is_set(remote) or not group else tuple(group)
+        return (remote, *group) if self._has_url(remote) or not group else tuple(group)
 
-    def _any(self) -> tuple[str, ...]:
+    def _configured_remotes(self) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for key, values in self._values.items():
             section, _, rest = key.partition(".")
             name, _, last = rest.rpartition(".")
             if section == "remote" and last in ("url", "pushurl"):
                 found[name] = None
-            elif section in ("branch", "remote") and last in _CHOOSES:
-                found.update(
-                    dict.fromkeys(value for value in values if value != ".")
-                )  # `.` is this repository
+            elif section in ("branch", "remote") and last in _REMOTE_CHOICES:
+                # `.` is this repository.
+                found.update(dict.fromkeys(value for value in values if value != "."))
         return tuple(found)
 
-    def _both(self, remote: str) -> tuple[str, ...]:
+    def _all_urls(self, remote: str) -> tuple[str, ...]:
         return self.push_urls(remote) + self.fetch_urls(remote)
 
-    def _is_set(self, remote: str) -> bool:
+    def _has_url(self, remote: str) -> bool:
         return bool(self._values.get(f"remote.{remote}.url") or self._values.get(f"remote.{remote}.pushurl"))
 
     def _urls(self, remote: str) -> list[str]:
         return self._values.get(f"remote.{remote}.url") or [remote]
 
-    def _through(self, remote: str, urls: list[str]) -> tuple[str, ...]:
-        """URLs as git hands them to the helper that a remote may name."""
+    def _with_helper(self, remote: str, urls: list[str]) -> tuple[str, ...]:
+        """The URLs with the prefix of the remote helper, if the remote has one."""
         helper = self._values.get(f"remote.{remote}.vcs")
         return tuple(f"{helper[-1]}::{url}" for url in urls) if helper else tuple(urls)
 
     def _rewrite(self, url: str, how: str) -> str:
         best, base = "", ""
+        # The longest prefix wins, and the first of equals.
         for prefix, to in self._rewrites[how]:
-            if len(prefix) > len(best) and url.startswith(
-                prefix
-            ):  # the longest prefix wins, the first of equals
+            if len(prefix) > len(best) and url.startswith(prefix):
                 best, base = prefix, to
         return base + url[len(best) :] if best else url
 
 
 def _lower_ends(key: str) -> str:
-    """Section and last word of a setting know no case, what stands between them does."""
+    """Section and last part of a key ignore case; the part between them does not."""
     section, _, rest = key.partition(".")
     middle, _, last = rest.rpartition(".")
     return ".".join(part for part in (section.lower(), middle, last.lower()) if part)
@@ -119,17 +114,16 @@ _HELPER = re.compile(r"[A-Za-z0-9.+-]+::")
 _NETWORK_SCHEMES = ("https", "http", "ssh", "git", "git+ssh", "ssh+git", "ftp", "ftps")
 
 
-class Remotes(Protocol):
-    """Who knows the remotes of a repository."""
+class GitRemotes(Protocol):
+    """Resolves the remotes of a repository."""
 
     def urls(self, folder: str, remote: str) -> Sequence[str]:
-        """Every URL that a fetch or a push to `remote` would reach, to any remote where it is empty; none where it cannot
-        be told."""
+        """Every URL that a fetch or a push to `remote` would reach, or to any remote if it is empty. Empty if unknown."""
         ...
 
 
-class ReadRemotes:
-    """Remotes by settings that were read before; a folder whose settings nobody could read has none."""
+class SettingsRemotes:
+    """Remotes by configurations that were read earlier. A folder whose configuration could not be read has none."""
 
     def __init__(self, settings: Mapping[str, GitSettings | None]) -> None:
         self._settings = settings
@@ -142,32 +136,32 @@ class ReadRemotes:
 def canonical_remote(text: str, *, argument: str = "remote") -> UrlTarget:
     """The canonical form of a remote's URL, `git@host:path` included; a name or a local path has a `problem`."""
 
-    def broken(problem: str) -> UrlTarget:
+    def invalid(problem: str) -> UrlTarget:
         return UrlTarget(role="git-remote-url", argument=argument, given=text, problem=problem)
 
     if not text:
-        return broken("names no remote, so that git chooses one")
+        return invalid("names no remote, so git chooses one")
     if text.startswith("-"):
-        return broken("begins with a dash, which git takes for an option")
+        return invalid("starts with a dash, which git reads as an option")
     if _HELPER.match(text):
-        return broken("names a remote helper, which runs a program")
+        return invalid("names a remote helper, which runs a program")
     if "://" in text:
         target = canonical_url(text, role="git-remote-url", argument=argument)
         if target.problem is not None:
             return target
         if target.scheme not in _NETWORK_SCHEMES:
-            return broken(f"is no remote over a network ({target.scheme})")
+            return invalid(f"is not a network remote ({target.scheme})")
         return UrlTarget(
             role="git-remote-url", argument=argument, given=text, scheme=target.scheme,
             host=target.host, port=target.port, path=target.path.removesuffix(".git"),
         )  # fmt: skip
     match = _SCP.fullmatch(text)
     if match is None:
-        return broken("is a remote's name or a local path, and nobody could resolve it")
+        return invalid("is a remote name or a local path that could not be resolved")
     host = canonical_host(match["host"].strip("[]"))
     if host is None or re.search(r"[\x00-\x20\\]", text):
-        return broken("has a host that cannot be read")
-    path = match["path"].replace("%", "%25")  # this form knows no escapes
+        return invalid("has an invalid host")
+    path = match["path"].replace("%", "%25")  # this form has no escapes
     return UrlTarget(
         role="git-remote-url", argument=argument, given=text, scheme="ssh",
         host=host, path=canonical_path(path).removesuffix(".git"),

@@ -1,9 +1,8 @@
-"""Reads IronCurtain's compiled-policy.json and tool-annotations.json, so that its policies can be taken over as they are.
+"""Reads IronCurtain's compiled-policy.json, tool-annotations.json and dynamic-lists.json, so that its policies work unchanged.
 
-What its engine has built in becomes rules of the document: calls inside the workspace pass, asking which folders are
-open passes. What it keeps in other places may stand in the policy file: `domainAllowlists`, `trustedServers`, `lists`.
-
-The shapes of IronCurtain's files, as they stand on disk.
+The checks built into its engine become rules of the document: calls inside the workspace are allowed, and so is listing
+the open folders. What IronCurtain keeps in other files may also be in the policy file: `domainAllowlists`,
+`trustedServers`, `lists`.
 """
 
 import re
@@ -16,42 +15,42 @@ from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Json, Json
 from holdfast.core.errors import InvalidPolicy
 from holdfast.policy.document import HostTest, NameTest, PathTest, PolicyDocument, Rule
 from holdfast.policy.lexical_paths import resolve_folder
-from holdfast.policy.plain_yaml import place_in
+from holdfast.policy.plain_yaml import line_and_column
 from holdfast.policy.urls import canonical_pattern
-from holdfast.policy.yaml_nodes import Node, read_nodes
+from holdfast.policy.yaml_nodes import YamlNode, read_nodes
 
-_SOME = msgspec.Meta(min_length=1)
-"""Not empty where it is given: to IronCurtain a rule for none of something never holds, to us it would hold always."""
+_NOT_EMPTY = msgspec.Meta(min_length=1)
+"""Not empty if given: in IronCurtain a rule with an empty condition never matches, here it would always match."""
 
 
 class CompiledPaths(msgspec.Struct):
     """Paths below a folder."""
 
-    roles: Annotated[list[Role], _SOME]
+    roles: Annotated[list[Role], _NOT_EMPTY]
     within: str
 
 
 class CompiledDomains(msgspec.Struct):
     """Hosts by pattern."""
 
-    roles: Annotated[list[Role], _SOME]
+    roles: Annotated[list[Role], _NOT_EMPTY]
     allowed: list[str]
 
 
 class CompiledList(msgspec.Struct, rename="camel"):
-    """Values that stand on a list; `@name` is a dynamic one."""
+    """Values on a list; `@name` is a dynamic list."""
 
-    roles: Annotated[list[Role], _SOME]
+    roles: Annotated[list[Role], _NOT_EMPTY]
     allowed: list[str]
     match_type: Literal["domains", "emails", "identifiers"]
 
 
 class CompiledIf(msgspec.Struct, forbid_unknown_fields=True):
-    """What has to hold for a rule to match."""
+    """The conditions of a rule."""
 
-    roles: Annotated[list[Role], _SOME] = []
-    server: Annotated[list[str], _SOME] = []
-    tool: Annotated[list[str], _SOME] = []
+    roles: Annotated[list[Role], _NOT_EMPTY] = []
+    server: Annotated[list[str], _NOT_EMPTY] = []
+    tool: Annotated[list[str], _NOT_EMPTY] = []
     paths: CompiledPaths | None = None
     domains: CompiledDomains | None = None
     lists: list[CompiledList] = []
@@ -68,7 +67,7 @@ class CompiledRule(msgspec.Struct):
 
 
 class CompiledValues(msgspec.Struct, rename="camel"):
-    """A dynamic list and what a person changed in it."""
+    """A dynamic list with its manual changes."""
 
     values: list[str] = []
     manual_additions: list[str] = []
@@ -82,7 +81,7 @@ class CompiledLists(msgspec.Struct):
 
 
 class CompiledPolicy(msgspec.Struct, rename="camel"):
-    """A compiled-policy.json, with what else we read from it."""
+    """A compiled-policy.json, with the parts that IronCurtain keeps elsewhere."""
 
     rules: list[CompiledRule]
     domain_allowlists: dict[str, list[str]] = {}
@@ -107,7 +106,7 @@ class CompiledWhen(msgspec.Struct):
 
 
 class CompiledRoles(msgspec.Struct):
-    """The roles of an argument where they depend on others."""
+    """The roles of an argument that depend on other arguments."""
 
     default: list[Role]
     when: list[CompiledWhen] = []
@@ -199,7 +198,7 @@ _BUILT_IN_RULES = (
         verdict="allow",
         operations=("*.list_allowed_directories",),
         takes_no_arguments=True,
-        reason="asking which folders are open shows nothing else",
+        reason="listing the open folders reveals nothing else",
         source="built-in",
     ),
     Rule(
@@ -221,14 +220,13 @@ def _decode(text: str, form: type[_Form], source: str) -> _Form:
         _node_at(text, source, path.rstrip("`")).fail(message)
     except msgspec.DecodeError as error:
         found, content = re.search(r"byte (\d+)", str(error)), text.encode()
-        line, column = place_in(
-            content, int(found[1]) if found else len(content)
-        )  # what is cut off, at its end
-        raise InvalidPolicy(f"is no JSON: {error}", source=source, line=line, column=column) from None
+        # A truncated file has no position in the message: point at its end.
+        line, column = line_and_column(content, int(found[1]) if found else len(content))
+        raise InvalidPolicy(f"is not valid JSON: {error}", source=source, line=line, column=column) from None
 
 
-def _node_at(text: str, source: str, path: str) -> Node:
-    """The place that a path of msgspec (`.rules[3].if`) speaks of; JSON is YAML, and our nodes know where they stand."""
+def _node_at(text: str, source: str, path: str) -> YamlNode:
+    """The node at a msgspec path such as `.rules[3].if`. JSON is YAML, and YAML nodes know their line and column."""
     node = read_nodes(text, source)
     for key, index in re.findall(r"\.(\w+)|\[(\d+)\]", path):
         if index:
@@ -252,8 +250,8 @@ def _rule(
         one for test in condition.lists for one in test.allowed if one[:1] == "@" and one[1:] not in lists
     ]
     if missing and rule.then == "deny":
-        # An empty list makes an allow rule match nothing, which is safe; a deny rule must not go the same way.
-        raise ValueError(f"the deny rule {rule.name!r} names the list {missing[0]}, which is not there")
+        # With an empty list a rule matches nothing. That is safe for an allow rule, but not for a deny rule.
+        raise ValueError(f"the deny rule {rule.name!r} uses the list {missing[0]}, which does not exist")
     if domains:
         hosts = CompiledDomains(roles=domains[0].roles, allowed=domains[0].allowed)
     return Rule(
@@ -280,13 +278,13 @@ def _hosts(allowed: list[str], lists: dict[str, tuple[str, ...]]) -> tuple[str, 
     for text in _expand(allowed, lists):
         pattern = canonical_pattern(text)
         if pattern is None:
-            raise ValueError(f"{text!r} names no host")
+            raise ValueError(f"{text!r} is not a host pattern")
         patterns.append(pattern)
     return tuple(patterns)
 
 
 def _expand(allowed: list[str], lists: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """`@name` stands for a list; one that is missing is empty, so that its rule never matches."""
+    """Replace `@name` by the values of the list. A missing list is empty, so its rule never matches."""
     return tuple(
         value for one in allowed for value in (lists.get(one[1:], ()) if one.startswith("@") else (one,))
     )

@@ -1,12 +1,11 @@
-"""JSON schemas as checks: the part of the standard that tools use, each schema compiled to a chain of functions.
+"""Validates the arguments of a call against the JSON schema of its tool: unknown keys, wrong types, missing arguments.
 
-Keywords that are not read here are passed over, as the standard has it; `pattern` and `format` on purpose: the
-expression is the server's, and would run here over the guest's text.
+Covers the part of the standard that tools use. Each schema is compiled once, to a chain of functions. Unsupported keywords
+are ignored, as the standard requires. `pattern` and `format` are ignored on purpose: the expression comes from the server
+and would run on the guest's text.
 
-Arguments against a tool's JSON schema: unknown keys, wrong types, missing ones. Compiled once for each schema.
-
-Our own and not jsonschema: that says yes to keys the schema does not name, the very thing that smuggles an argument
-past its role, and takes five to ten times as long.
+Not the jsonschema library, because it accepts keys that the schema does not name, which would let an argument bypass its
+role, and because it is five to ten times slower.
 """
 
 import math
@@ -16,14 +15,14 @@ from functools import partial
 from holdfast.core import MAX_DEPTH, Json, JsonObject, Tool
 
 Check = Callable[[str, Json], str | None]
-"""Name and value in; what is wrong with it out."""
+"""From the name and value of an argument to the problem with it, or None."""
 
 _MAX_REFERENCES = 10_000
-"""Followed for one set of arguments; a schema that refers to itself twice would double them at every level."""
+"""Limit for one validation: a schema that refers to itself twice doubles its references at every level."""
 
 
 def compile_schema(schema: JsonObject) -> Check:
-    """The check for a whole schema; `$ref` leads into this same one."""
+    """The check for a whole schema. Every `$ref` refers to this schema."""
     root = _Root(schema)
     inner = _compile(schema, root, 0)
 
@@ -32,13 +31,13 @@ def compile_schema(schema: JsonObject) -> Check:
         try:
             return inner(name, value)
         except RecursionError:
-            return "Arguments cannot be held against a schema that refers to itself without end."
+            return "Arguments cannot be validated: the schema of the tool refers to itself without end."
 
     return check
 
 
 class _Root:
-    """The whole schema, and how many references have been followed in it."""
+    """The whole schema, with the number of references followed in it."""
 
     def __init__(self, schema: JsonObject) -> None:
         self.schema = schema
@@ -47,13 +46,13 @@ class _Root:
 
 
 def missing(required: Json, value: dict[str, Json]) -> str | None:
-    """Names what is required and not there."""
+    """The problem if a required argument is missing."""
     absent = ", ".join(f'"{key}"' for key in _names(required) if key not in value)
     return f"Missing argument(s): {absent}" if absent else None
 
 
 def kind_of(value: Json) -> str:
-    """What JSON calls a value."""
+    """The JSON type of a value."""
     match value:
         case str():
             return "string"
@@ -102,7 +101,7 @@ def _compile(schema: Json, root: _Root, depth: int) -> Check:
 
 
 class _Reference:
-    """A `$ref` into the same schema, compiled when it is first met, for a schema may refer to itself."""
+    """A `$ref` into the same schema. Compiled on first use, because a schema may refer to itself."""
 
     def __init__(self, reference: str, root: _Root) -> None:
         self._reference, self._root = reference, root
@@ -111,7 +110,7 @@ class _Reference:
     def __call__(self, name: str, value: Json) -> str | None:
         self._root.followed += 1
         if self._root.followed > _MAX_REFERENCES:
-            return f'Argument "{name}" takes too long to hold against the schema of the tool.'
+            return f'Argument "{name}" takes too long to validate against the schema of the tool.'
         if self._check is None:
             self._check = _compile(self._find(), self._root, 0)
         return self._check(name, value)
@@ -164,7 +163,7 @@ def _reject(name: str, value: Json) -> str | None:
 
 
 _EXACT: dict[str, type] = {"string": str, "boolean": bool, "integer": int, "array": list, "object": dict}
-"""Whose values are of a type at first sight."""
+"""JSON types whose values always have exactly one Python type."""
 
 
 def _check_type(types: tuple[str, ...], exact: frozenset[type], name: str, value: Json) -> str | None:
@@ -198,7 +197,7 @@ def _bounds(schema: JsonObject) -> list[Check]:
 def _check_bound(
     key: str, bound: float, test: Callable[[Json, float], bool], name: str, value: Json
 ) -> str | None:
-    return None if test(value, bound) else f'Argument "{name}" breaks {key} {bound:g}.'
+    return None if test(value, bound) else f'Argument "{name}" violates {key} {bound:g}.'
 
 
 def _is_number(value: Json) -> bool:
@@ -239,7 +238,9 @@ def _check_one(checks: tuple[Check, ...], name: str, value: Json) -> str | None:
     problems = [check(name, value) for check in checks]
     if problems.count(None) == 1 or not problems:
         return None
-    return next((problem for problem in problems if problem), f'Argument "{name}" fits more than one form.')
+    return next(
+        (problem for problem in problems if problem), f'Argument "{name}" matches more than one alternative.'
+    )
 
 
 def _names(value: Json) -> tuple[str, ...]:
@@ -254,21 +255,21 @@ _CACHE_SIZE = 4096
 
 
 def validate_arguments(tool: Tool, arguments: JsonObject) -> str | None:
-    """What is wrong with the arguments, in words for the model, or None."""
+    """The problem with the arguments, worded for the model, or None."""
     schema = tool.parameters
     entry = _CACHE.get(id(schema))
     if entry is None or entry[0] is not schema:
         if len(_CACHE) >= _CACHE_SIZE:
             _CACHE.clear()
-        # The schema is kept beside its check, so that its id cannot be given to another one.
+        # Keeping the schema alive next to its check prevents another object from getting the same id.
         entry = _CACHE[id(schema)] = (schema, _compile_arguments(schema))
-    problem = _no_json(arguments) or entry[1]("", arguments)
-    # Names and values in it are the guest's, and it is recorded and shown.
+    problem = _json_problem(arguments) or entry[1]("", arguments)
+    # The message contains the guest's names and values, and it is recorded and shown.
     return None if problem is None else problem[:_MAX_PROBLEM]
 
 
-def _no_json(value: Json) -> str | None:
-    """NaN and the infinities are not JSON, and compare as no bound expects; the depth is the guest's choice."""
+def _json_problem(value: Json) -> str | None:
+    """NaN and infinities are not JSON and defeat comparisons with bounds. The guest chooses the depth, so no recursion."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH + 1):
         inner: list[Json] = []
@@ -286,7 +287,7 @@ def _no_json(value: Json) -> str | None:
 
 
 def _compile_arguments(schema: JsonObject) -> Check:
-    """Like an object schema, but keys that are not named are unknown unless the schema says that more may come."""
+    """Like an object schema, but keys that are not named are refused unless the schema allows additional properties."""
     if "properties" not in schema and "additionalProperties" not in schema:
         return partial(_check_free, schema.get("required"))
     closed: JsonObject = {"additionalProperties": False} | schema

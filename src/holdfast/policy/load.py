@@ -1,4 +1,4 @@
-"""From a name or a file to a policy."""
+"""Loads a policy by name or from a file."""
 
 import os
 import stat
@@ -14,22 +14,22 @@ from holdfast.policy.analysis.examples import check_examples
 from holdfast.policy.contract import Policy
 from holdfast.policy.document import PolicyDocument
 from holdfast.policy.evaluate import RulePolicy
-from holdfast.policy.plain_yaml import place_in
+from holdfast.policy.plain_yaml import line_and_column
 from holdfast.policy.tiers import combine
 
 PROJECT_POLICY = Path(".holdfast") / "policy.yaml"
-"""What a project asks for, in its own folder; agents cannot write there."""
+"""The policy of a project, in its own folder. Agents cannot write there."""
 MAX_BYTES = 16 << 20
 _NAMES = ("ask-always", "project", "safe-analysis", "safe-edit")
 
 
 def named_policies() -> tuple[str, ...]:
-    """The policies that come with Holdfast."""
+    """The names of the policies that come with Holdfast."""
     return _NAMES
 
 
 def policy_text(name: str) -> str:
-    """A named policy as it is written, to read or to start one's own from."""
+    """The YAML text of a named policy."""
     return files("holdfast.policy").joinpath("named", f"{name}.yaml").read_text("utf-8")
 
 
@@ -41,18 +41,16 @@ def load_policy(
     values: Mapping[str, str] | None = None,
     is_checked: bool = True,
 ) -> RulePolicy:
-    """The policy with this name, or in this file: our YAML, or a compiled-policy.json with its tool-annotations.json.
+    """Load a policy by name, or from a file: YAML, or a compiled-policy.json with its tool-annotations.json.
 
-    A name is looked for in the `search` folders first. Annotations and dynamic-lists.json are found beside a compiled
-    policy. `values` fills in `{NAME}` in folders. The examples beside the rules are checked unless that is done
-    elsewhere. Raises InvalidPolicy.
+    A name is looked up in the `search` folders first. tool-annotations.json and dynamic-lists.json are read from the folder
+    of a compiled policy. `values` replaces `{NAME}` in folders. The rules' examples are checked if `is_checked`. Raises
+    InvalidPolicy.
     """
     path = _find(reference, search)
     if path is None:
         if annotations is not None:
-            raise InvalidPolicy(
-                "annotations go with a policy file, not with a named policy", source=reference
-            )
+            raise InvalidPolicy("annotations need a policy file, not a named policy", source=reference)
         return _named(reference)
     policy = RulePolicy(_parse(path, annotations, values or {}))
     if is_checked:
@@ -61,7 +59,7 @@ def load_policy(
 
 
 def narrowed_by_project(policy: Policy, folder: Path) -> Policy:
-    """The policy, tightened by what the project in this folder asks for. It comes with the files and can widen nothing."""
+    """The policy combined with the one of the project in this folder. A project's policy is untrusted and can only narrow."""
     path = folder / PROJECT_POLICY
     if not os.path.lexists(path):
         return policy
@@ -78,25 +76,25 @@ def _named(name: str) -> RulePolicy:
 
 
 def _parse(path: Path, annotations: Path | None, values: Mapping[str, str]) -> PolicyDocument:
-    # Imported here: YAML is slow to load, and most programs that use a policy load just one.
+    # Imported here because YAML is slow to load, and most processes load one policy at most.
     from holdfast.policy.ironcurtain import parse_annotations, parse_compiled, parse_lists
     from holdfast.policy.parser import parse_policy
 
     text, source = _read(path), str(path)
     is_compiled = path.suffix == ".json"
-    annotations = annotations or (_neighbour(path, "tool-annotations.json") if is_compiled else None)
+    annotations = annotations or (_sibling(path, "tool-annotations.json") if is_compiled else None)
     tools = parse_annotations(_read(annotations), source=str(annotations)) if annotations is not None else {}
     if is_compiled:
-        listed = _neighbour(path, "dynamic-lists.json")
+        listed = _sibling(path, "dynamic-lists.json")
         lists = parse_lists(_read(listed), source=str(listed)) if listed is not None else {}
         return parse_compiled(text, source=source, tools=tools, lists=lists, values=values)
     document = parse_policy(text, source=source, values=values)
     return msgspec.structs.replace(document, tools=tools | document.tools)
 
 
-def _neighbour(path: Path, name: str) -> Path | None:
-    beside = path.with_name(name)
-    return beside if beside.is_file() else None
+def _sibling(path: Path, name: str) -> Path | None:
+    sibling = path.with_name(name)
+    return sibling if sibling.is_file() else None
 
 
 def _find(reference: str, search: Sequence[Path]) -> Path | None:
@@ -110,17 +108,17 @@ def _find(reference: str, search: Sequence[Path]) -> Path | None:
     if reference in _NAMES:
         return None
     raise InvalidPolicy(
-        f"there is no policy named {reference!r}; there are {', '.join(_NAMES)}",
-        hint="give a name, or the path of a policy file",
+        f"there is no policy named {reference!r}; the named policies are {', '.join(_NAMES)}",
+        hint="list the named policies with: holdfast policy show",
     )
 
 
 def _read(path: Path) -> str:
-    """The text of a plain file: one that comes with a project may be anything, also a pipe without end."""
+    """The text of a regular file. A project may put anything in its place, even an endless pipe."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InvalidPolicy("cannot be read: it is no plain file", source=str(path))
+                raise InvalidPolicy("cannot be read: it is not a regular file", source=str(path))
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InvalidPolicy(f"cannot be read: {error.strerror}", source=str(path)) from None
@@ -129,7 +127,7 @@ def _read(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line, column = place_in(content, error.start)
+        line, column = line_and_column(content, error.start)
         raise InvalidPolicy(
             "cannot be read: is not UTF-8", source=str(path), line=line, column=column
         ) from None

@@ -1,17 +1,17 @@
-"""Reads a policy written in YAML. Documents it reads are in docs/guides/write-a-policy.md."""
+"""Parses a policy written in YAML. The format is described in docs/guides/write-a-policy.md."""
 
 import re
 from collections.abc import Mapping
 from typing import get_args
 
 from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Role, Tool, Verdict
-from holdfast.core.globs import problem_of_glob
+from holdfast.core.globs import glob_problem
 from holdfast.policy.document import ArgumentTest, Example, HostTest, NameTest, PathTest, PolicyDocument, Rule
 from holdfast.policy.lexical_paths import resolve_folder
 from holdfast.policy.targets import PATH_ROLES, URL_ROLES
 from holdfast.policy.tool_roles import KNOWN_TOOLS
 from holdfast.policy.urls import canonical_pattern
-from holdfast.policy.yaml_nodes import Field, Node, only, read_nodes
+from holdfast.policy.yaml_nodes import YamlField, YamlNode, read_nodes, refuse_unknown_fields
 
 ROLES: tuple[str, ...] = get_args(Role)
 VERDICTS: tuple[Verdict, ...] = ("deny", "escalate", "stage", "allow")
@@ -25,7 +25,7 @@ RULE_FIELDS = (
 
 
 def parse_policy(text: str, *, source: str, values: Mapping[str, str] | None = None) -> PolicyDocument:
-    """The policy in a text. Raises InvalidPolicy with line and column."""
+    """Parse a policy. Raises InvalidPolicy with line and column."""
     return _Parser(values or {}).document(read_nodes(text, source), source)
 
 
@@ -33,15 +33,15 @@ class _Parser:
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
-    def document(self, node: Node, source: str) -> PolicyDocument:
+    def document(self, node: YamlNode, source: str) -> PolicyDocument:
         fields = node.fields()
-        only(fields, POLICY_FIELDS, "a policy")
+        refuse_unknown_fields(fields, POLICY_FIELDS, "a policy")
         if "policy" not in fields:
             node.fail("a policy needs a name; expected `policy: NAME`")
         if "rules" not in fields:
             node.fail("a policy needs rules; expected `rules:` with a list")
         lists = fields["operations"].node.fields() if "operations" in fields else {}
-        only(lists, ("allow", "deny"), "`operations`")
+        refuse_unknown_fields(lists, ("allow", "deny"), "`operations`")
         rules = fields["rules"].node.each(self._rule)
         self._check_names(fields["rules"], rules)
         gates = fields["hosts"].node.fields() if "hosts" in fields else {}
@@ -52,35 +52,35 @@ class _Parser:
             source=source,
             allowed_operations=lists["allow"].node.each(_operation) if "allow" in lists else None,
             denied_operations=lists["deny"].node.each(_operation) if "deny" in lists else (),
-            trusted_groups=fields["trusted"].node.each(Node.text) if "trusted" in fields else (),
+            trusted_groups=fields["trusted"].node.each(YamlNode.text) if "trusted" in fields else (),
             host_gates={group: field.node.each(_host) for group, field in gates.items()},
-            # Deny beats whatever else is said of a call, so it is asked first; the rest keeps its order.
+            # Deny beats every other verdict, so deny rules come first. The other rules keep their order.
             rules=tuple(sorted(rules, key=lambda rule: rule.verdict != "deny")),
             tools={name: _annotation(field) for name, field in tools.items()},
             sandboxes=fields["sandboxes"].node.each(_sandbox) if "sandboxes" in fields else None,
         )
 
-    def _rule(self, node: Node) -> Rule:
+    def _rule(self, node: YamlNode) -> Rule:
         fields = node.fields()
-        only(fields, RULE_FIELDS, "a rule")
+        refuse_unknown_fields(fields, RULE_FIELDS, "a rule")
         verdicts: list[Verdict] = [verdict for verdict in VERDICTS if verdict in fields]
         if len(verdicts) != 1:
-            node.fail("a rule says one of deny, escalate, stage and allow, with the operations it is for")
+            node.fail("a rule needs exactly one of deny, escalate, stage and allow, with its operations")
         if "name" not in fields:
-            node.fail("a rule needs a name; it is shown with every decision")
+            node.fail("a rule needs a name; every decision shows it")
         verdict = verdicts[0]
-        roles = fields["roles"].node.some(_role) if "roles" in fields else ()
+        roles = fields["roles"].node.at_least_one(_role) if "roles" in fields else ()
         arguments = fields["arguments"].node if "arguments" in fields else None
         takes_none = arguments is not None and arguments.kind == "text"
         if takes_none and arguments is not None:
             arguments.choice(("none",), "test of arguments")
         examples = fields["examples"].node.fields() if "examples" in fields else {}
-        only(examples, ("matches", "misses"), "`examples`")
+        refuse_unknown_fields(examples, ("matches", "misses"), "`examples`")
         names = _tests(fields["names"].node) if "names" in fields else {}
         return Rule(
             name=fields["name"].node.name(),
             verdict=verdict,
-            operations=fields[verdict].node.some(_operation),
+            operations=fields[verdict].node.at_least_one(_operation),
             reason=_text(fields, "because"),
             source=node.place,
             instead=_text(fields, "instead"),
@@ -88,7 +88,7 @@ class _Parser:
             paths=self._paths(fields, roles),
             hosts=_hosts(fields, roles),
             names=tuple(
-                NameTest(roles=(_role(field.key_node),), names=field.node.some(Node.name))
+                NameTest(roles=(_role(field.key_node),), names=field.node.at_least_one(YamlNode.name))
                 for field in names.values()
             ),
             arguments=() if arguments is None or takes_none else _argument_tests(arguments),
@@ -97,100 +97,100 @@ class _Parser:
             misses=examples["misses"].node.each(_example) if "misses" in examples else (),
         )
 
-    def _paths(self, fields: dict[str, Field], roles: tuple[Role, ...]) -> PathTest | None:
+    def _paths(self, fields: dict[str, YamlField], roles: tuple[Role, ...]) -> PathTest | None:
         given = [fields[key] for key in ("paths", "within", "inside", "outside") if key in fields]
         if not given:
             return None
         test = PathTest(
             roles=tuple(role for role in roles if role in PATH_ROLES) or PATH_ROLES,
-            globs=fields["paths"].node.some(_glob) if "paths" in fields else (),
-            folders=fields["within"].node.some(self._folder) if "within" in fields else (),
-            inside="inside" in fields and fields["inside"].node.truth(),
-            outside="outside" in fields and fields["outside"].node.truth(),
+            globs=fields["paths"].node.at_least_one(_glob) if "paths" in fields else (),
+            folders=fields["within"].node.at_least_one(self._folder) if "within" in fields else (),
+            inside="inside" in fields and fields["inside"].node.boolean(),
+            outside="outside" in fields and fields["outside"].node.boolean(),
         )
         if not (test.globs or test.folders or test.inside or test.outside):
             given[0].node.fail(
-                "a rule for no path at all never holds; expected `true`, or another test of paths"
+                "a rule that matches no path has no effect; expected `true`, or another test of paths"
             )
         return test
 
-    def _folder(self, node: Node) -> str:
+    def _folder(self, node: YamlNode) -> str:
         try:
             return resolve_folder(node.text(), self._values)
         except ValueError as error:
             node.fail(str(error))
 
-    def _check_names(self, field: Field, rules: tuple[Rule, ...]) -> None:
+    def _check_names(self, field: YamlField, rules: tuple[Rule, ...]) -> None:
         seen: set[str] = set()
         for node, rule in zip(field.node.items(), rules, strict=True):
             if rule.name in seen:
-                node.fail(f"the name {rule.name!r} is taken by an earlier rule")
+                node.fail(f"an earlier rule already has the name {rule.name!r}")
             seen.add(rule.name)
 
 
-def _text(fields: dict[str, Field], key: str) -> str:
+def _text(fields: dict[str, YamlField], key: str) -> str:
     return fields[key].node.text() if key in fields else ""
 
 
-def _tests(node: Node) -> dict[str, Field]:
-    return node.fields() or node.fail("expected at least one; leave the field out where none is meant")
+def _tests(node: YamlNode) -> dict[str, YamlField]:
+    return node.fields() or node.fail("expected at least one value; otherwise leave the field out")
 
 
-def _operation(node: Node) -> str:
+def _operation(node: YamlNode) -> str:
     name = node.text()
     if not _OPERATION.fullmatch(name):
-        node.fail(f"{name!r} names no operation; expected `group.verb`, `group.*`, `*.verb` or `*`")
+        node.fail(f"{name!r} is not an operation pattern; expected `group.verb`, `group.*`, `*.verb` or `*`")
     return name
 
 
-def _sandbox(node: Node) -> str:
+def _sandbox(node: YamlNode) -> str:
     return node.choice(SANDBOXES, "sandbox")
 
 
-def _role(node: Node) -> Role:
+def _role(node: YamlNode) -> Role:
     return node.choice(ROLES, "role")  # type: ignore[return-value]  # choice gives back one of ROLES
 
 
-def _glob(node: Node) -> str:
+def _glob(node: YamlNode) -> str:
     pattern = node.text()
-    if (problem := problem_of_glob(pattern)) is not None:
-        node.fail(f"{pattern!r}: {problem}")
+    if (problem := glob_problem(pattern)) is not None:
+        node.fail(f"{pattern[:200]!r}: {problem}")
     return pattern
 
 
-def _host(node: Node) -> str:
+def _host(node: YamlNode) -> str:
     pattern = canonical_pattern(node.text())
     if pattern is None:
         node.fail(
-            f"{node.text()!r} names no host; expected `host`, `*.host`, `host:port`, `host/path` or `*`"
+            f"{node.text()!r} is not a host pattern; expected `host`, `*.host`, `host:port`, `host/path` or `*`"
         )
     return pattern
 
 
-def _hosts(fields: dict[str, Field], roles: tuple[Role, ...]) -> HostTest | None:
+def _hosts(fields: dict[str, YamlField], roles: tuple[Role, ...]) -> HostTest | None:
     if "hosts" not in fields:
         return None
     return HostTest(
         roles=tuple(role for role in roles if role in URL_ROLES) or URL_ROLES,
-        patterns=fields["hosts"].node.some(_host),
+        patterns=fields["hosts"].node.at_least_one(_host),
     )
 
 
-def _argument_tests(node: Node) -> tuple[ArgumentTest, ...]:
+def _argument_tests(node: YamlNode) -> tuple[ArgumentTest, ...]:
     tests: list[ArgumentTest] = []
     for name, field in _tests(node).items():
         test = field.node.fields()
-        only(test, ("at_most", "one_of"), "a test of an argument")
+        refuse_unknown_fields(test, ("at_most", "one_of"), "a test of an argument")
         if len(test) != 1:
             field.node.fail("expected `at_most: NUMBER` or `one_of: [VALUES]`")
         if "at_most" in test:
             tests.append(ArgumentTest(argument=name, at_most=test["at_most"].node.number()))
         else:
-            tests.append(ArgumentTest(argument=name, one_of=test["one_of"].node.some(Node.json)))
+            tests.append(ArgumentTest(argument=name, one_of=test["one_of"].node.at_least_one(YamlNode.json)))
     return tuple(tests)
 
 
-def _example(node: Node) -> Example:
+def _example(node: YamlNode) -> Example:
     fields = node.fields()
     if len(fields) != 1:
         node.fail("an example is one call; expected `operation: {argument: value}`")
@@ -201,27 +201,27 @@ def _example(node: Node) -> Example:
     return Example(operation=operation, arguments=arguments, line=node.line, column=node.column)
 
 
-def _annotation(field: Field) -> Tool:
+def _annotation(field: YamlField) -> Tool:
     if field.key in KNOWN_TOOLS:
-        field.key_node.fail(f"{field.key!r} comes with Holdfast and says by itself what its arguments mean")
+        field.key_node.fail(f"{field.key!r} is built in and already has argument roles")
     roles = {argument: _argument_roles(one.node) for argument, one in field.node.fields().items()}
     return Tool(name=field.key, roles=roles)
 
 
-def _argument_roles(node: Node) -> ArgumentRoles:
+def _argument_roles(node: YamlNode) -> ArgumentRoles:
     if node.kind != "a mapping":
         return ArgumentRoles(default=node.each(_role))
     fields = node.fields()
-    only(fields, ("default", "when"), "the roles of an argument")
+    refuse_unknown_fields(fields, ("default", "when"), "the roles of an argument")
     if "default" not in fields:
-        node.fail("expected `default:` with the roles that hold where no condition does")
+        node.fail("expected `default:` with the roles that apply if no condition holds")
     when = fields["when"].node.each(_conditional) if "when" in fields else ()
     return ArgumentRoles(default=fields["default"].node.each(_role), when=when)
 
 
-def _conditional(node: Node) -> ConditionalRoles:
+def _conditional(node: YamlNode) -> ConditionalRoles:
     fields = node.fields()
-    only(fields, ("argument", "equals", "one_of", "is", "roles"), "a condition")
+    refuse_unknown_fields(fields, ("argument", "equals", "one_of", "is", "roles"), "a condition")
     if "argument" not in fields or "roles" not in fields or len(fields) != 3:
         node.fail("expected `argument:`, `roles:` and one of `equals:`, `one_of:` and `is:`")
     presence = (
@@ -232,7 +232,7 @@ def _conditional(node: Node) -> ConditionalRoles:
     condition = Condition(
         argument=fields["argument"].node.text(),
         equals=fields["equals"].node.json() if "equals" in fields else None,
-        one_of=fields["one_of"].node.some(Node.json) if "one_of" in fields else (),
+        one_of=fields["one_of"].node.at_least_one(YamlNode.json) if "one_of" in fields else (),
         presence=presence,  # type: ignore[arg-type]  # choice gives back one of the four
     )
     return ConditionalRoles(condition=condition, roles=fields["roles"].node.each(_role))

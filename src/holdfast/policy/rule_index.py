@@ -1,8 +1,8 @@
-"""Finds the few rules that can speak of a claim among many, in their order.
+"""An index that finds the few rules that can match a claim, in their order.
 
-A rule is filed under what a target must begin with for the rule to hold: the literal start of a glob, a folder, a
-host, a name. A target is looked up under each of its own beginnings, so the work grows with the depth of a path and
-not with the number of rules. Rules that begin with a wildcard, or ask for nothing of the kind, are tried every time.
+The index keys a rule by the prefix that a target must have for the rule to match: the literal prefix of a glob, a folder,
+a host, a name. A target is looked up by each of its own prefixes, so the cost grows with the depth of a path and not with
+the number of rules. Rules that start with a wildcard or have no such test are tried every time.
 """
 
 from collections.abc import Iterator
@@ -12,21 +12,21 @@ from holdfast.core.globs import casefold_path
 from holdfast.policy.contract import Request
 from holdfast.policy.document import matches_operation
 from holdfast.policy.matching import PreparedRule
-from holdfast.policy.targets import takes_all
+from holdfast.policy.targets import includes_subtree
 
 _Numbered = tuple[int, PreparedRule]
 
 
 class RuleIndex:
-    """Rules by operation, and within it by the role and the beginning of a target."""
+    """Rules by operation, then by the role and the prefixes of a target."""
 
     def __init__(self, rules: list[PreparedRule]) -> None:
         self._rules = rules
         self._by_operation: dict[str, tuple[PreparedRule, ...]] = {}
-        self._drawers: dict[tuple[str, Role | None], _Drawer] = {}
+        self._role_indexes: dict[tuple[str, Role | None], _RoleIndex] = {}
 
     def for_operation(self, operation: str) -> tuple[PreparedRule, ...]:
-        """The rules that name an operation, in order."""
+        """The rules for an operation, in order."""
         found = self._by_operation.get(operation)
         if found is None:
             found = self._by_operation[operation] = tuple(
@@ -39,66 +39,66 @@ class RuleIndex:
     def candidates(
         self, request: Request, role: Role | None, target: Target | None
     ) -> Iterator[PreparedRule] | tuple[PreparedRule, ...]:
-        """The rules that may hold for a claim, in order; every rule that does hold is among them."""
+        """The rules that may match a claim, in order. Every rule that does match is among them."""
         operation = request.call.operation
-        drawer = self._drawers.get((operation, role))
-        if drawer is None:
-            drawer = self._drawers[operation, role] = _Drawer(self.for_operation(operation), role)
-        return drawer.candidates(target, request)
+        role_index = self._role_indexes.get((operation, role))
+        if role_index is None:
+            role_index = self._role_indexes[operation, role] = _RoleIndex(self.for_operation(operation), role)
+        return role_index.candidates(target, request)
 
 
-class _Drawer:
+class _RoleIndex:
     """The rules for one operation and one role."""
 
     def __init__(self, rules: tuple[PreparedRule, ...], role: Role | None) -> None:
-        always: list[_Numbered] = []
-        filed: dict[str, list[_Numbered]] = {}
-        deep: list[_Numbered] = []
+        unindexed: list[_Numbered] = []
+        by_prefix: dict[str, list[_Numbered]] = {}
+        subtree_rules: list[_Numbered] = []
         for number, rule in enumerate(rules):
-            if not rule.speaks_of(role):
+            if not rule.applies_to_role(role):
                 continue
-            beginnings = _beginnings_of_rule(rule, role)
-            if beginnings and rule.rule.is_wide and rule.paths is not None:
-                deep.append((number, rule))
-            for beginning in beginnings or ():
-                filed.setdefault(beginning, []).append((number, rule))
-            if beginnings is None:
-                always.append((number, rule))
-        self._always = tuple(always)
-        self._always_rules = tuple(rule for _, rule in always)
-        self._filed = filed
-        self._deep = tuple(deep)
-        """Those that also hold up a folder in which something lies that they name."""
-        self._deepest = max((beginning.count("/") for beginning in filed), default=0)
+            prefixes = _rule_prefixes(rule, role)
+            if prefixes and rule.rule.is_restrictive and rule.paths is not None:
+                subtree_rules.append((number, rule))
+            for prefix in prefixes or ():
+                by_prefix.setdefault(prefix, []).append((number, rule))
+            if prefixes is None:
+                unindexed.append((number, rule))
+        self._unindexed = tuple(unindexed)
+        self._unindexed_rules = tuple(rule for _, rule in unindexed)
+        self._by_prefix = by_prefix
+        self._subtree_rules = tuple(subtree_rules)
+        """Rules that also match a folder which contains something they name."""
+        self._max_depth = max((prefix.count("/") for prefix in by_prefix), default=0)
 
     def candidates(
         self, target: Target | None, request: Request
     ) -> Iterator[PreparedRule] | tuple[PreparedRule, ...]:
-        if target is None or not self._filed:
-            return self._always_rules
+        if target is None or not self._by_prefix:
+            return self._unindexed_rules
         found = {
             number: rule
-            for beginning in _beginnings_of_target(target, self._deepest)
-            for number, rule in self._filed.get(beginning, ())
+            for prefix in _target_prefixes(target, self._max_depth)
+            for number, rule in self._by_prefix.get(prefix, ())
         }
-        if self._deep and takes_all(target, request.targets):
-            found.update(self._deep)
+        if self._subtree_rules and includes_subtree(target, request.targets):
+            found.update(self._subtree_rules)
         if not found:
-            return self._always_rules
-        found.update(self._always)
+            return self._unindexed_rules
+        found.update(self._unindexed)
         return (found[number] for number in sorted(found))
 
 
-def _beginnings_of_rule(rule: PreparedRule, role: Role | None) -> set[str] | None:
-    """Where the rule is filed; None where it has to be tried every time."""
+def _rule_prefixes(rule: PreparedRule, role: Role | None) -> set[str] | None:
+    """The prefixes that index the rule; None if it has to be tried every time."""
     if role is None:
         return None
     paths, hosts = rule.rule.paths, rule.rule.hosts
     if paths is not None and rule.paths is not None and role in paths.roles:
         if paths.inside or paths.outside:
             return None
-        beginnings = {casefold_path(glob.literal) for glob in rule.paths.globs} | set(rule.paths.folders)
-        return None if "" in beginnings else beginnings
+        prefixes = {casefold_path(glob.literal_prefix) for glob in rule.paths.globs} | set(rule.paths.folders)
+        return None if "" in prefixes else prefixes
     if hosts is not None and role in hosts.roles:
         names = {pattern.partition("/")[0] for pattern in hosts.patterns}
         plain = {name.removeprefix("*.") for name in names if ":" not in name and name != "*"}
@@ -113,13 +113,13 @@ def _beginnings_of_rule(rule: PreparedRule, role: Role | None) -> set[str] | Non
     return None
 
 
-def _beginnings_of_target(target: Target, deepest: int) -> Iterator[str]:
+def _target_prefixes(target: Target, max_depth: int) -> Iterator[str]:
     match target:
         case PathTarget():
             inside, real = target.location.inside, target.location.real
             if inside is not None:
-                yield from _folders(casefold_path(inside), deepest)
-            yield from _folders(real, deepest)
+                yield from _folders(casefold_path(inside), max_depth)
+            yield from _folders(real, max_depth)
         case UrlTarget():
             host = target.host
             yield host
@@ -130,10 +130,10 @@ def _beginnings_of_target(target: Target, deepest: int) -> Iterator[str]:
             yield casefold_path(target.value)
 
 
-def _folders(path: str, deepest: int) -> Iterator[str]:
-    """The folders a path lies in, from the top and no deeper than any rule is filed, and the path itself."""
+def _folders(path: str, max_depth: int) -> Iterator[str]:
+    """The folders above a path, from the top and no deeper than any indexed prefix, and the path itself."""
     end = -1
-    for _ in range(deepest + 1):
+    for _ in range(max_depth + 1):
         end = path.find("/", end + 1)
         if end < 0:
             yield path

@@ -1,4 +1,4 @@
-"""What every policy refuses before any rule is read: unknown tools, malformed arguments, protected and broken paths."""
+"""Structural checks that run before any rule: unknown tools, malformed arguments, protected and invalid paths."""
 
 from holdfast.core import Decision, PathTarget, Tool
 from holdfast.policy.contract import Request
@@ -9,13 +9,13 @@ BUILT_IN = "built-in"
 
 
 def structural_refusal(request: Request) -> Decision | None:
-    """The refusal of a request that no rule may save, or None."""
+    """A refusal that no rule can override, or None."""
     return unsafe_target(request) or unknown_tool(request) or _unjudgeable(request)
 
 
 def unsafe_target(request: Request) -> Decision | None:
-    """Refuses what is protected, wherever it lies, and what cannot be resolved."""
-    broken = None
+    """Refuse protected paths and paths that cannot be resolved."""
+    invalid = None
     for target in request.targets:
         if not isinstance(target, PathTarget):
             continue
@@ -25,20 +25,20 @@ def unsafe_target(request: Request) -> Decision | None:
                 "structural-protected-path",
                 f"{target.argument} leads to {location.given[:200]!r}, which is protected ({location.protected})",
             )
-        if location.problem is not None and broken is None:
-            broken = refuse("invalid-arguments", f"{target.argument}: {location.problem[:200]}")
-    return broken
+        if location.problem is not None and invalid is None:
+            invalid = refuse("invalid-arguments", f"{target.argument}: {location.problem[:200]}")
+    return invalid
 
 
 def unknown_tool(request: Request) -> Decision | None:
-    """Refuses an operation that nobody offers."""
+    """Refuse an operation that no toolset offers."""
     if request.tool is None or request.tool.name != request.call.operation:
-        return refuse("structural-unknown-tool", f"nobody offers {request.call.operation[:200]!r}")
+        return refuse("structural-unknown-tool", f"no toolset offers {request.call.operation[:200]!r}")
     return None
 
 
 def refuse(rule: str, reason: str) -> Decision:
-    """A built-in no."""
+    """A built-in deny."""
     return Decision(verdict="deny", rule=rule, reason=reason, source=BUILT_IN)
 
 
@@ -48,15 +48,15 @@ def _unjudgeable(request: Request) -> Decision | None:
     if tool.roles is None:
         return refuse(
             "missing-annotation",
-            f"nobody has said what the arguments of {tool.name!r} mean; "
-            f"say so with `holdfast mcp annotate {tool.group}`, or under `tools:` of the policy",
+            f"the arguments of {tool.name!r} have no roles; "
+            f"assign them with `holdfast mcp annotate {tool.group}`, or under `tools:` in the policy",
         )
     problem = validate_arguments(tool, request.call.arguments)
     return refuse("invalid-arguments", problem) if problem is not None else _unresolved(request, tool)
 
 
 def _unresolved(request: Request, tool: Tool) -> Decision | None:
-    """Refuses an argument that means something and was not resolved: the caller forgot, and nobody else would notice."""
+    """Refuse an argument with a judged role that the caller did not resolve, because no rule would ever see it."""
     resolved = {(target.argument, target.role) for target in request.targets}
     for name, roles in roles_of(tool, request.call.arguments).items():
         if isinstance(request.call.arguments.get(name), str):

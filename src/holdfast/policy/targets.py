@@ -1,9 +1,8 @@
-"""From arguments to targets: what each argument means, and where it leads. The one step of judging that may do I/O.
+"""Targets: what the arguments of a call refer to, by their roles. The only step of policy evaluation that does I/O.
 
-Targets of a call that is going to be made: paths looked at, and git asked where its remotes lead.
-
-What a repository's settings include is chosen by whoever made it, a pipe or a device among them. So git is asked beside the
-event loop, a few questions at a time, each in a second or two and in so many bytes; what it does not say in these, nobody knows.
+`targets_of` is pure apart from the `Paths` it is given. `Resolver` also runs git to find where remotes lead. The author of a
+repository controls what its configuration includes, even a pipe or a device. So git runs outside the event loop, a few
+processes at a time, with a time limit and an output limit; a remote that git does not report in time is unresolved.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from holdfast.core import (
     Tool,
     UrlTarget,
 )
-from holdfast.policy.git_remotes import GitSettings, ReadRemotes, Remotes, canonical_remote
+from holdfast.policy.git_remotes import GitRemotes, GitSettings, SettingsRemotes, canonical_remote
 from holdfast.policy.urls import canonical_url
 
 PATH_ROLES: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history", "delete-history")
@@ -35,11 +34,11 @@ DATA_ROLES: frozenset[Role] = frozenset(("content", "none"))
 OPAQUE_ROLES: frozenset[Role] = DATA_ROLES | {
     "branch-name", "commit-message", "email-body", "share-permission",
 }  # fmt: skip
-"""Roles that are never judged by themselves; a rule may still ask for them."""
+"""Roles that have no claim of their own; a rule may still test them."""
 
 
 def roles_of(tool: Tool, arguments: JsonObject) -> dict[str, tuple[Role, ...]]:
-    """The roles of each argument in this very call: the first condition that holds decides."""
+    """The roles of each argument in this call: the first condition that holds decides."""
     return {
         name: _roles(roles, arguments) if roles.when else roles.default
         for name, roles in (tool.roles or {}).items()
@@ -47,7 +46,7 @@ def roles_of(tool: Tool, arguments: JsonObject) -> dict[str, tuple[Role, ...]]:
 
 
 def contents_of(tool: Tool, arguments: JsonObject) -> tuple[str, ...]:
-    """The arguments of this very call that are content and nothing else."""
+    """The arguments of this call whose only role is content."""
     return tuple(
         name
         for name, roles in roles_of(tool, arguments).items()
@@ -56,7 +55,7 @@ def contents_of(tool: Tool, arguments: JsonObject) -> tuple[str, ...]:
 
 
 def targets_of(
-    tool: Tool, arguments: JsonObject, paths: Paths, *, remotes: Remotes | None = None
+    tool: Tool, arguments: JsonObject, paths: Paths, *, remotes: GitRemotes | None = None
 ) -> tuple[Target, ...]:
     """Everything the arguments refer to, element by element, each path resolved once."""
     found: list[Target] = []
@@ -65,7 +64,7 @@ def targets_of(
         judged = [role for role in roles if role not in DATA_ROLES]
         value = arguments.get(name)
         if value is None and "git-remote-url" in judged:
-            value = ""  # git chooses a remote by its settings, so none is not nowhere
+            value = ""  # without a remote, git chooses one from its configuration
         if not judged or value is None:
             continue
         for element in (value,) if isinstance(value, str) else _elements(value):
@@ -82,9 +81,9 @@ def targets_of(
     return tuple(found)
 
 
-def takes_all(target: Target, targets: Sequence[Target]) -> bool:
-    """Whether a call takes with a path all that lies beneath it: by deleting it, or by reading at one place and writing at
-    another, as whoever moves or copies does."""
+def includes_subtree(target: Target, targets: Sequence[Target]) -> bool:
+    """Whether a call affects everything beneath a path: a delete, or a read in one place and a write in another, as in a move
+    or a copy."""
     if len(targets) < 2 or target.role not in _CARRYING:
         return target.role == "delete-path"
     read = {one.argument for one in targets if one.role == "read-path"}
@@ -92,8 +91,8 @@ def takes_all(target: Target, targets: Sequence[Target]) -> bool:
     return bool(read and written) and len(read | written) > 1
 
 
-def holds(condition: Condition, arguments: Mapping[str, Json]) -> bool:
-    """Whether a condition on a sibling argument holds; values are compared strictly, `"true"` is not true."""
+def condition_holds(condition: Condition, arguments: Mapping[str, Json]) -> bool:
+    """Whether a condition on a sibling argument holds. The comparison is strict: `"true"` is not true."""
     value = arguments.get(condition.argument)
     match condition.presence:
         case "present":
@@ -106,24 +105,24 @@ def holds(condition: Condition, arguments: Mapping[str, Json]) -> bool:
             return not value
         case None:
             wanted = condition.one_of or (condition.equals,)
-            return condition.argument in arguments and any(same(value, one) for one in wanted)
+            return condition.argument in arguments and any(json_equal(value, one) for one in wanted)
 
 
-def same(one: Json, other: Json) -> bool:
-    """Equality as JSON has it: true is not 1, and 1 is 1.0."""
+def json_equal(one: Json, other: Json) -> bool:
+    """JSON equality: true is not 1, and 1 is 1.0."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _roles(roles: ArgumentRoles, arguments: JsonObject) -> tuple[Role, ...]:
     for conditional in roles.when:
-        if holds(conditional.condition, arguments):
+        if condition_holds(conditional.condition, arguments):
             return conditional.roles
     return roles.default
 
 
 def _elements(value: Json) -> Iterator[Json]:
-    """The scalars in a value, in order. The keys of an object count: a tool may well take them for paths."""
-    waiting = [value]  # a stack and not recursion: the guest chooses the depth
+    """The scalars in a value, in order, including the keys of objects: a tool may use them as paths."""
+    waiting = [value]  # a stack instead of recursion, because the guest chooses the depth
     while waiting:
         match waiting.pop():
             case list(parts):
@@ -152,12 +151,12 @@ def _url_target(role: Role, argument: str, element: Json) -> UrlTarget:
     if role != "proxy-domain":
         return canonical_url(element, role=role, argument=argument)
     if set("@/?#") & set(element):
-        return UrlTarget(role=role, argument=argument, given=element, problem="is no plain host")
+        return UrlTarget(role=role, argument=argument, given=element, problem="is not a plain host")
     return canonical_url(f"https://{element}", role=role, argument=argument)
 
 
 def _remote_targets(
-    argument: str, element: Json, folder: str | None, remotes: Remotes | None
+    argument: str, element: Json, folder: str | None, remotes: GitRemotes | None
 ) -> list[UrlTarget]:
     if not isinstance(element, str):
         return [
@@ -165,10 +164,10 @@ def _remote_targets(
                 role="git-remote-url", argument=argument, given=_text(element), problem="is not a string"
             )
         ]
-    # Asked for URLs too: `insteadOf` rewrites those as well.
+    # For URLs as well, because `insteadOf` rewrites them.
     urls = remotes.urls(folder, element) if remotes is not None and folder is not None else ()
     if not urls and element and folder is not None and remotes is not None:
-        problem = "leads where the settings of git say, and nobody could read them"
+        problem = "depends on the git configuration, which could not be read"
         return [UrlTarget(role="git-remote-url", argument=argument, given=element, problem=problem)]
     return [canonical_remote(url, argument=argument) for url in urls or (element,)]
 
@@ -189,34 +188,34 @@ def _text(element: Json) -> str:
     return element if isinstance(element, str) else repr(element)
 
 
-AT_ONCE = 8
-"""So that one repository in which git hangs holds no other up, and a burst of calls starts no crowd of processes."""
+MAX_CONCURRENT_GIT = 8
+"""One repository where git hangs must not block the others, and a burst of calls must not start too many processes."""
 MAX_BYTES = 262_144
-"""Of all settings together; a repository with a hundred remotes has a tenth of it."""
+"""Limit of the whole configuration. A repository with a hundred remotes uses a tenth of it."""
 
 
 class Resolver:
-    """Says what arguments refer to. Asks the git program only where one is the remote of a repository."""
+    """Resolves what arguments refer to. Runs git only if an argument is a remote of a repository."""
 
     def __init__(self, *, git: str = "git", timeout_seconds: float = 2.0) -> None:
         self._git = git
         self._timeout_seconds = timeout_seconds
-        self._asking = asyncio.Semaphore(AT_ONCE)
+        self._git_slots = asyncio.Semaphore(MAX_CONCURRENT_GIT)
 
     async def targets(self, tool: Tool, arguments: JsonObject, paths: Paths) -> tuple[Target, ...]:
         """Everything the arguments refer to; a remote that cannot be resolved has a `problem`."""
-        noted = _Noted()
-        targets = targets_of(tool, arguments, paths, remotes=noted)
-        if not noted.folders:
+        recorder = _RemoteRecorder()
+        targets = targets_of(tool, arguments, paths, remotes=recorder)
+        if not recorder.folders:
             return targets
-        async with self._asking:
-            settings = {folder: await self._settings(folder) for folder in noted.folders}
-        return targets_of(tool, arguments, paths, remotes=ReadRemotes(settings))
+        async with self._git_slots:
+            settings = {folder: await self._settings(folder) for folder in recorder.folders}
+        return targets_of(tool, arguments, paths, remotes=SettingsRemotes(settings))
 
     async def _settings(self, folder: str) -> GitSettings | None:
         try:
             process = await asyncio.create_subprocess_exec(
-                self._git, "-C", _existing(folder), "config", "--includes", "--list", "-z",
+                self._git, "-C", _nearest_existing_folder(folder), "config", "--includes", "--list", "-z",
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
@@ -225,7 +224,7 @@ class Resolver:
             return None
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                listing = await _all_of(process)
+                listing = await _read_output(process)
         except TimeoutError:
             return None
         finally:
@@ -235,13 +234,17 @@ class Resolver:
         return None if listing is None else GitSettings.parse(listing.decode("utf-8", "surrogateescape"))
 
 
-def _existing(folder: str) -> str:
-    """Where git works before it has made a folder: in the nearest one above it."""
-    return folder if os.path.isdir(folder) or folder in ("", "/") else _existing(os.path.dirname(folder))
+def _nearest_existing_folder(folder: str) -> str:
+    """The folder, or the nearest existing one above it: `git clone` may be about to create the folder."""
+    return (
+        folder
+        if os.path.isdir(folder) or folder in ("", "/")
+        else _nearest_existing_folder(os.path.dirname(folder))
+    )
 
 
-async def _all_of(process: asyncio.subprocess.Process) -> bytes | None:
-    """Everything a program says; None where that is too much, or it failed."""
+async def _read_output(process: asyncio.subprocess.Process) -> bytes | None:
+    """The whole output of a program; None if it is too large or the program failed."""
     assert process.stdout is not None
     try:
         await process.stdout.readexactly(MAX_BYTES)
@@ -250,8 +253,8 @@ async def _all_of(process: asyncio.subprocess.Process) -> bytes | None:
     return None
 
 
-class _Noted:
-    """Notes whose remotes are asked for, and knows none."""
+class _RemoteRecorder:
+    """Records the folders whose remotes are requested, and returns no URLs."""
 
     def __init__(self) -> None:
         self.folders: dict[str, None] = {}

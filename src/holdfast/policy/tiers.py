@@ -1,11 +1,11 @@
-"""Tiers: several policies as one, a person's and a project's for instance. Each may only narrow what the others leave."""
+"""Policy tiers: several policies combined, such as a user's and a project's. Each tier can only narrow the others."""
 
 from holdfast.core import STRICTNESS, Decision, Tool, digest
 from holdfast.policy.contract import Policy, Request
 
 
 class TieredPolicy:
-    """All of the policies judge; the strictest verdict counts, so that none of them can widen another."""
+    """Every policy judges and the strictest verdict wins, so no tier can widen another."""
 
     def __init__(self, policies: tuple[Policy, ...]) -> None:
         self._policies = policies
@@ -22,7 +22,7 @@ class TieredPolicy:
 
     @property
     def sandboxes(self) -> tuple[str, ...] | None:
-        """Those that every tier names, as the highest one prefers them."""
+        """The engines that every tier allows, in the order of the highest tier."""
         lists = [policy.sandboxes for policy in self._policies if policy.sandboxes is not None]
         if not lists:
             return None
@@ -53,7 +53,7 @@ class TieredPolicy:
 
 
 def combine(*policies: Policy) -> Policy:
-    """The policies as one, highest tier first. At least one is needed: no policy would mean everything."""
+    """The policies as one, highest tier first. At least one is required."""
     if not policies:
         raise ValueError("at least one policy is needed")
     return policies[0] if len(policies) == 1 else TieredPolicy(policies)

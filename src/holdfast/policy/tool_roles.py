@@ -1,6 +1,6 @@
-"""What the arguments of the operations that come with Holdfast mean; so that a policy can be checked without a world.
+"""Argument roles of tools: those of the built-in operations, and those that a policy assigns to other tools.
 
-What a policy says the arguments of tools mean, put on the tools that do not say so themselves.
+`KNOWN_TOOLS` lets a policy be checked without a world.
 """
 
 import msgspec
@@ -12,10 +12,10 @@ from holdfast.policy.tiers import TieredPolicy
 
 
 def annotate(tool: Tool, policy: Policy) -> Tool:
-    """The tool with its roles; of several tiers the highest one speaks that judges by roles, also by knowing none.
+    """The tool with the roles that the policy assigns; a tool that already has roles keeps them.
 
-    A tool that has roles keeps them, and what is unknown above stays so: otherwise a project's policy could call the path of a
-    write mere data.
+    Of several tiers only the highest one that judges by roles counts, even if it assigns none. Otherwise a project's policy
+    could declare the path of a write to be plain data.
     """
     if tool.roles is not None:
         return tool
@@ -33,7 +33,7 @@ def _known(name: str, policy: Policy) -> Tool | None:
 
 
 def _tool(name: str, required: str = "", optional: str = "", **roles: tuple[Role, ...]) -> Tool:
-    """Arguments as words: `path` is text, `limit#` a whole number, `recursive?` a truth value."""
+    """A tool from words: `path` is a string, `limit#` an integer, `recursive?` a boolean."""
     properties: JsonObject = {}
     for word in (required + " " + optional).split():
         kind = {"#": "integer", "?": "boolean"}.get(word[-1], "string")
@@ -96,4 +96,4 @@ KNOWN_TOOLS: dict[str, Tool] = {
         *(_tool(name, "", "command") for name in ("shell", "world.run", "world.exec")),
     )
 }
-"""By operation. What a toolset says of itself goes before."""
+"""By operation. The roles that a toolset declares take precedence."""

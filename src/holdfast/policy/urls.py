@@ -1,7 +1,7 @@
-"""Hosts: a URL in its one canonical form, whether it leads somewhere public, and the patterns that name it.
+"""URLs in canonical form, whether their host is public, and host patterns.
 
-`*` stands for the public internet only. Localhost, private and link-local addresses, metadata services, names that
-resolve to an address written inside them, and what is no URL at all have to be named to be meant.
+The pattern `*` matches the public internet only. A rule must name localhost, private and link-local addresses, metadata
+services and names that encode an address. Text that is not a URL never matches.
 """
 
 import ipaddress
@@ -20,7 +20,7 @@ _REBINDING_SUFFIXES = (
     "nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "traefik.me", "1u.ms", "rbndr.us",
     "localhost.direct",
 )  # fmt: skip
-"""Public names that resolve to whatever address is written in them, private ones included."""
+"""Public domains whose names resolve to the address encoded in them, including private ones."""
 _MAX_LENGTH = 8192
 _WEB = ("http", "https")
 _PORTS = {
@@ -33,36 +33,36 @@ _PORTS = {
     "ftp": 21,
     "ftps": 990,
 }
-"""Where a URL leads that names no port."""
+"""Default ports."""
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\\\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
 _ADDRESS_IN_NAME = re.compile(r"(?<!\d)(?:\d{1,3}[.-]){3}\d{1,3}(?!\d)")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-_LONGEST_HOST = 4 * 253
-"""As it may be written, each character as an escape. More is no host, and not for the memory of those that were seen."""
+_MAX_HOST_LENGTH = 4 * 253
+"""The longest spelling of a host, with every character escaped. Longer text is not a host and is not cached."""
 _IDNA_DEVIATIONS = frozenset("ßς\u200c\u200d")
 
 
 def canonical_url(text: str, *, role: Role = "fetch-url", argument: str = "url") -> UrlTarget:
-    """The canonical form of a URL; what is none has a `problem`."""
+    """The canonical form of a URL. Text that is not a URL gets a `problem`."""
 
-    def broken(problem: str) -> UrlTarget:
+    def invalid(problem: str) -> UrlTarget:
         return UrlTarget(role=role, argument=argument, given=text, problem=problem)
 
     if len(text) > _MAX_LENGTH:
-        return broken(f"is longer than {_MAX_LENGTH} characters")
+        return invalid(f"is longer than {_MAX_LENGTH} characters")
     if _UNSAFE.search(text):
-        return broken("contains white space, a backslash or an invisible character")
+        return invalid("contains white space, a backslash or an invisible character")
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        return broken(str(error))
+        return invalid(str(error))
     if not parts.scheme or not parts.netloc:
-        return broken("is no URL with scheme and host")
+        return invalid("is not a URL with scheme and host")
     host = canonical_host(parts.hostname or "")
     if host is None:
-        return broken("has a host that cannot be read")
+        return invalid("has an invalid host")
     return UrlTarget(
         role=role,
         argument=argument,
@@ -75,8 +75,8 @@ def canonical_url(text: str, *, role: Role = "fetch-url", argument: str = "url")
 
 
 def canonical_host(host: str) -> str | None:
-    """Lower case, punycode, addresses written out; None for what is no host."""
-    return _canonical_host(host) if len(host) <= _LONGEST_HOST else None
+    """Lower case, punycode, addresses in full; None if the text is not a host."""
+    return _canonical_host(host) if len(host) <= _MAX_HOST_LENGTH else None
 
 
 @lru_cache(maxsize=1024)
@@ -85,7 +85,7 @@ def _canonical_host(host: str) -> str | None:
     if ":" in host:
         return _canonical_ip6(host)
     if not host.isascii():
-        if _IDNA_DEVIATIONS & set(host):  # two standards give two hosts
+        if _IDNA_DEVIATIONS & set(host):  # IDNA 2003 and 2008 disagree about the host
             return None
         try:
             host = host.encode("idna").decode("ascii").lower()
@@ -100,9 +100,9 @@ def _canonical_host(host: str) -> str | None:
 
 
 def canonical_path(path: str) -> str:
-    """Dot segments resolved, also encoded ones; letters that need no escape written out; no trailing slash."""
+    """Dot segments resolved, even encoded ones; needless escapes decoded; no trailing slash."""
     segments: list[str] = []
-    for segment in _ESCAPE.sub(_written_out, path).split("/"):
+    for segment in _ESCAPE.sub(_decode_needless, path).split("/"):
         if segment in ("", "."):
             continue
         if segment == "..":
@@ -121,9 +121,9 @@ def is_public(target: UrlTarget) -> bool:
     return _is_public_host(target.host)
 
 
-def match_host(pattern: str, target: UrlTarget, *, is_wide: bool = False) -> bool:
-    """Whether a pattern (`*`, `host`, `*.host`, `host:port`, `host/path`) names the target. Read wide, a path is named in
-    every spelling that some server takes for it."""
+def match_host(pattern: str, target: UrlTarget, *, for_deny: bool = False) -> bool:
+    """Whether a pattern (`*`, `host`, `*.host`, `host:port`, `host/path`) matches the target. With `for_deny`, a path
+    matches in every spelling that some server accepts for it."""
     if target.problem is not None:
         return False
     if pattern == "*":
@@ -132,7 +132,7 @@ def match_host(pattern: str, target: UrlTarget, *, is_wide: bool = False) -> boo
     name, port = split_port(place)
     if port is not None and port != (target.port or _PORTS.get(target.scheme)):
         return False
-    if slash and not _names_path(path, target, is_wide):
+    if slash and not _matches_path(path, target, for_deny):
         return False
     if name.startswith("*."):
         return target.host == name[2:] or target.host.endswith(name[1:])
@@ -140,7 +140,7 @@ def match_host(pattern: str, target: UrlTarget, *, is_wide: bool = False) -> boo
 
 
 def canonical_pattern(pattern: str) -> str | None:
-    """A host pattern in the form it is matched in, or None where it cannot be read."""
+    """A host pattern in canonical form, or None if it is invalid."""
     if pattern == "*":
         return pattern
     place, slash, path = pattern.partition("/")
@@ -155,7 +155,7 @@ def canonical_pattern(pattern: str) -> str | None:
 
 
 def split_port(place: str) -> tuple[str, int | None]:
-    """`host:8080` -> (`host`, 8080); an address of version 6 with a port stands in brackets."""
+    """`host:8080` -> (`host`, 8080); an IPv6 address with a port is in brackets."""
     if place.count(":") > 1 and not place.startswith("["):
         return place, None
     host, colon, port = place.rpartition(":")
@@ -164,23 +164,23 @@ def split_port(place: str) -> tuple[str, int | None]:
     return place.strip("[]"), None
 
 
-def _names_path(prefix: str, target: UrlTarget, is_wide: bool) -> bool:
+def _matches_path(prefix: str, target: UrlTarget, for_deny: bool) -> bool:
     wanted = prefix.removesuffix(".git") if target.role == "git-remote-url" else prefix
-    if not is_wide:
+    if not for_deny:
         is_ambiguous = "%2f" in target.path.lower() or "%5c" in target.path.lower()
-        return not is_ambiguous and _lies_under(target.path, wanted)
+        return not is_ambiguous and _is_path_prefix(target.path, wanted)
     spelled = casefold_path(unquote(target.path)).replace("\\", "/")
     given = (casefold_path(target.path), spelled, canonical_path(spelled))
-    return any(_lies_under(one, casefold_path(unquote(wanted))) for one in given)
+    return any(_is_path_prefix(one, casefold_path(unquote(wanted))) for one in given)
 
 
-def _lies_under(path: str, prefix: str) -> bool:
+def _is_path_prefix(path: str, prefix: str) -> bool:
     wanted, given = prefix.strip("/"), path.strip("/")
     return given == wanted or given.startswith(wanted + "/")
 
 
-def _written_out(escape: re.Match[str]) -> str:
-    """What an escape stands for where it makes no difference, as for letters; the others as they are."""
+def _decode_needless(escape: re.Match[str]) -> str:
+    """The character of an escape that has no special meaning; other escapes stay."""
     plain = chr(int(escape[0][1:], 16))
     return plain if plain.isascii() and (plain.isalnum() or plain in "-._~") else escape[0]
 
@@ -191,12 +191,12 @@ def _is_public_host(host: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         suffixes = _LOCAL_SUFFIXES + _REBINDING_SUFFIXES
-        return "." in host and not _ends_with(host, suffixes) and not _carries_local(host)
+        return "." in host and not _ends_with(host, suffixes) and not _encodes_private_address(host)
     return _is_public_address(address)
 
 
-def _carries_local(host: str) -> bool:
-    """Whether an address that is not public is written in a name, as services have it that resolve to such."""
+def _encodes_private_address(host: str) -> bool:
+    """Whether a name encodes an address that is not public, as rebinding services use it."""
     for found in _ADDRESS_IN_NAME.finditer(host):
         try:
             address = ipaddress.IPv4Address(found[0].replace("-", "."))
@@ -212,7 +212,7 @@ def _ends_with(host: str, suffixes: tuple[str, ...]) -> bool:
 
 
 def _canonical_ip4(labels: list[str]) -> str | None:
-    """As inet_aton reads it: one to four parts, decimal, octal or hexadecimal, the last one filling the rest."""
+    """As inet_aton does: one to four parts in decimal, octal or hexadecimal, the last one filling the rest."""
     if not 1 <= len(labels) <= 4:
         return None
     numbers: list[int] = []
@@ -261,9 +261,9 @@ def _is_public_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -
 _RESERVED = tuple(
     ipaddress.ip_network(network)
     for network in (
-        "192.0.0.0/24",  # for protocols, and the metadata service of one cloud
-        "168.63.129.16/32",  # of another cloud, to its own machines
-        "::/96",  # addresses of version 4 in forms that nobody routes in public
+        "192.0.0.0/24",  # protocol assignments, and the metadata service of one cloud
+        "168.63.129.16/32",  # the platform address of another cloud
+        "::/96",  # IPv4 addresses in forms that are not routed publicly
         "::ffff:0:0:0/96",
         "64:ff9b:1::/48",
         "3fff::/20",

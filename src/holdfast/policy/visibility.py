@@ -1,9 +1,4 @@
-"""What of a list or a search a guest may be shown: only what it would not be denied to read.
-
-How far a tool can get under a policy, whatever its arguments: what a guest may be told before it tries.
-
-What a guest sees of a folder: a list, a search or a walk shows nothing that it would be denied to read.
-"""
+"""What a guest may see under a policy: paths whose reading is not denied, and the best verdict that a tool can get."""
 
 from collections.abc import Iterable
 
@@ -14,6 +9,7 @@ from holdfast.policy.tiers import TieredPolicy
 from holdfast.policy.tool_roles import KNOWN_TOOLS
 
 _READ = KNOWN_TOOLS["world.read"]
+_LISTS = frozenset({"world.list", "world.entries", "world.search"})
 
 
 def readable_paths(policy: Policy, found: Iterable[str], paths: Paths) -> tuple[str, ...]:
@@ -21,14 +17,8 @@ def readable_paths(policy: Policy, found: Iterable[str], paths: Paths) -> tuple[
     return tuple(path for path in found if not _is_hidden(policy, path, paths))
 
 
-def _is_hidden(policy: Policy, path: str, paths: Paths) -> bool:
-    call = Call(id=call_id(1, 1), operation=_READ.name, arguments={"path": path})
-    target = PathTarget(role="read-path", argument="path", location=paths.locate(path))
-    return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict == "deny"
-
-
 def most_permissive_verdict(policy: Policy, tool: Tool) -> Verdict:
-    """The mildest verdict that some call of the tool may get; `deny` where none can pass."""
+    """The least strict verdict that a call of the tool may get; `deny` if no call can pass."""
     if isinstance(policy, TieredPolicy):
         return max(
             (most_permissive_verdict(tier, tool) for tier in policy.policies), key=STRICTNESS.__getitem__
@@ -36,12 +26,9 @@ def most_permissive_verdict(policy: Policy, tool: Tool) -> Verdict:
     if not policy.could_allow(tool):
         return "deny"
     if isinstance(policy, RulePolicy):
-        return policy.loosest(tool)
+        return policy.most_permissive_verdict(tool)
     call = Call(id=call_id(0, 0), operation=tool.name, arguments={})
     return policy.judge(Request(call=call, tool=tool)).verdict
-
-
-_LISTS = frozenset({"world.list", "world.entries", "world.search"})
 
 
 def hide_unreadable_paths(operation: str, result: Json, policy: Policy, paths: Paths) -> Json:
@@ -51,6 +38,12 @@ def hide_unreadable_paths(operation: str, result: Json, policy: Policy, paths: P
     named = {path for each in result if (path := _path(each)) is not None}
     seen = set(readable_paths(policy, sorted(named), paths))
     return [each for each in result if (path := _path(each)) is None or path in seen]
+
+
+def _is_hidden(policy: Policy, path: str, paths: Paths) -> bool:
+    call = Call(id=call_id(1, 1), operation=_READ.name, arguments={"path": path})
+    target = PathTarget(role="read-path", argument="path", location=paths.locate(path))
+    return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict == "deny"
 
 
 def _path(each: Json) -> str | None:

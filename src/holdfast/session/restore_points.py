@@ -100,7 +100,7 @@ async def restore_points(
         store=store,
         last=manifest,
         cache=home.stat_cache(journal.session),
-        most_new_bytes=None if settings.restore_points == "always" else MAX_QUICK_BYTES,
+        max_new_bytes=None if settings.restore_points == "always" else MAX_QUICK_BYTES,
     )
 
 

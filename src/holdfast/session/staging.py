@@ -38,4 +38,4 @@ async def restage(staged: StagedWorld, journal: Journal, store: Store) -> None:
 def already_committed(staged: StagedWorld, changes: Iterable[Change]) -> tuple[Change, ...]:
     """Staged changes that the base shows already: a commit that was made and not recorded before the process died."""
     latest = {change.path: change for change in changes}
-    return tuple(change for _, change in sorted(latest.items()) if staged.is_made(change))
+    return tuple(change for _, change in sorted(latest.items()) if staged.is_committed(change))

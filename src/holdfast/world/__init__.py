@@ -1,4 +1,4 @@
-"""Files and facts as a guest sees them: paths, workspaces, staging, proposals, restore points."""
+"""The world: the files that a guest sees. Path resolution, workspaces, staged changes and restore points."""
 
 from holdfast.world.contract import Hit, Stat, World
 from holdfast.world.folder.folder_world import FolderWorld

@@ -1,9 +1,7 @@
-"""What every world promises: files by their path relative to the workspace, as a guest sees them under `/workspace`.
+"""The contract of a world: files by their path relative to the workspace, which guests see as `/workspace`.
 
-Worlds are synchronous: each call is a handful of local system calls. A path that leads outside raises PathRefused; the
-ordinary troubles of files are the ordinary errors of Python (FileNotFoundError, IsADirectoryError, ...).
-
-Names for content: SHA-256 of one file, and of a whole tree.
+Worlds are synchronous, because each call is a few local system calls. A path that leads outside raises PathRefused. Other
+errors are Python's own: FileNotFoundError, IsADirectoryError and so on. A fingerprint is the SHA-256 of a file or a tree.
 """
 
 import hashlib
@@ -13,7 +11,7 @@ from typing import Literal, Protocol
 
 from holdfast.core import Change, Value, digest_bytes
 
-NOT_EMPTY = "the folder is not empty; say recursive to remove it with everything in it"
+NOT_EMPTY = "the folder is not empty; use recursive to remove it with everything in it"
 
 
 class Stat(Value):
@@ -27,7 +25,7 @@ class Stat(Value):
 
 
 class Hit(Value):
-    """A line that a search found; `line` counts from 1."""
+    """A line found by a search; `line` counts from 1."""
 
     path: str
     line: int
@@ -35,15 +33,15 @@ class Hit(Value):
 
 
 def as_bytes(content: bytes | str) -> bytes:
-    """What is written: bytes as they are, text as UTF-8."""
+    """The content to write: bytes unchanged, text as UTF-8."""
     return content.encode() if isinstance(content, str) else bytes(content)
 
 
 class World(Protocol):
-    """Files and folders behind one door."""
+    """Files and folders of one workspace."""
 
     def resolve(self, path: str) -> str:
-        """The one name of a path: normal, relative, every link followed; `.` is the workspace. Raises PathRefused."""
+        """The canonical path: relative, normalized, symlinks resolved; `.` is the workspace. Raises PathRefused."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -51,88 +49,88 @@ class World(Protocol):
         ...
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
-        """Files whose path matches the glob, sorted, POSIX separators."""
+        """The files whose path matches a glob, sorted."""
         ...
 
     def files(self) -> tuple[str, ...]:
-        """Every file, those with a dot included, sorted."""
+        """Every file, including dot files, sorted."""
         ...
 
     def entries(self, path: str = ".") -> tuple[Stat, ...]:
-        """What lies directly in a folder, sorted by name."""
+        """The files and folders directly in a folder, sorted by name."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Whether a file or folder exists."""
         ...
 
     def stat(self, path: str) -> Stat:
-        """Kind, size and time."""
+        """Kind, size, time and mode."""
         ...
 
     def write(
         self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
     ) -> Change:
-        """Create or replace a file, its folders included; text is UTF-8. It keeps its mode where none is given."""
+        """Create or replace a file and create its folders. An existing file keeps its mode unless one is given."""
         ...
 
     def append(self, path: str, content: bytes) -> Change:
-        """Add to the end of a file, which is created where there is none."""
+        """Append to a file; create it if it does not exist."""
         ...
 
     def make_folder(self, path: str) -> None:
-        """Create a folder and its parents; one that exists is fine."""
+        """Create a folder and its parents. An existing folder is not an error."""
         ...
 
     def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
-        """Remove a file or an empty folder, or a folder with everything in it if asked to."""
+        """Remove a file or an empty folder; with `recursive`, a folder and everything in it."""
         ...
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
-        """Give a file or folder another name; a file at the destination is replaced."""
+        """Rename a file or folder. A file at the destination is replaced."""
         ...
 
     def copy_in(self, source: Path, path: str, *, overwrite: bool = False) -> tuple[Change, ...]:
-        """Copy a file of the host, or a folder with everything in it, to a path in the world."""
+        """Copy a file or a folder from the host into the world."""
         ...
 
     def copy_out(self, path: str, destination: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
-        """Copy a file, or a folder with everything in it, to a place on the host."""
+        """Copy a file or a folder from the world to the host."""
         ...
 
     def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
-        """Lines that match a regular expression."""
+        """The lines that match a regular expression."""
         ...
 
     def fingerprint(self, path: str | None = None) -> str:
-        """SHA-256 of one file's content, or of the whole tree; the empty string where there is no such file."""
+        """SHA-256 of one file's content, or of the whole tree; empty if the file does not exist."""
         ...
 
     def sync(self, paths: Sequence[str]) -> None:
-        """Make what happened at these paths durable, where the world is on a disk."""
+        """Make the changes at these paths durable, if the world is on disk."""
         ...
 
     def check_room(self, *, bytes: int, files: int) -> None:
-        """Raise QuotaExceeded where the world may not grow by this much; shrinking always may be."""
+        """Raise QuotaExceeded if the world may not grow by this much. Shrinking is always allowed."""
         ...
 
     def recount(self) -> None:
-        """Take notice that others may have changed files: what the world holds is counted anew where that matters."""
+        """Count the disk usage again before the next growth, because another process may have changed files."""
         ...
 
     def sweep(self) -> None:
-        """Remove what a writer that was killed left half-written."""
+        """Remove the scratch files of writers that were killed."""
         ...
 
 
 NOTHING = ""
-"""The fingerprint of a file that is not there."""
+"""The fingerprint of a file that does not exist."""
 
 fingerprint_of = digest_bytes
 
 
 def tree_fingerprint(files: Iterable[tuple[str, str]]) -> str:
-    """Over the sorted paths and fingerprints of all files; equal exactly when the files are."""
+    """The hash of all paths and fingerprints: equal exactly if the files are equal."""
     whole = hashlib.sha256()
     for path, fingerprint in sorted(files):
         whole.update(f"{path}\0{fingerprint}\n".encode("utf-8", "surrogateescape"))

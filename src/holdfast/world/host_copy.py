@@ -1,4 +1,4 @@
-"""Copying between a world and the disk around it: for the host, at a person's wish, never for a guest."""
+"""Copies files between a world and the host's disk. For people and host programs, never for guests."""
 
 import errno
 import os
@@ -11,11 +11,11 @@ from holdfast.world.paths.names import is_within
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
-class HostCopying:
-    """Ways in and out that every world has."""
+class HostCopyMixin:
+    """`copy_in` and `copy_out` for every world."""
 
     def copy_in(self: World, source: Path, path: str, *, overwrite: bool = False) -> tuple[Change, ...]:
-        """Copy a file, or a folder with everything in it, to a path in the world. Links in a folder are left out."""
+        """Copy a file or a folder from the host into the world. Symlinks in a folder are skipped."""
         if not source.is_dir():
             mode = source.stat().st_mode & 0o777
             return (self.write(path, source.read_bytes(), overwrite=overwrite, mode=mode),)
@@ -31,7 +31,7 @@ class HostCopying:
         )
 
     def copy_out(self: World, path: str, destination: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
-        """Copy a file, or a folder with everything in it, out of the world. A link at the destination is never followed."""
+        """Copy a file or a folder from the world to the host. A symlink at the destination is never followed."""
         found = self.stat(path)
         if found.kind == "file":
             return (_write(self, found.path, destination, overwrite=overwrite),)

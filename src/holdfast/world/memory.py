@@ -1,4 +1,4 @@
-"""A world in memory: the twin of the folder, for tests, trials and worlds that leave no trace."""
+"""A world in memory: the fake of `FolderWorld`, for tests and for sessions that leave nothing on disk."""
 
 import errno
 import os
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.core import Change, Clock, SystemClock
-from holdfast.core.globs import compile_pattern
+from holdfast.core.globs import compile_file_glob
 from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
-from holdfast.world.folder.quota import Held, Quota, UsageMeter
-from holdfast.world.host_copy import HostCopying
+from holdfast.world.folder.quota import DiskUsage, Quota, UsageMeter
+from holdfast.world.host_copy import HostCopyMixin
 from holdfast.world.paths.names import is_within, parent_and_name, relative
 from holdfast.world.paths.protected import Protections
 from holdfast.world.search import search_files
@@ -21,8 +21,8 @@ class _File(NamedTuple):
     mode: int = 0o644
 
 
-class MemoryWorld(HostCopying):
-    """Files in a dictionary. There are no links in it."""
+class MemoryWorld(HostCopyMixin):
+    """Files in a dictionary. It has no symlinks."""
 
     def __init__(
         self, files: dict[str, bytes] | None = None, *, quota: Quota | None = None, clock: Clock | None = None
@@ -42,7 +42,7 @@ class MemoryWorld(HostCopying):
         return self._file(self._checked(path)).content
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
-        matches = compile_pattern(pattern).fullmatch
+        matches = compile_file_glob(pattern).expression.fullmatch
         return tuple(path for path in self.files() if matches(path))
 
     def files(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class MemoryWorld(HostCopying):
             for each in (*self._files, *self._folders)
             if each != "." and parent_and_name(each)[0] == folder
         ]
-        shown = (each for each in inside if self._protections.covering(each) is None)
+        shown = (each for each in inside if self._protections.protection_of(each) is None)
         return tuple(sorted((self.stat(each) for each in shown), key=lambda each: each.path))
 
     def exists(self, path: str) -> bool:
@@ -96,7 +96,7 @@ class MemoryWorld(HostCopying):
         self._make_folder(parent)
         kept = mode if mode is not None else old.mode if old else 0o644
         self._files[checked] = _File(body, self._clock.now_ms(), kept)
-        self._meter.note(bytes=growth, files=0 if old else 1)
+        self._meter.record(bytes=growth, files=0 if old else 1)
         return Change(
             path=checked,
             kind="modified" if old else "created",
@@ -170,16 +170,16 @@ class MemoryWorld(HostCopying):
         return fingerprint_of(self._files[checked].content) if checked in self._files else NOTHING
 
     def sync(self, paths: Sequence[str]) -> None:
-        """Nothing in memory is durable."""
+        """Nothing to do: memory is not durable."""
 
     def check_room(self, *, bytes: int, files: int) -> None:
         self._meter.allow(bytes=bytes, files=files)
 
     def recount(self) -> None:
-        """Nobody else can change what is in memory."""
+        """Nothing to do: no other process can change memory."""
 
     def sweep(self) -> None:
-        """Nothing in memory is half-written."""
+        """Nothing to do: there are no scratch files in memory."""
 
     def _checked(self, given: str) -> str:
         path = relative(given)
@@ -208,5 +208,7 @@ class MemoryWorld(HostCopying):
             self._folders[path] = self._clock.now_ms()
             path, _ = parent_and_name(path)
 
-    def _count(self) -> Held:
-        return Held(bytes=sum(len(file.content) for file in self._files.values()), files=len(self._files))
+    def _count(self) -> DiskUsage:
+        return DiskUsage(
+            bytes=sum(len(file.content) for file in self._files.values()), files=len(self._files)
+        )

@@ -1,8 +1,8 @@
-"""Searching the lines of files for a regular expression, with an end that no expression can put off.
+"""Searches the lines of files for a regular expression, with a time limit.
 
-A guest chooses the expression, and Python's engine may take for ever over a bad one and cannot be interrupted from
-inside the process. So it is compiled and run in a child that is killed when the time is up; a linear-time engine would spare the
-child but is a compiled dependency with another dialect. Plain words need no engine and are looked for right here.
+The guest chooses the expression. Python's engine can run forever on a bad one and cannot be interrupted from inside the
+process, so a child process compiles and runs it and is killed at the limit. A linear-time engine would avoid the child, but
+it is a compiled dependency with another dialect. Plain text is searched in this process.
 """
 
 import json
@@ -37,7 +37,7 @@ def search_files(
     if not query or len(query) > MAX_QUERY_LENGTH:
         raise InvalidInput(f"a query has 1 to {MAX_QUERY_LENGTH} characters")
     if limit < 0:
-        raise InvalidInput("a limit is a number from 0 up")
+        raise InvalidInput("the limit must be 0 or more")
     texts = _texts(paths, read)
     if _PLAIN_WORDS.fullmatch(query):
         return tuple(_plain_hits(texts, query, limit))
@@ -45,7 +45,7 @@ def search_files(
 
 
 def _texts(paths: Iterable[str], read: Callable[[str], bytes]) -> Iterator[tuple[str, str]]:
-    """The text files among the paths; what is binary, too large or meanwhile gone is left out."""
+    """The text files among the paths. Files that are binary, too large or deleted in the meantime are skipped."""
     total = 0
     for path in paths:
         try:
@@ -57,8 +57,8 @@ def _texts(paths: Iterable[str], read: Callable[[str], bytes]) -> Iterator[tuple
         total += len(content)
         if total > MAX_TOTAL_BYTES:
             raise InvalidInput(
-                f"the files to search hold more than {MAX_TOTAL_BYTES >> 20} MB",
-                hint="give a pattern that names fewer files",
+                f"the files to search have more than {MAX_TOTAL_BYTES >> 20} MB",
+                hint="use a pattern that matches fewer files",
             )
         yield path, content.decode("utf-8", "replace")
 
@@ -94,9 +94,9 @@ def _hits_of_child(
         raise TimeoutError(f"the search for {query!r} took longer than {timeout_seconds:g} s") from None
     if done.returncode != 0:
         raise InvalidInput(
-            f"the search for {query!r} needs too much memory or time", hint="use a simpler one"
+            f"the search for {query!r} needs too much memory or time", hint="use a simpler expression"
         )
     answer = json.loads(done.stdout)
     if isinstance(answer, str):
-        raise InvalidInput(f"{query!r} is no regular expression: {answer}")
+        raise InvalidInput(f"{query!r} is not a valid regular expression: {answer}")
     return tuple(Hit(path=path, line=line, text=text) for path, line, text in answer)

@@ -1,4 +1,4 @@
-"""The child of a search: one request on stdin, its hits on stdout. Run as a file, so that starting it loads nothing."""
+"""The child process of a search: one request on stdin, the hits on stdout. Run as a file, so that it imports no packages."""
 
 import json
 import re
@@ -9,7 +9,7 @@ MEMORY_BYTES = 1 << 30
 
 
 def main() -> None:
-    """Answer the request with `[path, line, text]` for each hit, or with what is wrong with the expression."""
+    """Write `[path, line, text]` for each hit, or the error in the expression."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     request = json.load(sys.stdin)
     try:

@@ -1,4 +1,4 @@
-"""The tools of a world: their names, what they take and what their arguments mean. No behaviour."""
+"""The definitions of the `world.*` tools: names, parameters and argument roles."""
 
 from holdfast.core import ArgumentRoles, JsonObject, Role, Tool
 
@@ -9,10 +9,10 @@ _PATH: JsonObject = {
     "description": "relative to the workspace, or under /workspace",
 }
 _TEXT: JsonObject = {"type": "string"}
-_ENCODING: JsonObject = {"type": "string", "enum": list(ENCODINGS), "description": "utf-8 unless said"}
+_ENCODING: JsonObject = {"type": "string", "enum": list(ENCODINGS), "description": "utf-8 by default"}
 _FLAG: JsonObject = {"type": "boolean"}
 _COUNT: JsonObject = {"type": "integer", "minimum": 0}
-_PATTERN: JsonObject = {"type": "string", "description": "a glob such as src/**/*.py; all files unless said"}
+_PATTERN: JsonObject = {"type": "string", "description": "a glob such as src/**/*.py; all files by default"}
 _PATHS: JsonObject = {"type": "array", "items": _PATH}
 _STAT: JsonObject = {
     "type": "object",
@@ -80,7 +80,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "write",
-        "Create or replace a file, its folders included. Answers with the number of bytes.",
+        "Create or replace a file, and create its folders. Returns the number of bytes.",
         needs={"path": _PATH, "content": _TEXT},
         may={"encoding": _ENCODING},
         returns=_COUNT,
@@ -88,7 +88,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "append",
-        "Add to the end of a file. Answers with the number of bytes added.",
+        "Append to a file. Returns the number of bytes added.",
         needs={"path": _PATH, "content": _TEXT},
         may={"encoding": _ENCODING},
         returns=_COUNT,
@@ -97,7 +97,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "list",
-        "The files whose path matches a glob, sorted. Dot files only where the pattern has the dot.",
+        "The files whose path matches a glob, sorted. Dot files match only if the pattern has the dot.",
         needs={},
         may={"pattern": _PATTERN},
         returns={"type": "array", "items": _TEXT},
@@ -106,7 +106,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "entries",
-        "What lies directly in a folder.",
+        "The files and folders directly in a folder.",
         needs={"path": _PATH},
         returns={"type": "array", "items": _STAT},
         roles={"path": _READ},
@@ -114,7 +114,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "exists",
-        "Whether there is a file or folder.",
+        "Whether a file or folder exists.",
         needs={"path": _PATH},
         returns=_FLAG,
         roles={"path": _READ},
@@ -130,7 +130,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "make_folder",
-        "Create a folder and its parents; one that exists is fine.",
+        "Create a folder and its parents. An existing folder is not an error.",
         needs={"path": _PATH},
         returns={"type": "null"},
         roles={"path": _WRITE},
@@ -146,7 +146,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "move",
-        "Give a file or folder another name.",
+        "Rename or move a file or folder.",
         needs={"source": _PATH, "destination": _PATH},
         returns={"type": "null"},
         roles={"source": ("read-path", "delete-path"), "destination": _WRITE},
@@ -164,7 +164,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "fingerprint",
-        "SHA-256 of a file, or of all files where no path is given.",
+        "SHA-256 of a file, or of all files if no path is given.",
         needs={},
         may={"path": _PATH},
         returns=_TEXT,
@@ -173,7 +173,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "proposals",
-        "The changes that are staged and wait for the person.",
+        "The staged changes that wait for a person to commit them.",
         needs={},
         returns=_PROPOSALS,
         roles={},
@@ -181,11 +181,11 @@ WORLD_TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "withdraw",
-        "Drop staged changes: those at these paths, or all. Answers with their paths.",
+        "Drop staged changes at these paths, or all of them. Returns their paths.",
         needs={},
         may={"paths": _PATHS},
         returns={"type": "array", "items": _TEXT},
         roles={},
     ),
 )
-"""Everything a guest can do with its world. Committing is not among it: only the host does that."""
+"""Everything a guest can do with its world. Only the host can commit proposals."""

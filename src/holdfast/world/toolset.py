@@ -1,7 +1,7 @@
-"""The world as a toolset: calls that were judged become operations on files, made at once or staged.
+"""The world as a toolset: executes judged `world.*` calls, directly or as staged changes.
 
-Reads always see what is staged. Changes run to their end on the event loop, so that a cancelled call was either made or
-not; only what may take long and changes nothing is given to a thread.
+Reads always see staged changes. Changes run to completion on the event loop, so a cancelled call was either made or not.
+Only slow operations that change nothing run in a thread.
 """
 
 import asyncio
@@ -16,19 +16,18 @@ from holdfast.core import Amount, Call, Change, Json, Performed, Tool, Value
 from holdfast.core.errors import InvalidInput, ToolFailed
 from holdfast.world.contract import World
 from holdfast.world.paths.names import GUEST_ROOTS
-from holdfast.world.search import search_files
 from holdfast.world.staging.staged_world import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
 
 MAX_READ_BYTES = 32 << 20
-"""A read answers with one value that goes through the journal; larger files are for code that has the folder."""
+"""A read returns one value, which is recorded in the journal. Larger files need code that has access to the folder."""
 
-Keep = Callable[[bytes], Awaitable[str]]
-"""Stores a blob and answers with its SHA-256."""
+StoreBlob = Callable[[bytes], Awaitable[str]]
+"""Stores a blob and returns its SHA-256."""
 
 
 class _Arguments(Value, forbid_unknown_fields=True):
-    """The arguments of every operation; which of them belong to which stands in `tools`."""
+    """The arguments of all operations; `tools` defines which operation takes which."""
 
     path: str | None = None
     content: str | None = None
@@ -43,7 +42,7 @@ class _Arguments(Value, forbid_unknown_fields=True):
 
     @property
     def place(self) -> str:
-        """The path; one that was not given is empty, and so refused by the world."""
+        """The path, or an empty one, which the world refuses."""
         return self.path or ""
 
     @property
@@ -68,37 +67,25 @@ class _Arguments(Value, forbid_unknown_fields=True):
 
 
 class WorldToolset:
-    """Carries out `world.*`. `keep` stores staged content, so that a restart can build the overlay again.
+    """Executes `world.*` calls. `keep` stores staged content, so that a restart can rebuild the overlay."""
 
-    `may_read` says of a path whether the policy lets it be read: listings and searches name many files at once, and what
-    may not be read alone must not come out among others.
-    """
-
-    def __init__(
-        self,
-        world: World,
-        staged: StagedWorld,
-        *,
-        keep: Keep,
-        may_read: Callable[[str], bool] = lambda path: True,
-    ) -> None:
+    def __init__(self, world: World, staged: StagedWorld, *, keep: StoreBlob) -> None:
         self._world = world
         self._staged = staged
         self._keep = keep
-        self._may_read = may_read
 
     def tools(self) -> tuple[Tool, ...]:
         return WORLD_TOOLS
 
     def max_cost(self, call: Call) -> Amount:
-        """What a write puts on the disk; the other operations write nothing new."""
+        """The bytes that a write or an append writes; other operations write none."""
         content = call.arguments.get("content")
         if call.operation not in ("world.write", "world.append") or not isinstance(content, str):
             return Amount()
         return Amount(bytes_written=len(content.encode("utf-8", "surrogatepass")))
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
-        """Carry out one operation."""
+        """Execute one operation."""
         try:
             arguments = msgspec.convert(call.arguments, _Arguments)
         except msgspec.ValidationError as error:
@@ -113,12 +100,12 @@ class WorldToolset:
                 withdrawn = self._staged.withdraw(arguments.paths)
                 return Performed(result=[change.path for change in withdrawn], changes=withdrawn)
             case "world.list" | "world.search" | "world.fingerprint" | "world.proposals":
-                return Performed(result=await asyncio.to_thread(self._look, call.operation, arguments))
+                return Performed(result=await asyncio.to_thread(self._inspect, call.operation, arguments))
             case _:
-                return Performed(result=self._look(call.operation, arguments))
+                return Performed(result=self._inspect(call.operation, arguments))
 
-    def _look(self, operation: str, arguments: _Arguments) -> Json:
-        """What changes nothing."""
+    def _inspect(self, operation: str, arguments: _Arguments) -> Json:
+        """Execute an operation that changes nothing."""
         match operation:
             case "world.read":
                 return self._read(arguments)
@@ -127,30 +114,24 @@ class WorldToolset:
             case "world.stat":
                 return _plain(self._staged.stat(arguments.place))
             case "world.entries":
-                entries = self._staged.entries(arguments.place)
-                return _plain(tuple(each for each in entries if self._may_read(each.path)))
+                return _plain(self._staged.entries(arguments.place))
             case "world.list":
-                return list(self._readable(arguments.glob))
+                return list(self._staged.list(arguments.glob))
             case "world.search":
-                paths = self._readable(arguments.glob)
-                return _plain(search_files(paths, self._staged.read, arguments.query, limit=arguments.limit))
+                return _plain(self._staged.search(arguments.query, arguments.glob, limit=arguments.limit))
             case "world.fingerprint":
                 return self._staged.fingerprint(arguments.path)
             case "world.proposals":
                 return [
                     {"path": each.path, "kind": each.kind, "diff": each.diff}
                     for each in self._staged.proposals()
-                    if self._may_read(each.path)
                 ]
             case _:
                 raise ToolFailed(f"the world has no operation {operation!r}")
 
-    def _readable(self, pattern: str) -> tuple[str, ...]:
-        return tuple(path for path in self._staged.list(pattern) if self._may_read(path))
-
     def _read(self, arguments: _Arguments) -> str:
         if self._staged.stat(arguments.place).size > MAX_READ_BYTES:
-            raise OSError(errno.EFBIG, f"a file to read has at most {MAX_READ_BYTES} bytes", arguments.place)
+            raise OSError(errno.EFBIG, f"the file is larger than {MAX_READ_BYTES} bytes", arguments.place)
         content = self._staged.read(arguments.place)
         if arguments.encoding == "base64":
             return base64.b64encode(content).decode()
@@ -158,15 +139,15 @@ class WorldToolset:
             return content.decode()
         except UnicodeDecodeError:
             raise InvalidInput(
-                f"{arguments.place!r} is no UTF-8 text", hint="read it with encoding base64"
+                f"{arguments.place!r} is not UTF-8 text", hint="read it with encoding base64"
             ) from None
 
     async def _change(self, operation: str, arguments: _Arguments, *, is_staged: bool) -> Performed:
-        # A file that has a staged change is changed there: made at once, the new content would hide under the old.
+        # A file with a staged change is changed in the overlay, which would otherwise hide the new content.
         touched = (arguments.path, arguments.source, arguments.destination)
         is_overlaid = any(self._staged.has_staged(path) for path in touched if path)
         into: World = self._staged if is_staged or is_overlaid else self._world
-        # Kept before it is staged: no await may come between a change and its report, or a cancelled call has made it.
+        # Stored before it is staged: with an await between a change and its report, a cancelled call could have made the change.
         kept = (
             [await self._keep(each) for each in self._contents(operation, arguments)]
             if into is self._staged
@@ -189,7 +170,7 @@ class WorldToolset:
         return Performed(result=written, amount=Amount(bytes_written=written or 0), changes=changes)
 
     def _contents(self, operation: str, arguments: _Arguments) -> list[bytes]:
-        """What a staged change is about to put into the overlay."""
+        """The contents that a staged change will put into the overlay."""
         staged = self._staged
         match operation:
             case "world.write":
@@ -204,7 +185,7 @@ class WorldToolset:
 
 
 def _plain(value: Value | tuple[Value, ...]) -> Json:
-    """A value as the guest sees it, every field included."""
+    """A value as JSON, with every field."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return msgspec.structs.asdict(value)

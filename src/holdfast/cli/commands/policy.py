@@ -1,12 +1,12 @@
-"""Test, lint, compare and explain policies.
+"""Policies: what they decide and why, and what a change would affect.
 
-  holdfast policy show project           print a policy that ships with Holdfast; without a name, list them
-  holdfast policy check --policy mine --call '{"operation": "world.list"}'     the decision about one call
+  holdfast policy show project           print a named policy; without a name, list them
+  holdfast policy check --policy mine --call '{"operation": "world.list"}'     the decision on one call
   holdfast policy explain --policy mine --call '{"operation": "world.list"}'   the same, with every skipped rule
   holdfast policy test mine.yaml         run the examples of the rules
-  holdfast policy lint mine.yaml         find rules that are unreachable, too broad, or without examples
-  holdfast policy diff project mine.yaml    compare the decisions of two policies
-  holdfast policy backtest mine.yaml     what it would have decided about recorded calls
+  holdfast policy lint mine.yaml         unreachable or too permissive rules, missing examples
+  holdfast policy diff project mine.yaml    what changes from one policy to the other
+  holdfast policy backtest mine.yaml     what it would have decided on recorded calls
 
 A policy is a name, a YAML file, or a compiled-policy.json with its tool-annotations.json. A call is
 {"operation": "world.read", "arguments": {"path": "a.txt"}}; {"server", "tool", "args"} works too; - reads stdin.
@@ -22,9 +22,9 @@ from holdfast.cli.terminal.console import Console
 from holdfast.core import SystemClock, encode, escape_invisible, pluralize
 from holdfast.core.errors import JournalDamaged
 from holdfast.policy import (
-    Backtesting,
+    BacktestRunner,
     RulePolicy,
-    compare,
+    compare_policies,
     explain,
     lint,
     load_policy,
@@ -38,19 +38,19 @@ PROGRESS = "evaluating"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Define the subcommands."""
+    """The actions and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
-    show = actions.add_parser("show", help="list the shipped policies, or print one")
+    show = actions.add_parser("show", help="list the named policies, or print one")
     show.add_argument("name", nargs="?", help="a name or a file")
     for name, what in (
-        ("check", "show the decision about one call"),
-        ("explain", "show the decision and the reasons for it"),
+        ("check", "the decision on one call"),
+        ("explain", "the decision and its reasons"),
     ):
         action = actions.add_parser(name, help=what)
         action.add_argument("--policy", required=True, metavar="NAME|FILE", help="the policy that decides")
         action.add_argument("--call", required=True, metavar="JSON", help="the call, or - for stdin")
         action.add_argument(
-            "--workspace", type=Path, default=".", metavar="DIR", help="the folder the call would work in"
+            "--workspace", type=Path, default=".", metavar="DIR", help="the workspace of the call"
         )
         action.add_argument(
             "--protected",
@@ -58,30 +58,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="DIR",
-            help="a folder that is denied whatever the policy says",
+            help="denied whatever the policy says",
         )
     actions.add_parser("test", help="run the examples of the rules").add_argument(
         "policy", help="a name or a file"
     )
-    actions.add_parser("lint", help="find likely mistakes").add_argument("policy", help="a name or a file")
-    diff = actions.add_parser("diff", help="compare the decisions of two policies")
-    diff.add_argument("policy", help="the current policy: a name or a file")
+    actions.add_parser("lint", help="find probable mistakes").add_argument("policy", help="a name or a file")
+    diff = actions.add_parser("diff", help="what changes from one policy to another")
+    diff.add_argument("policy", help="the old policy: a name or a file")
     diff.add_argument("other", help="the new policy: a name or a file")
-    past = actions.add_parser("backtest", help="what it would have decided about recorded calls")
+    past = actions.add_parser("backtest", help="what it would have decided on recorded calls")
     past.add_argument("policy", help="a name or a file")
     past.add_argument("--session", metavar="ID", help="only this session (default: all)")
     for action in actions.choices.values():
-        action.add_argument("--json", action="store_true", help="print JSON")
+        action.add_argument("--json", action="store_true", help="JSON on stdout")
         action.add_argument(
             "--annotations", type=Path, metavar="FILE", help="tool-annotations.json of a compiled policy"
         )
         action.add_argument(
-            "--value", action="append", default=[], metavar="NAME=TEXT", help="a value for {NAME} in folders"
+            "--value", action="append", default=[], metavar="NAME=TEXT", help="the value of {NAME} in folders"
         )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Run the subcommand."""
+    """Run one action."""
     console = Console()
     match arguments.action:
         case "show":
@@ -156,13 +156,13 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
         console.json({"examples": len(results), "failed": failed})
         return exit_codes.ERROR if failed else exit_codes.OK
     for result in failed:
-        what = "should match" if result.is_match_expected else "should not match"
+        what = "is not decided" if result.is_match_expected else "is decided"
         call = f"{result.example.operation} {encode(result.example.arguments).decode()}"
         place = f"{policy.document.source}:{result.example.line}:{result.example.column}"
         console.print(
             escape_invisible(
-                f"{place}: {call} {what} {result.rule}, "
-                f"but the decision is {result.decision.verdict} by {result.decision.rule}"
+                f"{place}: {call} {what} by {result.rule}, "
+                f"but {result.decision.verdict} by {result.decision.rule}"
             )
         )
     console.print(f"{pluralize(len(results), 'example')}, {len(failed)} failed")
@@ -188,21 +188,21 @@ def _lint(arguments: argparse.Namespace, console: Console) -> int:
 def _diff(arguments: argparse.Namespace, console: Console) -> int:
     before = _load(arguments, arguments.policy, is_checked=False)
     after = _load(arguments, arguments.other, is_checked=False)
-    comparison = compare(before, after)
+    result = compare_policies(before, after)
     if arguments.json:
-        console.json(comparison)
+        console.json(result)
         return exit_codes.OK
-    for sign, names in (("+", comparison.added), ("-", comparison.removed), ("~", comparison.altered)):
+    for sign, names in (("+", result.added), ("-", result.removed), ("~", result.altered)):
         for name in names:
             console.print(escape_invisible(f"{sign} rule {name}"))
-    was, now = ("anywhere" if each is None else ", ".join(each) or "nowhere" for each in comparison.sandboxes)
+    was, now = ("anywhere" if each is None else ", ".join(each) or "nowhere" for each in result.sandboxes)
     if was != now:
-        console.print(f"~ code may run in: {was} -> {now}")
-    for one in comparison.changed:
+        console.print(f"~ code may run {was} -> {now}")
+    for one in result.changed:
         mark = "looser  " if one.is_looser else "stricter"
         call = escape_invisible(f"{one.operation} {encode(one.arguments).decode()}")
         console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}")
-    console.say(f"{len(comparison.changed)} of {comparison.probes} sample calls get another decision")
+    console.say(f"{len(result.changed)} of {result.probes} sample calls get another verdict")
     return exit_codes.OK
 
 
@@ -211,7 +211,7 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     home = Home.default()
     home.prepare()
     store = await open_store(home, clock=SystemClock())
-    testing, calls = Backtesting(policy, tools=policy.document.tools), RecordedCalls(home.workspace)
+    runner, calls = BacktestRunner(policy, tools=policy.document.tools), RecordedCalls(home.workspace)
     unread: list[str] = []
     try:
         if arguments.session is not None:
@@ -223,25 +223,25 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
                 recorded = await store.read(session)
             except JournalDamaged as damage:
                 unread.append(session)
-                console.say(f"skipping {session}: {damage}", "ask", folds=True)
+                console.say(f"{session} is skipped: {damage}", "ask", folds=True)
                 console.say(f"hint: {damage.hint}", folds=True)
                 continue
             for call in calls.find(recorded):
-                testing.judge(call)
+                runner.judge(call)
     finally:
         await store.close()
-    report = testing.told(unread=unread)
+    result = runner.result(unread=unread)
     code = exit_codes.ERROR if unread else exit_codes.OK
     if arguments.json:
-        console.json(report)
+        console.json(result)
         return code
-    for shift in report.shifts:
+    for count in result.counts:
         console.print(
-            escape_invisible(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}")
+            escape_invisible(f"{count.count:>6}  {count.before} -> {count.after}  {count.operation}")
         )
     read = pluralize(len(sessions) - len(unread), "session")
     console.print(
-        f"{pluralize(report.calls, 'call')} of {read}: {report.changed} changed, {report.looser} less strict"
+        f"{pluralize(result.calls, 'call')} of {read}: {result.changed} change, {result.looser} looser"
     )
     return code
 

@@ -1,1 +1,1 @@
-"""What `holdfast policy` offers beyond a decision: examples, explanations, lint, diff and backtest."""
+"""Policy analysis behind `holdfast policy`: examples, explanations, lint, diff and backtest."""

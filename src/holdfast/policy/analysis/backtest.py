@@ -1,7 +1,7 @@
-"""What a policy would have decided on calls that were made: the effect of a change before it has one.
+"""Backtesting: what a policy would have decided on recorded calls, so that a change can be checked before it is made.
 
-History holds arguments, not where paths led on that day; so paths are taken by their text. What was refused then because of
-where it led, or because nobody offered it, no rule would have saved, and that stays as it was.
+The history has the arguments of a call, but not where its paths led at the time, so paths are resolved by their text. A call
+that was refused by a structural check keeps its decision, because no rule could have changed it.
 """
 
 from collections import Counter
@@ -16,21 +16,21 @@ from holdfast.policy.targets import targets_of
 from holdfast.policy.tool_roles import KNOWN_TOOLS
 
 MAX_SAMPLES = 50
-_BEYOND_RULES = frozenset({"structural-protected-path", "structural-unknown-tool", "invalid-arguments"})
+_STRUCTURAL = frozenset({"structural-protected-path", "structural-unknown-tool", "invalid-arguments"})
 
 
 class RecordedCall(NamedTuple):
-    """A call of the past and what was decided on it."""
+    """A recorded call and its decision."""
 
     call: Call
     decision: Decision
     session: str = ""
     paths: Paths = LexicalPaths()
-    """Where its paths lay."""
+    """Resolves the paths of the call."""
 
 
 class ChangedDecision(Value):
-    """A call that would be decided otherwise."""
+    """A call that would get another verdict."""
 
     session: str
     call: Call
@@ -39,12 +39,12 @@ class ChangedDecision(Value):
 
     @property
     def is_looser(self) -> bool:
-        """Whether more would pass than did."""
+        """Whether the new verdict is more permissive."""
         return STRICTNESS[self.after.verdict] < STRICTNESS[self.before.verdict]
 
 
-class ChangedDecisions(Value):
-    """How many calls of one operation go from one verdict to another."""
+class ChangedDecisionCount(Value):
+    """How many calls of one operation change from one verdict to another."""
 
     operation: str
     before: Verdict
@@ -52,22 +52,21 @@ class ChangedDecisions(Value):
     count: int
 
 
-class Backtest(Value):
-    """The outcome over all calls: exact counts, and the first few that changed."""
+class Backtest(Value, rename={"counts": "shifts"}):
+    """The result over all calls: exact counts, and the first calls that changed."""
 
     policy: str
     calls: int
     changed: int
     looser: int
-    shifts: tuple[ChangedDecisions, ...]
+    counts: tuple[ChangedDecisionCount, ...]
     samples: tuple[ChangedDecision, ...]
     unread: tuple[str, ...] = ()
-    """Sessions that could not be read, so that nothing here is about them."""
+    """Sessions that could not be read and are not part of the result."""
 
 
-class Backtesting:
-    """Judges recorded calls anew as they come, and keeps none but the samples. Tools that are not given are those that come
-    with Holdfast."""
+class BacktestRunner:
+    """Judges recorded calls one by one and keeps only counts and samples. The built-in tools are always known."""
 
     def __init__(self, policy: Policy, *, tools: Mapping[str, Tool] | None = None) -> None:
         self._policy = policy
@@ -77,10 +76,10 @@ class Backtesting:
         self._calls = 0
 
     def judge(self, recorded: RecordedCall) -> None:
-        """One more call."""
+        """Judge one more call."""
         self._calls += 1
         call, before = recorded.call, recorded.decision
-        if before.source == BUILT_IN and before.rule in _BEYOND_RULES:
+        if before.source == BUILT_IN and before.rule in _STRUCTURAL:
             return
         tool = self._tools.get(call.operation)
         targets = targets_of(tool, call.arguments, recorded.paths) if tool is not None else ()
@@ -93,18 +92,18 @@ class Backtesting:
                 ChangedDecision(session=recorded.session, call=call, before=before, after=after)
             )
 
-    def told(self, *, unread: Iterable[str] = ()) -> Backtest:
-        """What came of all so far."""
-        shifts = [
-            ChangedDecisions(operation=operation, before=before, after=after, count=count)
+    def result(self, *, unread: Iterable[str] = ()) -> Backtest:
+        """The result so far."""
+        counts = [
+            ChangedDecisionCount(operation=operation, before=before, after=after, count=count)
             for (operation, before, after), count in self._counts.most_common()
         ]
         return Backtest(
             policy=self._policy.name,
             calls=self._calls,
             changed=self._counts.total(),
-            looser=sum(one.count for one in shifts if STRICTNESS[one.after] < STRICTNESS[one.before]),
-            shifts=tuple(shifts),
+            looser=sum(one.count for one in counts if STRICTNESS[one.after] < STRICTNESS[one.before]),
+            counts=tuple(counts),
             samples=tuple(self._samples),
             unread=tuple(unread),
         )
@@ -113,8 +112,8 @@ class Backtesting:
 def backtest(
     policy: Policy, history: Iterable[RecordedCall], *, tools: Mapping[str, Tool] | None = None
 ) -> Backtest:
-    """Judge recorded calls anew, all at once."""
-    testing = Backtesting(policy, tools=tools)
+    """Judge all calls of a history."""
+    runner = BacktestRunner(policy, tools=tools)
     for recorded in history:
-        testing.judge(recorded)
-    return testing.told()
+        runner.judge(recorded)
+    return runner.result()

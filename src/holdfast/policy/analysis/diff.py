@@ -1,4 +1,4 @@
-"""The difference between two policies: in their rules, and in what they decide."""
+"""Compares two policies: their rules, and their decisions on a set of calls."""
 
 from collections.abc import Iterable, Iterator
 
@@ -30,7 +30,7 @@ _PROBES = {
 Sandboxes = tuple[str, ...] | None
 
 
-class Changed(Value):
+class DifferingCall(Value):
     """A call that the two policies decide differently."""
 
     operation: str
@@ -40,36 +40,38 @@ class Changed(Value):
 
     @property
     def is_looser(self) -> bool:
-        """Whether the second lets more through."""
+        """Whether the second policy is more permissive."""
         return STRICTNESS[self.after.verdict] < STRICTNESS[self.before.verdict]
 
 
-class Comparison(Value):
+class PolicyDiff(Value):
     """What changed from the first policy to the second."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
     altered: tuple[str, ...]
-    changed: tuple[Changed, ...]
+    changed: tuple[DifferingCall, ...]
     sandboxes: tuple[Sandboxes, Sandboxes]
-    """Where code may run by the first, and by the second; None is anywhere."""
+    """The engines that the first and the second policy allow; None means any."""
     probes: int
-    """How many calls were tried: the examples of both, and a few of each kind for every known tool."""
+    """How many calls were judged: the examples of both policies, and a few typical calls of every known tool."""
 
 
-def compare(before: RulePolicy, after: RulePolicy, *, calls: Iterable[Example] = ()) -> Comparison:
-    """Set two policies side by side."""
+def compare_policies(before: RulePolicy, after: RulePolicy, *, calls: Iterable[Example] = ()) -> PolicyDiff:
+    """Compare two policies. `calls` are judged in addition to the examples and typical calls."""
     old, new = _by_name(before), _by_name(after)
     probes = list(_unique([*_examples(before), *_examples(after), *calls, *_probes(before, after)]))
     changed = [
-        Changed(operation=probe.operation, arguments=probe.arguments, before=was, after=now)
+        DifferingCall(operation=probe.operation, arguments=probe.arguments, before=was, after=now)
         for probe in probes
         if (was := judge_example(before, probe)).verdict != (now := judge_example(after, probe)).verdict
     ]
-    return Comparison(
+    return PolicyDiff(
         added=tuple(name for name in new if name not in old),
         removed=tuple(name for name in old if name not in new),
-        altered=tuple(name for name in new if name in old and _essence(old[name]) != _essence(new[name])),
+        altered=tuple(
+            name for name in new if name in old and _without_source(old[name]) != _without_source(new[name])
+        ),
         changed=tuple(changed),
         sandboxes=(before.sandboxes, after.sandboxes),
         probes=len(probes),
@@ -80,7 +82,7 @@ def _by_name(policy: RulePolicy) -> dict[str, Rule]:
     return {rule.name: rule for rule in policy.document.rules}
 
 
-def _essence(rule: Rule) -> Rule:
+def _without_source(rule: Rule) -> Rule:
     return msgspec.structs.replace(rule, source="", matches=(), misses=())
 
 

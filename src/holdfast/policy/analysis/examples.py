@@ -1,4 +1,4 @@
-"""The examples beside the rules: each one is judged by the whole policy when it is loaded."""
+"""The examples of the rules. The whole policy judges each of them when it is loaded."""
 
 from holdfast.core import Call, Decision, Tool, Value, call_id
 from holdfast.core.errors import InvalidPolicy
@@ -9,11 +9,11 @@ from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.targets import targets_of
 from holdfast.policy.tool_roles import KNOWN_TOOLS
 
-_HINTS = {"structural-unknown-tool": "say under `tools:` what the arguments of this tool mean"}
+_HINTS = {"structural-unknown-tool": "declare the argument roles of this tool under `tools:`"}
 
 
 class ExampleResult(Value):
-    """What became of one example."""
+    """The decision on one example."""
 
     rule: str
     example: Example
@@ -22,7 +22,7 @@ class ExampleResult(Value):
 
     @property
     def is_met(self) -> bool:
-        """A call that the rule is to match is decided by it, one that it is to miss is not."""
+        """Whether the rule decides a call that it must match, or does not decide one that it must miss."""
         return (self.decision.rule == self.rule) == self.is_match_expected
 
 
@@ -42,21 +42,21 @@ def run_examples(policy: RulePolicy) -> tuple[ExampleResult, ...]:
 
 
 def check_examples(policy: RulePolicy) -> None:
-    """Raise InvalidPolicy at the first example that the policy does not meet."""
+    """Raise InvalidPolicy at the first example that fails."""
     for result in run_examples(policy):
         if not result.is_met:
             raise InvalidPolicy(
                 f"the rule {result.rule!r} {'does not match' if result.is_match_expected else 'matches'} this example: "
-                f"the call is decided {result.decision.verdict} by {result.decision.rule!r} ({result.decision.reason})",
+                f"{result.decision.rule!r} decides {result.decision.verdict} ({result.decision.reason})",
                 source=policy.document.source,
                 line=result.example.line,
                 column=result.example.column,
-                hint=_HINTS.get(result.decision.rule, "correct the rule, or the example"),
+                hint=_HINTS.get(result.decision.rule, "fix the rule or the example"),
             )
 
 
 def judge_example(policy: RulePolicy, example: Example) -> Decision:
-    """What the policy says of an example; its paths are taken by their text."""
+    """The decision of a policy on an example, with paths resolved by their text."""
     tool = tool_for(policy, example.operation)
     call = Call(id=call_id(1, 1), operation=example.operation, arguments=example.arguments)
     targets = targets_of(tool, example.arguments, LexicalPaths()) if tool is not None else ()
@@ -64,5 +64,5 @@ def judge_example(policy: RulePolicy, example: Example) -> Decision:
 
 
 def tool_for(policy: RulePolicy, operation: str) -> Tool | None:
-    """The tool as it comes with Holdfast, else as the policy annotates it."""
+    """The built-in tool of this name, else the one that the policy annotates."""
     return KNOWN_TOOLS.get(operation) or policy.document.tools.get(operation)

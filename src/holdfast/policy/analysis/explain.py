@@ -1,4 +1,4 @@
-"""Why a call is decided as it is: claim by claim, with the rules that were passed over."""
+"""Explains a decision: claim by claim, with the rules that were skipped."""
 
 from holdfast.core import Call, Decision, NameTarget, PathTarget, Role, Target, UrlTarget, Value
 from holdfast.policy.contract import Policy, Request
@@ -7,15 +7,15 @@ from holdfast.policy.tiers import TieredPolicy
 
 
 class SkippedRule(Value):
-    """A rule for the operation that did not decide."""
+    """A rule for the operation that does not decide the claim."""
 
     rule: str
     source: str
     because: str
 
 
-class ClaimExplained(Value):
-    """What one target of the call brought about."""
+class ClaimExplanation(Value, rename={"skipped_rules": "passed_over"}):
+    """The decision on one claim of the call."""
 
     role: Role | None
     argument: str = ""
@@ -25,17 +25,17 @@ class ClaimExplained(Value):
     skipped_rules: tuple[SkippedRule, ...] = ()
 
 
-class Explanation(Value):
-    """A decision with everything behind it; `tiers` where several policies judged."""
+class DecisionExplanation(Value):
+    """A decision with its reasons; `tiers` if several policies judged."""
 
     policy: str
     call: Call
     decision: Decision
-    claims: tuple[ClaimExplained, ...] = ()
-    tiers: tuple["Explanation", ...] = ()
+    claims: tuple[ClaimExplanation, ...] = ()
+    tiers: tuple["DecisionExplanation", ...] = ()
 
     def lines(self) -> list[str]:
-        """For a person to read."""
+        """The explanation as text."""
         decision = self.decision
         out = [
             f"{decision.verdict}  {self.call.operation}  by {decision.rule} ({decision.source or self.policy})"
@@ -57,29 +57,29 @@ class Explanation(Value):
         return out
 
 
-def explain(policy: Policy, request: Request) -> Explanation:
-    """The decision of a policy with its reasons."""
+def explain(policy: Policy, request: Request) -> DecisionExplanation:
+    """Judge a request and explain the decision."""
     decision = policy.judge(request)
     if isinstance(policy, TieredPolicy):
         tiers = tuple(explain(tier, request) for tier in policy.policies)
-        return Explanation(policy=policy.name, call=request.call, decision=decision, tiers=tiers)
+        return DecisionExplanation(policy=policy.name, call=request.call, decision=decision, tiers=tiers)
     if not isinstance(policy, RulePolicy):
-        return Explanation(policy=policy.name, call=request.call, decision=decision)
+        return DecisionExplanation(policy=policy.name, call=request.call, decision=decision)
     claims = tuple(
-        ClaimExplained(
-            role=weighed.claim.role,
-            argument=weighed.claim.target.argument if weighed.claim.target is not None else "",
-            given=_given(weighed.claim.target),
-            leads_to=_leads_to(weighed.claim.target),
-            decision=weighed.decision,
+        ClaimExplanation(
+            role=decided.claim.role,
+            argument=decided.claim.target.argument if decided.claim.target is not None else "",
+            given=_given(decided.claim.target),
+            leads_to=_leads_to(decided.claim.target),
+            decision=decided.decision,
             skipped_rules=tuple(
                 SkippedRule(rule=rule.name, source=rule.source, because=because)
-                for rule, because in policy.skipped_rules(weighed, request)
+                for rule, because in policy.skipped_rules(decided, request)
             ),
         )
-        for weighed in policy.decide_claims(request)
+        for decided in policy.decide_claims(request)
     )
-    return Explanation(policy=policy.name, call=request.call, decision=decision, claims=claims)
+    return DecisionExplanation(policy=policy.name, call=request.call, decision=decision, claims=claims)
 
 
 def _given(target: Target | None) -> str:

@@ -1,7 +1,7 @@
-"""Whether one rule decides everything that another would: found by what both have to name, so that ten thousand rules are
-compared in seconds.
+"""Policy lint: rules that are unreachable or too permissive, unknown operations, missing examples and reasons.
 
-Finds what is probably wrong with a policy that loads: rules never reached, rules too open, rules without examples.
+A rule is unreachable if an earlier rule subsumes it, which means that it decides every claim the later rule would decide.
+`Subsumption` indexes rules by what they name, so that ten thousand rules are compared in seconds.
 """
 
 from collections.abc import Iterator, Set
@@ -17,87 +17,93 @@ _ANYWHERE, _OUTSIDE = "", "outside"
 
 
 class Subsumption:
-    """The rules so far, filed by what a rule behind them has to name to be covered."""
+    """The rules so far, indexed by what a later rule has to name to be subsumed."""
 
     def __init__(self) -> None:
-        self._filed: dict[tuple[str, str], list[tuple[int, Rule]]] = {}
+        self._index: dict[tuple[str, str], list[tuple[int, Rule]]] = {}
         self._count = 0
 
     def add(self, rule: Rule) -> None:
-        """The next rule."""
+        """Add the next rule."""
         self._count += 1
-        is_held_to_paths = rule.paths is not None and not rule.paths.inside
-        places = _paths_named(rule) if is_held_to_paths else _hosts_named(rule)
+        is_limited_to_paths = rule.paths is not None and not rule.paths.inside
+        places = _paths_named(rule) if is_limited_to_paths else _hosts_named(rule)
         for operation in rule.operations:
             for place in places or [_ANYWHERE]:
-                self._filed.setdefault((operation, place), []).append((self._count, rule))
+                self._index.setdefault((operation, place), []).append((self._count, rule))
 
-    def cover_of(self, rule: Rule) -> Rule | None:
-        """The first rule that decides whatever this one would."""
-        # A rule that covers it names all that it names, so also the first of each kind.
+    def subsuming_rule(self, rule: Rule) -> Rule | None:
+        """The first rule that decides everything this one would."""
+        # A subsuming rule names everything that this rule names, so also the first path and the first host.
         places = [_ANYWHERE, _OUTSIDE, *_paths_named(rule)[:1], *_hosts_named(rule)[:1]]
         found = [
-            next((each for each in self._filed.get((operation, place), ()) if covers(each[1], rule)), None)
-            for operation in _wider(rule.operations[0])
+            next((each for each in self._index.get((operation, place), ()) if subsumes(each[1], rule)), None)
+            for operation in _wider_operations(rule.operations[0])
             for place in places
         ]
         first = min((each for each in found if each is not None), key=lambda each: each[0], default=None)
         return first[1] if first is not None else None
 
 
-def covers(one: Rule, other: Rule) -> bool:
-    """Whether every claim that `other` decides is decided by `one` too. False where that is not certain."""
+def subsumes(one: Rule, other: Rule) -> bool:
+    """Whether `one` decides every claim that `other` would. False if that is not certain."""
     if one.arguments or one.takes_no_arguments or one.names:
         return False
-    if not all(any(names_all(wide, narrow) for wide in one.operations) for narrow in other.operations):
+    if not all(
+        any(subsumes_operation(wide, narrow) for wide in one.operations) for narrow in other.operations
+    ):
         return False
     if one.scope and (not other.scope <= one.scope or not other.scope - OPAQUE_ROLES):
         return False
-    return _paths_cover(one, other) and _hosts_cover(one, other)
+    return _paths_subsume(one, other) and _hosts_subsume(one, other)
 
 
-def names_all(pattern: str, narrower: str) -> bool:
-    """Whether a pattern names every operation that a narrower one names."""
+def subsumes_operation(pattern: str, narrower: str) -> bool:
+    """Whether an operation pattern matches everything that a narrower one matches."""
     if pattern in ("*", narrower):
         return True
     return narrower != "*" and not narrower.startswith("*.") and matches_operation(pattern, narrower)
 
 
-def _paths_cover(one: Rule, other: Rule) -> bool:
+def _paths_subsume(one: Rule, other: Rule) -> bool:
     wide, narrow = one.paths, other.paths
     if wide is None:
         return True
-    if narrow is None or not _look_at_the_same(one, wide, other, narrow):
+    if narrow is None or not _test_same_targets(one, wide, other, narrow):
         return False
     holds_all = wide.inside and (wide.outside or not narrow.folders)
-    if other.is_wide and STRICTNESS[one.verdict] < STRICTNESS[other.verdict] and not holds_all:
-        return False  # the other is read wider, or holds up a folder for what lies in it, which is then left to it
-    return _inside_covers(wide, narrow) and (
+    if other.is_restrictive and STRICTNESS[one.verdict] < STRICTNESS[other.verdict] and not holds_all:
+        return False  # the other matches more, such as a folder that contains what it names
+    return _inside_subsumes(wide, narrow) and (
         wide.outside or not (narrow.outside or set(narrow.folders) - set(wide.folders))
     )
 
 
-def _inside_covers(wide: PathTest, narrow: PathTest) -> bool:
+def _inside_subsumes(wide: PathTest, narrow: PathTest) -> bool:
     if wide.inside:
         return not narrow.folders or set(narrow.folders) <= set(wide.folders) or wide.outside
     return not narrow.inside and set(narrow.globs) <= set(wide.globs)
 
 
-def _hosts_cover(one: Rule, other: Rule) -> bool:
+def _hosts_subsume(one: Rule, other: Rule) -> bool:
     wide, narrow = one.hosts, other.hosts
     if wide is None:
         return True
-    if narrow is None or not _look_at_the_same(one, wide, other, narrow):
+    if narrow is None or not _test_same_targets(one, wide, other, narrow):
         return False
-    is_read_wider = other.is_wide and not one.is_wide and any("/" in pattern for pattern in narrow.patterns)
-    return not is_read_wider and set(narrow.patterns) <= set(wide.patterns)
+    matches_more_spellings = (
+        other.is_restrictive and not one.is_restrictive and any("/" in pattern for pattern in narrow.patterns)
+    )
+    return not matches_more_spellings and set(narrow.patterns) <= set(wide.patterns)
 
 
-def _look_at_the_same(one: Rule, wide: PathTest | HostTest, other: Rule, narrow: PathTest | HostTest) -> bool:
-    """Whether the tests of two rules look at the same targets for every claim of the second, so that it changes nothing."""
+def _test_same_targets(
+    one: Rule, wide: PathTest | HostTest, other: Rule, narrow: PathTest | HostTest
+) -> bool:
+    """Whether the tests of two rules test the same targets for every claim of the second rule."""
     if other.scope <= set(wide.roles) & set(narrow.roles):
-        return True  # only at the claim's own
-    # One that fits only some of the values leaves it to the other, unless that is no stricter.
+        return True  # both test the claim's own target only
+    # A rule that matches only some of the values leaves the decision to the other, unless that one is not stricter.
     return set(wide.roles) == set(narrow.roles) and STRICTNESS[one.verdict] >= STRICTNESS[other.verdict]
 
 
@@ -113,14 +119,14 @@ def _hosts_named(rule: Rule) -> list[str]:
     return [f"host {pattern}" for pattern in rule.hosts.patterns] if rule.hosts is not None else []
 
 
-def _wider(operation: str) -> tuple[str, ...]:
-    """The patterns that name every operation that this one names."""
+def _wider_operations(operation: str) -> tuple[str, ...]:
+    """The patterns that match every operation that this one matches."""
     group, dot, verb = operation.partition(".")
     return tuple(dict.fromkeys((operation, "*", *((f"{group}.*", f"*.{verb}") if dot else ()))))
 
 
-class Finding(Value):
-    """One thing to look at. A warning is likely a mistake, a note is advice."""
+class LintFinding(Value):
+    """One result of lint. A warning is likely a mistake, a note is advice."""
 
     code: Literal["unreachable", "too-open", "unknown-operation", "cannot-stage", "no-example", "no-reason"]
     level: Literal["warning", "note"]
@@ -129,76 +135,72 @@ class Finding(Value):
     message: str
 
 
-def lint(policy: RulePolicy) -> tuple[Finding, ...]:
-    """Everything worth telling, in the order of the rules. Only what is certain is called unreachable."""
+def lint(policy: RulePolicy) -> tuple[LintFinding, ...]:
+    """Check a policy, in the order of its rules. Only certain cases are reported as unreachable."""
     document = policy.document
-    found = list(_trusted(document))
+    found = list(_check_trusted(document))
     known = KNOWN_TOOLS.keys() | document.tools.keys()
     earlier = Subsumption()
     for rule in document.rules:
-        found += _reachable(document, rule, earlier.cover_of(rule))
-        found += _open(rule)
-        found += _known(known, rule)
-        found += _complete(rule)
+        found += _check_reachable(document, rule, earlier.subsuming_rule(rule))
+        found += _check_permissive(rule)
+        found += _check_operations(known, rule)
+        found += _check_documented(rule)
         earlier.add(rule)
     return tuple(found)
 
 
-def _trusted(document: PolicyDocument) -> Iterator[Finding]:
+def _check_trusted(document: PolicyDocument) -> Iterator[LintFinding]:
     for group in document.trusted_groups:
         if any(name.partition(".")[0] == group for name in KNOWN_TOOLS):
-            message = f"`trusted` lets every call of {group!r} through unjudged"
-            yield Finding(
+            message = f"`trusted` allows every call of {group!r} without judging it"
+            yield LintFinding(
                 code="too-open", level="warning", rule="trusted", source=document.source, message=message
             )
 
 
-def _reachable(document: PolicyDocument, rule: Rule, cover: Rule | None) -> Iterator[Finding]:
-    if cover is not None:
+def _check_reachable(document: PolicyDocument, rule: Rule, subsuming: Rule | None) -> Iterator[LintFinding]:
+    if subsuming is not None:
         yield _finding(
-            "unreachable", rule, f"is never reached: {cover.name!r} ({cover.source}) decides first"
+            "unreachable", rule, f"is never reached: {subsuming.name!r} ({subsuming.source}) decides first"
         )
-    elif all(_is_listed_out(document, operation) for operation in rule.operations):
-        yield _finding("unreachable", rule, "is never reached: the lists of operations refuse its operations")
+    elif all(_is_refused_by_lists(document, operation) for operation in rule.operations):
+        yield _finding("unreachable", rule, "is never reached: the operation lists refuse its operations")
 
 
-def _open(rule: Rule) -> Iterator[Finding]:
+def _check_permissive(rule: Rule) -> Iterator[LintFinding]:
     if rule.verdict not in ("allow", "stage"):
         return
     if rule.is_unconditional and "*" in rule.operations:
-        yield _finding("too-open", rule, "lets everything through; name operations, roles or paths")
+        yield _finding("too-open", rule, "allows everything; name operations, roles or paths")
     paths = rule.paths
     if paths is not None and ((paths.inside and paths.outside) or "/" in paths.folders):
-        yield _finding("too-open", rule, "lets every path through, also those outside the workspace")
+        yield _finding("too-open", rule, "allows every path, including those outside the workspace")
 
 
-def _known(known: Set[str], rule: Rule) -> Iterator[Finding]:
-    """A name in a group that we know, which that group does not have, is a slip of the pen."""
+def _check_operations(known: Set[str], rule: Rule) -> Iterator[LintFinding]:
+    """An operation that a known group does not have is probably misspelled."""
     for operation in rule.operations:
         siblings = [name for name in known if name.partition(".")[0] == operation.partition(".")[0]]
         if siblings and not any(matches_operation(operation, name) for name in siblings):
-            yield _finding("unknown-operation", rule, f"names {operation!r}, which nobody offers")
+            yield _finding("unknown-operation", rule, f"names {operation!r}, which does not exist")
         if rule.verdict == "stage" and not operation.startswith("world."):
-            yield _finding(
-                "cannot-stage", rule, f"stages {operation!r}; only operations of the world can be staged"
-            )
+            yield _finding("cannot-stage", rule, f"stages {operation!r}; only world operations can be staged")
 
 
-def _complete(rule: Rule) -> Iterator[Finding]:
+def _check_documented(rule: Rule) -> Iterator[LintFinding]:
     if rule.source == "built-in":
         return
     if not rule.matches:
-        yield _finding("no-example", rule, "shows no call that it matches", level="note")
+        yield _finding("no-example", rule, "has no example of a call that it matches", level="note")
     if not rule.misses and not rule.is_unconditional:
-        yield _finding("no-example", rule, "shows no call that it must not match", level="note")
+        yield _finding("no-example", rule, "has no example of a call that it must not match", level="note")
     if not rule.reason:
-        yield _finding(
-            "no-reason", rule, "gives no reason; a person who is asked will see none", level="note"
-        )
+        yield _finding("no-reason", rule, "has no reason to show when it asks for approval", level="note")
 
 
-def _is_listed_out(document: PolicyDocument, operation: str) -> bool:
-    if any(names_all(pattern, operation) for pattern in document.denied_operations):
+def _is_refused_by_lists(document: PolicyDocument, operation: str) -> bool:
+    if any(subsumes_operation(pattern, operation) for pattern in document.denied_operations):
         return True
     allowed = document.allowed_operations
     if allowed is None or "*" in operation:
@@ -212,7 +214,7 @@ def _finding(
     message: str,
     *,
     level: Literal["warning", "note"] = "warning",
-) -> Finding:
-    return Finding(
+) -> LintFinding:
+    return LintFinding(
         code=code, level=level, rule=rule.name, source=rule.source, message=f"{rule.name!r} {message}"
     )

@@ -1,10 +1,8 @@
-"""Plain files and folders beneath a root, by normal paths without links: what the kernel is asked to do, and no more.
+"""Regular files and folders beneath a root, by normal paths without symlinks: the operations on descriptors.
 
-A file is replaced and never overwritten in place: a reader sees the old content or the new, and a hard link that leads
-out of the workspace is cut and not written through. Links on the way raise LinkInTheWay; following them is for
-whoever calls.
-
-Scratch files: new content on its way, beside the file it will replace. The name says who writes it.
+A file is replaced and never overwritten in place: a reader sees the old content or the new, and a hard link that leads out
+of the workspace is never written through. New content goes to a scratch file next to its destination; the name contains the
+process id of its writer. A symlink in the path raises SymlinkEncountered, and the caller decides whether to follow it.
 """
 
 import errno
@@ -21,12 +19,12 @@ from holdfast.world.paths.open_beneath import FOLDER, BeneathRoot, SymlinkEncoun
 
 
 def scratch_name() -> str:
-    """A name that nobody else takes; no guest can name it."""
+    """A unique name that no guest can use."""
     return f"{SCRATCH_PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
 
 
 def is_abandoned(name: str) -> bool:
-    """Whether a name is that of a scratch file whose writer is dead."""
+    """Whether a name belongs to a scratch file whose writer is dead."""
     if not name.startswith(SCRATCH_PREFIX):
         return False
     try:
@@ -38,14 +36,14 @@ def is_abandoned(name: str) -> bool:
     return False
 
 
-# NONBLOCK: opening a pipe that nobody serves must not hang before we have seen that it is a pipe.
-_CAREFUL = os.O_NONBLOCK | os.O_NOCTTY
+# O_NONBLOCK: opening a pipe without a writer must not hang before we see that it is a pipe.
+_SAFE_OPEN = os.O_NONBLOCK | os.O_NOCTTY
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 PERMISSIONS = 0o777
 
 
 class PlainFiles:
-    """Reads and changes what lies beneath a root."""
+    """Reads and changes the files beneath a root."""
 
     def __init__(self, root: BeneathRoot, *, allows_hard_links: bool = False) -> None:
         self.root = root
@@ -57,7 +55,7 @@ class PlainFiles:
             return _drain(opened)
 
     def fingerprint(self, path: str) -> str:
-        """SHA-256 of a file's content, in hex, however large it is."""
+        """SHA-256 of a file's content in hex. The file is not loaded into memory."""
         with (
             self.opened(path, os.O_RDONLY) as opened,
             open(opened, "rb", buffering=0, closefd=False) as file,
@@ -65,7 +63,7 @@ class PlainFiles:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def stat(self, path: str) -> os.stat_result:
-        """What is at a path. Raises PathRefused for what is neither file nor folder."""
+        """What is at a path. Raises PathRefused if it is neither a file nor a folder."""
         if path == ".":
             with self.root.descriptor() as top:
                 return os.fstat(top)
@@ -76,20 +74,20 @@ class PlainFiles:
         return found
 
     def find(self, path: str) -> os.stat_result | None:
-        """What is at a path, None where nothing is."""
+        """What is at a path, or None."""
         try:
             return self.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def replace(self, path: str, content: bytes, *, mode: int | None = None) -> None:
-        """Put a file at a path, its folders included, in one step. It keeps its mode where none is given."""
+        """Create or replace a file atomically and create its folders. An existing file keeps its mode unless one is given."""
         with self.replacing(path, mode=mode) as opened:
             write_all(opened, content)
 
     @contextmanager
     def replacing(self, path: str, *, mode: int | None = None) -> Iterator[int]:
-        """A descriptor to write a file's new content to; the file has it once the block ends without an error."""
+        """A descriptor for the new content of a file, which is replaced when the block ends without an error."""
         with self._made_parent(path) as (folder, name):
             old = self._present(folder, name, path)
             kept = mode if mode is not None or old is None else old.st_mode
@@ -109,13 +107,13 @@ class PlainFiles:
                 raise
 
     def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
-        """Put a file where there is nothing. Raises FileExistsError, also where a link stands."""
+        """Create a file. Raises FileExistsError if there is anything at the path, even a symlink."""
         with self.creating(path, mode=mode) as opened:
             write_all(opened, content)
 
     @contextmanager
     def creating(self, path: str, *, mode: int | None = None) -> Iterator[int]:
-        """A descriptor to write a new file to; it is removed again where the block ends with an error."""
+        """A descriptor of a new file, which is removed if the block ends with an error."""
         with self._made_parent(path) as (folder, name):
             if self._present(folder, name, path) is not None:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
@@ -134,7 +132,7 @@ class PlainFiles:
                 os.close(opened)
 
     def append(self, path: str, content: bytes) -> tuple[str, str]:
-        """Add to the end of a file, and answer with its fingerprints before and after."""
+        """Append to a file and return its fingerprints before and after."""
         with self.opened(path, os.O_RDWR | os.O_APPEND) as opened:
             with open(opened, "rb", buffering=0, closefd=False) as file:
                 whole = hashlib.file_digest(file, "sha256")
@@ -144,7 +142,7 @@ class PlainFiles:
             return before, whole.hexdigest()
 
     def make_folder(self, path: str, *, mode: int = PERMISSIONS) -> None:
-        """Create a folder and its parents; one that exists is fine."""
+        """Create a folder and its parents. An existing folder is not an error."""
         missing: list[str] = []
         place = path
         while not self._is_folder(place):
@@ -158,7 +156,7 @@ class PlainFiles:
             return
 
     def remove(self, path: str) -> None:
-        """Unlink a file, a link or whatever else is no folder."""
+        """Unlink a file, a symlink or anything else that is not a folder."""
         parent, name = parent_and_name(path)
         with self.root.folder(parent) as folder:
             os.unlink(name, dir_fd=folder)
@@ -170,7 +168,7 @@ class PlainFiles:
             os.rmdir(name, dir_fd=folder)
 
     def move(self, source: str, destination: str) -> None:
-        """Rename a file or a folder, the destination's folders included."""
+        """Rename a file or a folder and create the folders of the destination."""
         to_parent, to_name = parent_and_name(destination)
         from_parent, from_name = parent_and_name(source)
         self.make_folder(to_parent)
@@ -184,11 +182,11 @@ class PlainFiles:
 
     @contextmanager
     def opened(self, path: str, flags: int) -> Iterator[int]:
-        """A descriptor of a plain file that is there."""
+        """A descriptor of an existing regular file."""
         try:
-            opened = self.root.open(path, flags | _CAREFUL)
+            opened = self.root.open(path, flags | _SAFE_OPEN)
         except PermissionError:
-            self.stat(path)  # a device or socket is refused as such, whatever its permissions
+            self.stat(path)  # refuses a device or socket as such, whatever its permissions
             raise
         try:
             found = os.fstat(opened)
@@ -201,7 +199,7 @@ class PlainFiles:
 
     @contextmanager
     def _made_parent(self, path: str) -> Iterator[tuple[int, str]]:
-        """The folder of a path, held open, and the name in it; the folder is made where there is none."""
+        """The open folder of a path and the name in it. The folder is created if it does not exist."""
         parent, name = parent_and_name(path)
         try:
             opened = self.root.open(parent, FOLDER)
@@ -221,7 +219,7 @@ class PlainFiles:
             return False
 
     def _present(self, folder: int, name: str, path: str) -> os.stat_result | None:
-        """A file that is about to be replaced, None where there is none."""
+        """The file that will be replaced, or None."""
         try:
             found = self._lstat(folder, name, path)
         except FileNotFoundError:
@@ -243,12 +241,12 @@ class PlainFiles:
             return
         if not stat.S_ISREG(found.st_mode):
             raise PathRefused(
-                f"{path!r} is no plain file: {_KINDS.get(stat.S_IFMT(found.st_mode), 'unknown')}"
+                f"{path!r} is not a regular file: {_KINDS.get(stat.S_IFMT(found.st_mode), 'unknown')}"
             )
         if found.st_nlink > 1 and not self._allows_hard_links:
             raise PathRefused(
-                f"{path!r} has {found.st_nlink} hard links, and another of its names may lie outside",
-                hint="replace it by a copy",
+                f"{path!r} has {found.st_nlink} hard links, and one of them may be outside the workspace",
+                hint="replace the file with a copy",
             )
 
 
@@ -257,12 +255,12 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
-    stat.S_IFLNK: "a link",
+    stat.S_IFLNK: "a symlink",
 }
 
 
 def write_all(opened: int, content: bytes) -> None:
-    """Write every byte; one call may take only a part of them."""
+    """Write all bytes, in several calls if necessary."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(opened, rest) :]

@@ -1,7 +1,8 @@
-"""A world that is a folder on disk, held to its place, to the protected names and to a quota.
+"""A folder on disk as a world, with path containment, protected names and a quota.
 
-Operations run on paths without links. Where a link is in the way, it is resolved by the descent, the place it leads to is
-judged again, and the operation starts over; so what was judged is what is opened, whoever swaps links meanwhile.
+Operations run on paths without symlinks. If a path contains one, the world resolves it, checks the protections of the result
+and starts the operation again. So the path that was checked is the path that is opened, even if symlinks are swapped in the
+meantime.
 """
 
 import errno
@@ -14,12 +15,12 @@ from typing import TypeVar
 
 from holdfast.core import Change
 from holdfast.core.errors import PathRefused
-from holdfast.core.globs import compile_pattern, fixed_folder
+from holdfast.core.globs import compile_file_glob
 from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
 from holdfast.world.folder.files import PERMISSIONS, PlainFiles, is_abandoned
 from holdfast.world.folder.fsync import sync_files
-from holdfast.world.folder.quota import Held, Quota, UsageMeter
-from holdfast.world.host_copy import HostCopying
+from holdfast.world.folder.quota import DiskUsage, Quota, UsageMeter
+from holdfast.world.host_copy import HostCopyMixin
 from holdfast.world.paths.names import GUEST_ROOTS, is_reachable, is_within, parent_and_name, relative
 from holdfast.world.paths.open_beneath import BeneathRoot, Opener, SymlinkEncountered
 from holdfast.world.paths.protected import Protections
@@ -30,7 +31,7 @@ _ATTEMPTS = 8
 _T = TypeVar("_T")
 
 
-class FolderWorld(HostCopying):
+class FolderWorld(HostCopyMixin):
     """The files of a folder."""
 
     def __init__(
@@ -43,7 +44,7 @@ class FolderWorld(HostCopying):
     ) -> None:
         self.root = BeneathRoot(root, opener=opener)
         self._files = PlainFiles(self.root)
-        # Removing a name touches no content, so another name of the same file is no reason to refuse it.
+        # Removing a name changes no content, so a file with several hard links can be removed.
         self._names = PlainFiles(self.root, allows_hard_links=True)
         self._protections = Protections(protected)
         self._meter = UsageMeter(quota, self._count)
@@ -56,9 +57,10 @@ class FolderWorld(HostCopying):
         return self._at(path, self._files.read)
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
-        matches = compile_pattern(pattern).fullmatch
+        glob = compile_file_glob(pattern)
+        matches = glob.expression.fullmatch
         try:
-            files = self._all_files(fixed_folder(pattern))
+            files = self._all_files(glob.base_folder)
         except (FileNotFoundError, NotADirectoryError, SymlinkEncountered):
             return ()
         return tuple(sorted(path for path in files if matches(path)))
@@ -126,7 +128,7 @@ class FolderWorld(HostCopying):
                     self._files.remove(found.path)
 
     def _at(self, given: str, operation: Callable[[str], _T], *, is_name: bool = False) -> _T:
-        """Do something at the place a path leads to; `is_name` where it concerns the name, so that it may be no link."""
+        """Run an operation where a path leads. With `is_name` it concerns the name itself, which may not be a symlink."""
         path = relative(given, self._roots)
         for _ in range(_ATTEMPTS):
             self._protections.check(path)
@@ -134,16 +136,16 @@ class FolderWorld(HostCopying):
                 return operation(path)
             except SymlinkEncountered as link:
                 if is_name and link.filename == path:
-                    raise PathRefused(f"{given!r} is a link", hint="name what it points to") from None
+                    raise PathRefused(f"{given!r} is a symlink", hint="use the path of its target") from None
                 path = self.root.resolve(path)
-        raise PathRefused(f"the links on the way to {given!r} keep changing")
+        raise PathRefused(f"the symlinks in {given!r} keep changing")
 
     def _entries(self, path: str) -> tuple[Stat, ...]:
         stats: list[Stat] = []
         for found in children(self.root, path):
             entry = found.entry
             is_plain = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
-            if is_plain and self._is_shown(found.path):
+            if is_plain and self._is_listed(found.path):
                 stats.append(_stat(found.path, entry.stat(follow_symlinks=False)))
         return tuple(sorted(stats, key=lambda each: each.path))
 
@@ -161,7 +163,7 @@ class FolderWorld(HostCopying):
             self._files.replace(path, content, mode=mode)
         else:
             self._files.create(path, content, mode=mode)
-        self._meter.note(bytes=growth, files=0 if old else 1)
+        self._meter.record(bytes=growth, files=0 if old else 1)
         return Change(
             path=path,
             kind="modified" if old else "created",
@@ -174,7 +176,7 @@ class FolderWorld(HostCopying):
             return self._write(path, content, overwrite=False)
         self._meter.allow(bytes=len(content), files=0)
         before, after = self._files.append(path, content)
-        self._meter.note(bytes=len(content), files=0)
+        self._meter.record(bytes=len(content), files=0)
         return Change(path=path, kind="modified", before=before, after=after)
 
     def _delete(self, path: str, *, recursive: bool) -> tuple[Change, ...]:
@@ -182,7 +184,7 @@ class FolderWorld(HostCopying):
         if not stat.S_ISDIR(found.st_mode):
             change = self._deletion(path)
             self._files.remove(path)
-            self._meter.note(bytes=-found.st_size, files=-1)
+            self._meter.record(bytes=-found.st_size, files=-1)
             return (change,)
         return self._delete_folder(path, recursive=recursive)
 
@@ -195,7 +197,7 @@ class FolderWorld(HostCopying):
                 reason = NOT_EMPTY if error.errno == errno.ENOTEMPTY else os.strerror(error.errno or 0)
                 raise OSError(error.errno, reason, path) from None
             return ()
-        self._check_inside(path)
+        self._check_protections_in(path)
         everything = [(each.path, each.entry.is_dir(follow_symlinks=False)) for each in walk(self.root, path)]
         changes = [self._deletion(inner) for inner in self._all_files(path)]
         for inner, is_folder in reversed(everything):
@@ -214,7 +216,7 @@ class FolderWorld(HostCopying):
         if is_folder and is_within(destination, source):
             raise OSError(errno.EINVAL, "a folder cannot be moved into itself", source)
         if is_folder:
-            self._check_inside(source)
+            self._check_protections_in(source)
         gone = [self._deletion(path) for path in (self._all_files(source) if is_folder else (source,))]
         old = NOTHING if is_folder else self.fingerprint(destination)
         self._files.move(source, destination)
@@ -233,7 +235,7 @@ class FolderWorld(HostCopying):
     def _deletion(self, path: str) -> Change:
         return Change(path=path, kind="deleted", before=self._names.fingerprint(path))
 
-    def _check_inside(self, folder: str) -> None:
+    def _check_protections_in(self, folder: str) -> None:
         for each in walk(self.root, folder):
             self._protections.check(each.path)
 
@@ -241,18 +243,18 @@ class FolderWorld(HostCopying):
         everything = [
             each.path for each in walk(self.root, start) if each.entry.is_file(follow_symlinks=False)
         ]
-        return tuple(path for path in everything if self._is_shown(path))
+        return tuple(path for path in everything if self._is_listed(path))
 
-    def _is_shown(self, path: str) -> bool:
-        return is_reachable(path) and self._protections.covering(path) is None
+    def _is_listed(self, path: str) -> bool:
+        return is_reachable(path) and self._protections.protection_of(path) is None
 
-    def _count(self) -> Held:
+    def _count(self) -> DiskUsage:
         sizes = [
             each.entry.stat(follow_symlinks=False).st_size
             for each in walk(self.root)
             if each.entry.is_file(follow_symlinks=False)
         ]
-        return Held(bytes=sum(sizes), files=len(sizes))
+        return DiskUsage(bytes=sum(sizes), files=len(sizes))
 
 
 def _stat(path: str, found: os.stat_result) -> Stat:

@@ -1,4 +1,4 @@
-"""Making what was written durable: it survives the loss of power and not only of the process."""
+"""Makes written files durable, so that they survive a power failure."""
 
 import ctypes
 import os
@@ -9,17 +9,17 @@ from holdfast.world.paths.names import parent_and_name
 from holdfast.world.paths.open_beneath import BeneathRoot
 
 MAX_SINGLE_SYNCS = 64
-"""Up to so many files are made durable one by one; flushing a busy file system whole takes as long as others wrote."""
+"""Up to this many files are synced one by one, because syncing a busy file system also waits for other writers."""
 
 
 def sync_files(root: BeneathRoot, paths: Sequence[str]) -> None:
-    """Make files, their names and their absence durable: one by one, or for many the whole file system in one go."""
+    """Sync files and the folders of created or deleted names: one by one, or the whole file system if there are many."""
     if len(paths) > MAX_SINGLE_SYNCS:
         _sync_at(root, ".", is_whole=True)
         return
     folders = {parent_and_name(path)[0] for path in paths}
     for path in (*paths, *sorted(folders)):
-        with suppress(FileNotFoundError, NotADirectoryError):  # it was deleted, and so was its folder
+        with suppress(FileNotFoundError, NotADirectoryError):  # deleted, perhaps with its folder
             _sync_at(root, path)
 
 

@@ -1,9 +1,7 @@
-"""Opening a folder as a workspace: one of the user's for the first time, or that of a session again.
+"""Opens a folder of the user as a workspace, reopens the folder of a session, and stores which folders are trusted.
 
-Which folders the person trusts: one private file of the home.
-
-What stands in a folder can lead an agent astray, and what it says for itself (its own configuration, policy, servers) is
-taken up. So a folder is opened only when the person said, once, that they trust it.
+The files of a folder can mislead an agent, and its configuration, policy and servers take effect. So a folder is opened only
+after the person confirmed once that they trust it. The list of trusted folders is a private file in the home.
 """
 
 import os
@@ -20,11 +18,11 @@ from holdfast.world.paths.names import is_within
 from holdfast.world.paths.open_beneath import BeneathRoot
 
 _ONE_PROJECT = "open the folder of one project instead"
-# With all that lies in it; the memory behind /dev/shm is there for everybody.
+# Including everything inside, except for the shared memory in /dev/shm.
 _SYSTEM_TREE = re.compile(
     r"/((boot|dev(?!/shm(/|$))|etc|proc|sys)|(usr/)?(s?bin|include|lib\w*))(/.*)?", re.DOTALL
 )
-# Itself and not what lies in it, which may be one person's project: /usr/local/src/tool, /srv/site, /tmp/trial.
+# The folder only, because a project may be inside: /usr/local/src/tool, /srv/site, /tmp/trial.
 _SHARED_FOLDER = re.compile(
     r"/|/(dev/shm|home|media|mnt|opt|root|run|srv|tmp)|/var(/(cache|lib|log|spool|tmp))?"
     r"|/usr(/(share|src|local(/(s?bin|etc|include|lib|share))?))?"
@@ -32,32 +30,37 @@ _SHARED_FOLDER = re.compile(
 
 
 def is_system_folder(real: str) -> bool:
-    """Whether a real path is a folder of the operating system: no place for an agent, and for a rewind that removes files."""
+    """Whether a real path is a folder of the operating system, where no agent may work and no rewind may remove files."""
     return any(folders.fullmatch(real) for folders in (_SYSTEM_TREE, _SHARED_FOLDER))
 
 
 def open_folder(path: Path, home: Path) -> Path:
-    """The real folder, or InvalidInput: none of the system's, not the home folder, not our own home, and nothing above them.
+    """The real path of a folder. Raises InvalidInput for system folders, the user's home, our own home and folders above them.
 
-    Whether the folder is trusted is for the caller to ask.
+    The caller checks whether the folder is trusted.
     """
     real = Path(os.path.realpath(path.expanduser()))
     if not real.is_dir():
-        raise InvalidInput(f"{str(path)!r} is no folder", hint="name a folder that exists")
+        raise InvalidInput(f"{str(path)!r} is not a folder", hint="give the path of an existing folder")
     own = os.path.realpath(home)
-    for place, what in ((own, "Holdfast's own folder"), (os.path.realpath(Path.home()), "the home folder")):
+    for place, what in (
+        (own, "Holdfast's data directory"),
+        (os.path.realpath(Path.home()), "the home folder"),
+    ):
         if is_within(place, str(real)) or str(real) == "/":
             raise InvalidInput(f"{str(path)!r} is or contains {what}", hint=_ONE_PROJECT)
     if is_system_folder(str(real)):
-        raise InvalidInput(f"{str(path)!r} is a folder of the system", hint=_ONE_PROJECT)
+        raise InvalidInput(f"{str(path)!r} is a system folder", hint=_ONE_PROJECT)
     if is_within(str(real), own):
-        raise InvalidInput(f"{str(path)!r} lies in Holdfast's own folder", hint="open a folder outside of it")
+        raise InvalidInput(
+            f"{str(path)!r} is inside Holdfast's data directory", hint="open a folder outside it"
+        )
     return real
 
 
 def reopen_folder(real: Path) -> Path:
-    """The folder of a session, made anew where it is gone. Raises PathRefused where a link is on the way to it."""
-    # What cannot be made, because of a link or a file in its place, cannot be opened either.
+    """The folder of a session, created again if it is gone. Raises PathRefused if its path contains a symlink."""
+    # If a symlink or a file prevents the creation, opening the folder reports it.
     with suppress(OSError):
         PlainFiles(BeneathRoot(Path("/"))).make_folder(str(real).strip("/"), mode=0o700)
     with BeneathRoot(real).descriptor():
@@ -65,17 +68,17 @@ def reopen_folder(real: Path) -> Path:
 
 
 class TrustedFolders:
-    """The file of trusted folders, each by its real path. What lies in a trusted folder is not trusted by that."""
+    """The file of trusted folders, by real path. Trust does not extend to folders inside a trusted one."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def trusts(self, folder: Path) -> bool:
-        """Whether the person trusts this folder. Raises InvalidConfig where the file cannot be read."""
+        """Whether the person trusts this folder. Raises InvalidConfig if the file cannot be read."""
         return os.path.realpath(folder) in self._folders()
 
     def add(self, folder: Path) -> None:
-        """Remember that the person trusts this folder."""
+        """Store that the person trusts this folder."""
         folders = sorted({*self._folders(), os.path.realpath(folder)})
         replace_private(self._file, msgspec.json.format(msgspec.json.encode(folders), indent=2))
 
@@ -84,7 +87,7 @@ class TrustedFolders:
             return msgspec.json.decode(self._file.read_bytes(), type=list[str])
         except FileNotFoundError:
             return []
-        except (OSError, ValueError) as error:  # no JSON, or no UTF-8 in it
+        except (OSError, ValueError) as error:  # not JSON, or not UTF-8
             raise InvalidConfig(
-                f"{self._file}: {error}", hint="move the file away; you are asked again then"
+                f"{self._file}: {error}", hint="move the file away; Holdfast then asks again"
             ) from error

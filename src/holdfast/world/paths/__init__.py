@@ -1,1 +1,1 @@
-"""Path resolution. No other package resolves a path."""
+"""Path resolution. No other package resolves the paths of guests."""

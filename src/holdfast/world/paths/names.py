@@ -1,8 +1,8 @@
-"""What a guest may call a file. Pure: it looks at the words of a path and never at the disk.
+"""Path names: the lexical checks and normalization of paths that guests give. Pure; it never looks at the disk.
 
-Every path a guest gives becomes a normal form here, or a refusal: relative to the workspace, `/` between the parts, no
-`.` and no `..`. A name that two programs could read in two ways is refused and not repaired, because what is judged,
-what a person is shown and what is opened have to be the same file.
+A path is normalized or refused. A normal path is relative to the workspace, has `/` between its parts, and no `.` or `..`.
+A name that two programs could read differently is refused, not repaired: the file that is judged, the one shown to a person
+and the one opened must be the same.
 """
 
 import re
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from holdfast.core.errors import PathRefused
 
 GUEST_ROOTS = ("/workspace", "/app")
-"""How guests call the workspace."""
+"""The absolute names of the workspace for guests."""
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4095
 SCRATCH_PREFIX = ".holdfast-"
-"""Files that we write beside their destination before they are renamed; guests neither see nor name them."""
+"""New content is written to such a file and then renamed to its destination. Guests cannot see or name these files."""
 
-# Controls, marks of direction, and what takes no room. Odd spaces and the selectors of emoji stand in honest names.
+# Control, bidirectional and zero-width characters. Unusual spaces and emoji selectors occur in legitimate names.
 _UNSHOWABLE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]"
@@ -31,11 +31,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 def relative(given: str, roots: Sequence[str] = GUEST_ROOTS) -> str:
     """The path relative to the workspace, `.` for the workspace itself. Raises PathRefused.
 
-    `roots` are the absolute names of the workspace; the longest that fits decides.
+    `roots` are the absolute names of the workspace; the longest match decides.
     """
     check_text(given)
     path = _below(given, roots) if given.startswith("/") else normal(given)
-    check_text(path)  # what was hidden behind a `./` has come to the front
+    check_text(path)  # again, because a `./` may have hidden a drive letter or `~`
     return path
 
 
@@ -46,15 +46,13 @@ def _below(given: str, roots: Sequence[str]) -> str:
             return "."
         if absolute.startswith(root.rstrip("/") + "/"):
             return absolute[len(root.rstrip("/")) + 1 :]
-    raise PathRefused(
-        f"{given!r} lies outside the workspace", hint="name a file by its path relative to the workspace"
-    )
+    raise PathRefused(f"{given!r} is outside the workspace", hint="use a path relative to the workspace")
 
 
 def check_text(given: str) -> None:
-    """Refuse what no path may look like, whatever it leads to. Raises PathRefused."""
+    """Refuse text that cannot be a path, whatever it leads to. Raises PathRefused."""
     if not given:
-        raise PathRefused("an empty path names nothing", hint="the workspace itself is '.'")
+        raise PathRefused("the path is empty", hint="the workspace itself is '.'")
     try:
         size = len(given.encode())
     except UnicodeEncodeError:
@@ -68,20 +66,20 @@ def check_text(given: str) -> None:
             f"{given!r} is a drive, network or URL form", hint="use '/' between the parts of a path"
         )
     if given.startswith("~"):
-        raise PathRefused(f"{given!r} begins with '~'", hint="write the folder out")
+        raise PathRefused(f"{given!r} starts with '~'", hint="write the full path")
     if not given.isascii() and not unicodedata.is_normalized("NFC", given):
         raise PathRefused(f"{given!a} is not in Unicode normal form C", hint="use the composed form")
 
 
 def normal(given: str) -> str:
-    """A checked relative path without empty parts, `.` and `..`. Raises PathRefused where it climbs out."""
+    """Normalize a checked relative path. Raises PathRefused if it leaves the workspace."""
     parts: list[str] = []
     for part in given.split("/"):
         if part in ("", "."):
             continue
         if part == "..":
             if not parts:
-                raise PathRefused(f"{given!r} climbs out of the workspace")
+                raise PathRefused(f"{given!r} leads out of the workspace")
             parts.pop()
             continue
         _check_part(part)
@@ -90,7 +88,7 @@ def normal(given: str) -> str:
 
 
 def is_reachable(path: str) -> bool:
-    """Whether a path found on the disk is one that a guest could give; others are left out of listings."""
+    """Whether a guest could give a path that was found on disk; other paths are not listed."""
     if _ORDINARY.fullmatch(path):
         return True
     try:
@@ -103,19 +101,19 @@ def is_reachable(path: str) -> bool:
 def parent_and_name(path: str) -> tuple[str, str]:
     """The folder of a normal path, and the last part. Raises PathRefused for the workspace itself."""
     if path == ".":
-        raise PathRefused("the workspace itself can be neither written nor removed")
+        raise PathRefused("the workspace itself cannot be written or removed")
     parent, _, name = path.rpartition("/")
     return parent or ".", name
 
 
 def folders_above(path: str) -> tuple[str, ...]:
-    """The folders that a normal path lies in, the innermost first, the workspace itself left out."""
+    """The folders above a normal path, innermost first, without the workspace itself."""
     parts = path.split("/")
     return tuple("/".join(parts[:length]) for length in range(len(parts) - 1, 0, -1))
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Whether a normal path is a folder or lies in it."""
+    """Whether a normal path is the folder or is inside it."""
     return path == folder or path.startswith(f"{folder}/")
 
 
@@ -124,7 +122,7 @@ def _check_part(part: str) -> None:
         raise PathRefused(f"a file name has at most {MAX_NAME_BYTES} bytes")
     if part.endswith((" ", ".")) and part.strip("."):
         raise PathRefused(
-            f"{part!r} ends in a dot or a space", hint="some systems drop it and mean another file"
+            f"{part!r} ends in a dot or a space", hint="some systems drop it and open another file"
         )
     if part.casefold().startswith(SCRATCH_PREFIX):
-        raise PathRefused(f"{part!r} belongs to Holdfast")
+        raise PathRefused(f"{part!r} is reserved for Holdfast")

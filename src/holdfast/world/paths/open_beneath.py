@@ -1,9 +1,9 @@
-"""Opening what lies beneath a folder, by descriptor: the only place where a path of a guest meets the kernel.
+"""Opens files beneath a folder by descriptor. The only place where a guest's path reaches the kernel.
 
-Nothing here ever follows a link, neither in the folder nor on the way to it. The kernel does it in one step where it has
-openat2; elsewhere each part of the path is opened from the descriptor of the one before. So a link that is swapped in
-after a check is met as a link, and refused.
-Who wants to follow links asks `Root.resolve` for the path they lead to and opens that, again without following.
+Nothing here follows a symlink, neither in the folder nor on the way to it. On Linux openat2 does this in one step; elsewhere
+each part is opened from the descriptor of the one before. So a symlink that is swapped in after a check is detected and
+refused. To follow symlinks, a caller resolves the path with `BeneathRoot.resolve` and opens the result, again without
+following.
 """
 
 import ctypes
@@ -20,9 +20,9 @@ from holdfast.core.errors import PathRefused
 from holdfast.world.paths.symlinks import relative_to, resolve_symlinks
 
 Opener = Callable[[int, str, int, int], int]
-"""Opens a normal path beneath a descriptor with flags and mode, and follows nothing; OSError ELOOP on a link."""
+"""Opens a normal path beneath a descriptor with flags and mode. Raises OSError ELOOP at a symlink."""
 
-# Systems without O_PATH open a folder for reading instead, which needs the right to read it.
+# Systems without O_PATH open the folder for reading, which needs read permission.
 PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC
 FOLDER = PATH_ONLY | os.O_DIRECTORY
 
@@ -34,17 +34,17 @@ _ATTEMPTS = 128
 
 
 class SymlinkEncountered(OSError):
-    """A part of the path is a link; `Root.resolve` says where it leads."""
+    """A part of the path is a symlink; `BeneathRoot.resolve` says where it leads."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(errno.ELOOP, "a link is in the way", path)
+        super().__init__(errno.ELOOP, "the path contains a symlink", path)
 
 
 class BeneathRoot:
-    """A folder whose inside can be opened, given by its real path.
+    """Opens paths beneath a folder, which is given by its real path.
 
-    It holds no descriptor: each operation opens the folder anew. The path is taken at its word, so that a link which takes
-    the place of the folder, or of one above it, leads nobody to a folder that was never opened to us.
+    It keeps no descriptor: each operation opens the folder again without following symlinks. So a symlink that replaces the
+    folder, or a folder above it, cannot lead to another place.
     """
 
     def __init__(self, folder: Path, *, opener: Opener | None = None) -> None:
@@ -53,7 +53,7 @@ class BeneathRoot:
 
     @contextmanager
     def descriptor(self) -> Iterator[int]:
-        """The folder itself. Raises PathRefused where it is gone or a link is on the way to it."""
+        """The folder itself. Raises PathRefused if it is gone or its path contains a symlink."""
         top = os.open("/", FOLDER)
         try:
             opened = self._open(top, self.real.strip("/") or ".", FOLDER, 0)
@@ -67,7 +67,7 @@ class BeneathRoot:
             os.close(opened)
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
-        """A descriptor of a normal path. Raises LinkInTheWay, PathRefused or the OSError with the path as given."""
+        """Open a normal path. Raises SymlinkEncountered, PathRefused, or OSError with the path as given."""
         with self.descriptor() as top:
             try:
                 return self._open(top, path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
@@ -76,7 +76,7 @@ class BeneathRoot:
 
     @contextmanager
     def folder(self, path: str) -> Iterator[int]:
-        """A folder, held open for operations on the names in it."""
+        """An open folder, for operations on the names in it."""
         opened = self.open(path, FOLDER)
         try:
             yield opened
@@ -84,12 +84,12 @@ class BeneathRoot:
             os.close(opened)
 
     def resolve(self, path: str) -> str:
-        """Where a normal path leads when its links are followed, relative to the root. Raises PathRefused."""
+        """Where a normal path leads with its symlinks resolved, relative to the root. Raises PathRefused."""
         if path == "." or not self._has_links(path):
             return path
         inside = relative_to(resolve_symlinks(f"{self.real}/{path}"), self.real)
         if inside is None:
-            raise PathRefused(f"{path!r} leads out of the workspace through a link")
+            raise PathRefused(f"{path!r} leads out of the workspace through a symlink")
         return inside
 
     def _has_links(self, path: str) -> bool:
@@ -100,17 +100,17 @@ class BeneathRoot:
         except SymlinkEncountered:
             return True
         except (FileNotFoundError, NotADirectoryError):
-            return False  # what is missing is no link, and up to there none was met
+            return False  # a missing name is not a symlink, and none was found above it
 
 
 def best_opener() -> Opener:
-    """openat2 where the kernel has it, else the walk."""
+    """openat2 if the kernel has it, else the step-by-step walk."""
     return open_by_kernel if has_openat2() else open_by_walk
 
 
 @cache
 def has_openat2() -> bool:
-    """Whether this kernel, and whatever filters its calls, offers openat2."""
+    """Whether this process can use openat2: old kernels lack it and seccomp filters may block it."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -120,7 +120,7 @@ def has_openat2() -> bool:
     return True
 
 
-class _How(ctypes.Structure):
+class _OpenHow(ctypes.Structure):
     """`struct open_how` of linux/openat2.h."""
 
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
@@ -137,23 +137,23 @@ def _syscall() -> Callable[..., int]:
 
 
 def open_by_kernel(top: int, path: str, flags: int, mode: int) -> int:
-    """Open by openat2: the kernel itself refuses links and whatever leads out."""
+    """Open with openat2: the kernel refuses symlinks and paths that lead out."""
     resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
-    # Without O_NOFOLLOW, so that a link at the end is ELOOP like one on the way; RESOLVE_NO_SYMLINKS follows neither.
-    how = _How(flags & ~os.O_NOFOLLOW, mode if flags & os.O_CREAT else 0, resolve)
+    # Without O_NOFOLLOW, so that a symlink as the last part gives ELOOP as well. RESOLVE_NO_SYMLINKS follows none.
+    how = _OpenHow(flags & ~os.O_NOFOLLOW, mode if flags & os.O_CREAT else 0, resolve)
     encoded = os.fsencode(path)
     for _ in range(_ATTEMPTS):
         opened = _syscall()(_OPENAT2, top, encoded, ctypes.byref(how), ctypes.sizeof(how))
         if opened >= 0:
             return opened
-        # EAGAIN: something was renamed meanwhile and the kernel would not vouch for the result.
+        # EAGAIN: something was renamed in the meantime, so the kernel cannot guarantee the result.
         if (number := ctypes.get_errno()) not in (errno.EAGAIN, errno.EINTR):
             raise OSError(number, os.strerror(number), path)
-    raise PathRefused(f"{path!r} is being moved about; nothing was opened")
+    raise PathRefused(f"{path!r} keeps being renamed; nothing was opened")
 
 
 def open_by_walk(top: int, path: str, flags: int, mode: int) -> int:
-    """Open part by part, each from the descriptor of the one before, none of them a link."""
+    """Open part by part, each from the descriptor of the one before. No part may be a symlink."""
     *folders, name = path.split("/")
     current = top
     try:
@@ -172,7 +172,7 @@ def _step(folder: int, name: str, flags: int, mode: int) -> int:
     try:
         return os.open(name, flags | os.O_NOFOLLOW, mode, dir_fd=folder)
     except NotADirectoryError:
-        # O_DIRECTORY on a link says "not a directory"; the caller has to know which of both it was.
+        # O_DIRECTORY on a symlink gives ENOTDIR; the caller must be able to tell the two apart.
         if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
         raise
@@ -182,11 +182,13 @@ def _unreached(error: OSError, real: str) -> OSError | PathRefused:
     match error.errno:
         case errno.ELOOP:
             return PathRefused(
-                f"{_first_link(real)!r} is a link, and the workspace {real!r} is not looked for behind one",
-                hint="put the folder back in its place, or begin a new session where the link leads",
+                f"{_first_link(real)!r} is a symlink, and the workspace {real!r} is never opened through one",
+                hint="restore the folder, or start a new session in the target of the symlink",
             )
         case errno.ENOENT | errno.ENOTDIR:
-            return PathRefused("the folder of the workspace is gone", hint="put it back and go on")
+            return PathRefused(
+                f"the workspace folder {real!r} is gone", hint="restore the folder and try again"
+            )
         case number:
             return OSError(number, os.strerror(number or errno.EIO), real)
 
@@ -205,6 +207,6 @@ def _explained(error: OSError, path: str) -> OSError | PathRefused:
         case errno.ENAMETOOLONG:
             return PathRefused(f"{path!r} is too long for this file system")
         case errno.ENXIO | errno.ENODEV:
-            return PathRefused(f"{path!r} is no plain file or folder")
+            return PathRefused(f"{path!r} is not a regular file or folder")
         case number:
             return OSError(number, os.strerror(number or errno.EIO), path)

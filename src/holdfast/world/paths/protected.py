@@ -1,7 +1,7 @@
-"""Names that no policy opens: what would run as somebody's program, and what is our own.
+"""Protected names, which no policy can open: files that run as programs of the user, and Holdfast's own files.
 
-A protection is a run of names, such as `.git/hooks`, and holds wherever it stands in a path, in any case of letters,
-whether or not it exists yet. The names that lead to it are held too: who may replace `.git` has replaced `.git/hooks`.
+A protection is a sequence of names, such as `.git/hooks`. It applies anywhere in a path, ignores case, and does not need to
+exist yet. The names that lead to it are protected too, because replacing `.git` also replaces `.git/hooks`.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from holdfast.core.errors import PathRefused
 
 PROTECTED = (".git/hooks", ".git/config", ".git/modules", ".holdfast")
-"""Protected in every workspace. A git configuration names programs that git runs; so do its modules."""
+"""Protected in every workspace. Git runs programs that its configuration and its modules name."""
 
 
 class Protections:
@@ -22,8 +22,8 @@ class Protections:
         ]
         self._first = frozenset(run[0] for _, run in self._runs)
 
-    def covering(self, path: str) -> str | None:
-        """The protection that covers a normal path, if any."""
+    def protection_of(self, path: str) -> str | None:
+        """The protection that applies to a normal path, or None."""
         parts = path.casefold().split("/")
         if self._first.isdisjoint(parts):
             return None
@@ -34,13 +34,13 @@ class Protections:
         return None
 
     def check(self, path: str) -> None:
-        """Raise PathRefused where a normal path is protected."""
-        name = self.covering(path)
+        """Raise PathRefused if a normal path is protected."""
+        name = self.protection_of(path)
         if name is not None:
-            raise PathRefused(f"{path!r} is protected ({name})", hint="change it outside of Holdfast")
+            raise PathRefused(f"{path!r} is protected ({name})", hint="change it outside Holdfast")
 
 
 def _reaches(parts: Sequence[str], run: tuple[str, ...]) -> bool:
-    """Whether the path is the protection, lies below it, or ends on the way to it."""
+    """Whether the path is the protected name, is beneath it, or leads to it."""
     shared = min(len(parts), len(run))
     return tuple(parts[:shared]) == run[:shared]

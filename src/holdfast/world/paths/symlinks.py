@@ -1,6 +1,6 @@
-"""Where links lead, in words: for judging a path and for finding the one to open. Nothing is opened here.
+"""Resolves symlinks to a path, for the policy and for finding the path to open. It opens nothing.
 
-The answer is a string and not a descriptor, so it decides nothing by itself: whoever opens it opens it without following.
+The result is a string, not a descriptor, so it can be outdated at once: callers open it without following symlinks.
 """
 
 import os
@@ -13,9 +13,9 @@ MAX_LINKS = 40
 
 
 def resolve_symlinks(absolute: str) -> str:
-    """Where an absolute path leads, every link followed; what does not exist is taken at its word.
+    """Where an absolute path leads with every symlink resolved. Parts that do not exist stay as they are.
 
-    Raises PathRefused for links that are no words (`/proc/self/root`) and for circles.
+    Raises PathRefused for magic links (`/proc/self/root`) and for loops.
     """
     pending = [part for part in reversed(absolute.split("/")) if part not in ("", ".")]
     done: list[str] = []
@@ -32,7 +32,7 @@ def resolve_symlinks(absolute: str) -> str:
             continue
         links += 1
         if links > MAX_LINKS:
-            raise PathRefused(f"{absolute!r} goes round in a circle of links")
+            raise PathRefused(f"{absolute!r} is a loop of symlinks")
         if target.startswith("/"):
             done.clear()
         pending += [name for name in reversed(target.split("/")) if name not in ("", ".")]
@@ -40,7 +40,7 @@ def resolve_symlinks(absolute: str) -> str:
 
 
 def relative_to(real: str, root: str) -> str | None:
-    """The part of an absolute path below a root, `.` for the root itself, None where it lies elsewhere."""
+    """The part of an absolute path below a root, `.` for the root itself, None if it is elsewhere."""
     if real == root:
         return "."
     prefix = root.rstrip("/") + "/"
@@ -58,7 +58,7 @@ def _link_target(place: str) -> str | None:
     except (OSError, ValueError) as error:
         raise PathRefused(f"{place!r} cannot be resolved: {type(error).__name__}") from None
     if found.st_dev == _proc_device():
-        raise PathRefused(f"{place!r} is a link of the system's process table")
+        raise PathRefused(f"{place!r} is a link in the /proc file system")
     return target
 
 

@@ -1,4 +1,4 @@
-"""Everything beneath a folder, by descriptor: links are seen as links and never followed."""
+"""Walks a folder by descriptor. Symlinks are reported and never followed."""
 
 import os
 from collections.abc import Iterator
@@ -9,28 +9,28 @@ from holdfast.world.paths.open_beneath import BeneathRoot
 READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
-class Found(NamedTuple):
-    """One name in a folder. `entry` asks the disk only for what the listing did not already tell."""
+class WalkEntry(NamedTuple):
+    """One name in a folder. `entry` reads from disk only what the listing did not contain."""
 
     path: str
     entry: "os.DirEntry[str]"
 
 
-def children(root: BeneathRoot, path: str) -> Iterator[Found]:
-    """What lies directly in a folder, in no order."""
+def children(root: BeneathRoot, path: str) -> Iterator[WalkEntry]:
+    """The names directly in a folder, in no order."""
     folder = root.open(path, READ_FOLDER)
     try:
         prefix = "" if path == "." else f"{path}/"
-        # The descriptor stays open while entries are handed out: their stat() goes through it.
+        # The descriptor stays open while entries are yielded, because their stat() uses it.
         with os.scandir(folder) as entries:
             for entry in entries:
-                yield Found(prefix + entry.name, entry)
+                yield WalkEntry(prefix + entry.name, entry)
     finally:
         os.close(folder)
 
 
-def walk(root: BeneathRoot, start: str = ".") -> Iterator[Found]:
-    """Everything beneath a folder, folders before what is in them; a folder that vanishes meanwhile is left out."""
+def walk(root: BeneathRoot, start: str = ".") -> Iterator[WalkEntry]:
+    """Everything beneath a folder, folders before their contents. A folder that disappears in the meantime is skipped."""
     pending = [start]
     while pending:
         path = pending.pop()

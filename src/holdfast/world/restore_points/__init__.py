@@ -1,1 +1,1 @@
-"""Restore points: snapshots of a workspace that a rewind or a fork can return to."""
+"""Restore points: snapshots of a workspace for rewinds and forks."""

@@ -1,7 +1,7 @@
-"""What a workspace holds at one moment, by the names of its contents: the blob that a restore point is.
+"""Manifests: the list of files in a workspace at one moment, with the hashes of their contents. A restore point is one blob.
 
-A manifest lists everything, or only what changed since another manifest that it names; so a restore point costs as much
-as its changes. After a while one lists everything again, so that the way back stays short.
+A manifest lists everything, or only the changes since a base manifest, so the cost of a restore point is that of its changes.
+After `MAX_CHAIN` manifests a new one lists everything again, which keeps loading fast.
 """
 
 import os
@@ -14,15 +14,15 @@ from holdfast.core import Change, Value, encode
 from holdfast.core.errors import JournalDamaged
 from holdfast.world.paths.names import folders_above
 
-Fetch = Callable[[str], Awaitable[bytes]]
-"""Answers with the blob of a SHA-256."""
+FetchBlob = Callable[[str], Awaitable[bytes]]
+"""Loads the blob with a SHA-256."""
 
 MAX_CHAIN = 64
 
 
-class Entry(Value):
-    """One thing in a workspace. `unkept` is a file whose content was not kept: too large, or not ours to read; `other` is what
-    has none to keep, such as a pipe.
+class TreeEntry(Value):
+    """One entry of a workspace. `unkept` is a file whose content is not stored, because it is too large or unreadable;
+    `other` has no content, such as a pipe.
     """
 
     path: str
@@ -30,39 +30,39 @@ class Entry(Value):
     mode: int = 0
     size: int = 0
     fingerprint: str = ""
-    """SHA-256 of the content; of an unkept file, what else tells whether it changed."""
+    """SHA-256 of the content. Of an unkept file: its size and time, which also reveal changes."""
     chunks: tuple[str, ...] = ()
-    """The blobs of a large file in order; a small one is the blob of its fingerprint."""
+    """The blobs of a large file in order. A small file is one blob, named by its fingerprint."""
     target: str = ""
-    """Where a link points."""
+    """The target of a symlink."""
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """The names of what a file holds, in order."""
+        """The SHA-256 of each blob of the file, in order."""
         return self.chunks or (self.fingerprint,)
 
     @property
     def stamp(self) -> str:
-        """Equal exactly when everything but the path is."""
+        """Equal exactly if everything except the path is equal."""
         return f"{self.kind} {self.mode:o} {self.fingerprint} {escape(self.target)}"
 
 
 class Manifest(Value):
-    """Entries by path. With a `base`, only what is new or different, and what is gone."""
+    """Entries by path. With a `base`, only new, changed and removed entries."""
 
     base: str | None = None
     chain: int = 0
-    """How many manifests lie below."""
-    entries: tuple[Entry, ...] = ()
+    """The number of manifests below this one."""
+    entries: tuple[TreeEntry, ...] = ()
     removed: tuple[str, ...] = ()
 
 
-Tree = dict[str, Entry]
-"""Everything in a workspace by its path; names that are no Unicode carry surrogates, as Python gives them."""
+Tree = dict[str, TreeEntry]
+"""All entries of a workspace by path. Names that are not valid Unicode have surrogates, as Python returns them."""
 
 
-Delta = dict[str, Entry | None]
-"""What is new or different by its path; None is what is gone."""
+Delta = dict[str, TreeEntry | None]
+"""New and changed entries by path; None means removed."""
 
 
 def pack(manifest: Manifest) -> bytes:
@@ -71,17 +71,17 @@ def pack(manifest: Manifest) -> bytes:
 
 
 def difference(before: Tree, after: Tree) -> Delta:
-    """What leads from one tree to another."""
+    """The changes from one tree to another."""
     delta: Delta = {path: entry for path, entry in after.items() if before.get(path) != entry}
     delta.update({path: None for path in before if path not in after})
     return delta
 
 
 def without_unkept(delta: Delta, now: Tree) -> tuple[Delta, tuple[str, ...]]:
-    """What of a delta can be made without losing anything, and the unkept files that stay as they are for it.
+    """The part of a delta that can be applied without losing data, and the unkept files that stay as they are.
 
-    An unkept file that is there could not be brought back if it were removed, nor can one that was there be now. The folders
-    such a file lies in stay as well, and so does what would take its place.
+    The content of an unkept file is not stored, so it can be neither removed safely nor restored. Folders that contain such a
+    file stay too, and so does anything that would replace it.
     """
     left = {path for path, wanted in delta.items() if is_unkept(now.get(path)) or is_unkept(wanted)}
     if not left:
@@ -97,8 +97,8 @@ def without_unkept(delta: Delta, now: Tree) -> tuple[Delta, tuple[str, ...]]:
     return can_be_made, tuple(sorted(map(readable, left)))
 
 
-def is_unkept(entry: Entry | None) -> bool:
-    """Whether a file is there whose content was not kept."""
+def is_unkept(entry: TreeEntry | None) -> bool:
+    """Whether an entry is a file whose content is not stored."""
     return entry is not None and entry.kind == "unkept"
 
 
@@ -122,7 +122,7 @@ def changes_in(delta: Delta, before: Tree) -> tuple[Change, ...]:
 
 
 def manifest_of(tree: Tree, delta: Delta, base: str | None, chain: int) -> Manifest:
-    """The manifest of a tree: the delta that led to it, or the whole where that is shorter or the chain too long."""
+    """The manifest of a tree: its delta, or all entries if that is shorter or the chain is too long."""
     if base is None or chain + 1 >= MAX_CHAIN or len(delta) > len(tree) // 2:
         return Manifest(entries=tuple(_written(entry) for _, entry in sorted(tree.items())))
     return Manifest(
@@ -133,7 +133,7 @@ def manifest_of(tree: Tree, delta: Delta, base: str | None, chain: int) -> Manif
     )
 
 
-async def load(digest: str, fetch: Fetch) -> tuple[Tree, int]:
+async def load(digest: str, fetch: FetchBlob) -> tuple[Tree, int]:
     """The tree of a manifest and the length of its chain. Raises JournalDamaged."""
     links: list[Manifest] = []
     following: str | None = digest
@@ -144,7 +144,7 @@ async def load(digest: str, fetch: Fetch) -> tuple[Tree, int]:
             raise JournalDamaged(f"the restore point {following!r} cannot be read: {error}") from None
         links.append(manifest)
         if len(links) > MAX_CHAIN + 1:
-            raise JournalDamaged(f"the restore point {digest!r} goes back through too many others")
+            raise JournalDamaged(f"the restore point {digest!r} has too many base manifests")
         following = manifest.base
     tree: Tree = {}
     for manifest in reversed(links):
@@ -157,30 +157,30 @@ async def load(digest: str, fetch: Fetch) -> tuple[Tree, int]:
 
 
 def readable(path: str) -> str:
-    """A path as it can be written down; bytes that are no Unicode show as escapes."""
+    """A path for display, with bytes that are not valid Unicode escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _content(entry: Entry | None) -> str | None:
+def _content(entry: TreeEntry | None) -> str | None:
     if entry is None or entry.kind in ("folder", "other"):
         return None
     return f"link:{readable(entry.target)}" if entry.kind == "link" else entry.fingerprint
 
 
-def _read(entry: Entry) -> Entry:
+def _read(entry: TreeEntry) -> TreeEntry:
     if "\\" not in entry.path and "\\" not in entry.target:
         return entry
     return msgspec.structs.replace(entry, path=unescape(entry.path), target=unescape(entry.target))
 
 
-def _written(entry: Entry) -> Entry:
+def _written(entry: TreeEntry) -> TreeEntry:
     if _is_plain(entry.path) and _is_plain(entry.target):
         return entry
     return msgspec.structs.replace(entry, path=escape(entry.path), target=escape(entry.target))
 
 
 def escape(path: str) -> str:
-    """A path with what is no Unicode, and every backslash, in a form that JSON can hold."""
+    """A path with invalid Unicode and backslashes escaped, so that JSON can represent it."""
     if _is_plain(path):
         return path
     return path.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode()
@@ -191,7 +191,7 @@ def _is_plain(path: str) -> bool:
 
 
 def unescape(text: str) -> str:
-    """The path that was escaped."""
+    """The original of an escaped path."""
     if "\\" not in text:
         return text
     pieces = text.split("\\\\")

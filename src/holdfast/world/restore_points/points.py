@@ -1,8 +1,8 @@
-"""Restore points: the workspace as it was after a turn, whoever changed it, brought back byte by byte.
+"""Restore points: snapshots of a workspace after a turn, including changes by other programs, restored byte by byte.
 
-Contents lie in the store under their SHA-256, each once. What did not change is neither read nor kept again. Bringing back
-first makes a point of what is there now, so that it can be taken back itself; it is safe to repeat, which is what to do
-after it was cut off. Nothing is removed or replaced whose content was not kept.
+The store keeps each content once, by its SHA-256. Unchanged files are neither read nor stored again. A restore first makes a
+point of the current state, so that it can be undone. An interrupted restore can be repeated safely. A file whose content is
+not stored is never removed or replaced.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from holdfast.store import BlobStore
 from holdfast.world.paths.open_beneath import BeneathRoot
 from holdfast.world.restore_points.manifest import (
     Delta,
-    Entry,
     Tree,
+    TreeEntry,
     changes_in,
     difference,
     is_unkept,
@@ -26,45 +26,45 @@ from holdfast.world.restore_points.manifest import (
     without_unkept,
 )
 from holdfast.world.restore_points.restore import TreeRestorer
-from holdfast.world.restore_points.save import SnapshotWriter, only_names, unkept
+from holdfast.world.restore_points.save import SnapshotWriter, discard_contents, unkept
 from holdfast.world.restore_points.scan import ScanEntry, StatCache, scan_tree
 
 MAX_QUICK_BYTES = 2_000_000_000
-"""Up to here keeping contents takes seconds and not minutes, and what is kept is of a size nobody minds."""
+"""Storing this much takes seconds, not minutes, and an acceptable amount of disk space."""
 MANY_CHANGES = 1000
-"""After so many files were read the signs are saved, so that a crash does not cost reading them again."""
+"""After this many changed files the stat cache is saved, so that a crash does not cause reading them again."""
 
 
 class RestorePoint(Value):
-    """A moment that can be brought back, and what changed since the one before."""
+    """A snapshot, with the changes since the one before."""
 
     manifest: str
     changes: tuple[Change, ...] = ()
     skipped: tuple[str, ...] = ()
-    """What is not kept: pipes, devices, what the system did not let us read, and what is too large."""
+    """What is not stored: pipes, devices, and files that are unreadable or too large."""
     unkept: tuple[str, ...] = ()
-    """The files among it that are new or changed since the point before."""
+    """The skipped files that are new or changed since the point before."""
 
 
 class Preview(Value):
-    """What bringing back a restore point would change."""
+    """What a restore would change."""
 
     changes: tuple[Change, ...]
     left: tuple[str, ...] = ()
-    """Files that stay as they are, because their content was not kept: now, or when the point was made."""
+    """Files that stay as they are, because their content is not stored, now or in the restore point."""
 
 
 class Restored(Preview):
-    """What bringing back changed; `before` names the restore point of what was there."""
+    """What a restore changed; `before` is the restore point of the state before it."""
 
     before: str
 
 
 class RestorePoints:
-    """Makes and brings back restore points of one folder. `last` is the newest one that was made of it before.
+    """Makes and restores restore points of one folder. `last` is the newest existing one.
 
-    Beside what was kept already a point keeps `most_new_bytes`, None for no bound: of what is new the largest files are left out,
-    however little of a sparse one is on the disk.
+    A point stores at most `max_new_bytes` of new content (None: unlimited) and skips the largest new files. A sparse file
+    counts with its full size.
     """
 
     def __init__(
@@ -74,22 +74,22 @@ class RestorePoints:
         store: BlobStore,
         last: str | None = None,
         cache: Path | None = None,
-        most_new_bytes: int | None = MAX_QUICK_BYTES,
+        max_new_bytes: int | None = MAX_QUICK_BYTES,
     ) -> None:
         self._root = BeneathRoot(root)
         self._store = store
-        self._keeper = SnapshotWriter(self._root, store.ingest)
-        self._signs = StatCache(cache)
-        self._most_new_bytes = most_new_bytes
+        self._writer = SnapshotWriter(self._root, store.ingest)
+        self._stat_cache = StatCache(cache)
+        self._max_new_bytes = max_new_bytes
         self._last = last
         self._chain = 0
         self._tree: Tree | None = None if last else {}
         self._skipped: tuple[str, ...] = ()
 
     async def make(self) -> RestorePoint:
-        """A restore point of now; where nothing changed it is the last one."""
+        """Make a restore point; the last one if nothing changed."""
         before = await self._known()
-        delta = await self._look(before, self._keeper)
+        delta = await self._changes_since(before, self._writer)
         if self._last is not None and not delta:
             return RestorePoint(manifest=self._last, skipped=self._skipped)
         tree = _applied(before, delta)
@@ -104,7 +104,7 @@ class RestorePoints:
         )
 
     async def restore(self, manifest: str) -> Restored:
-        """Bring the folder back to a restore point, byte by byte."""
+        """Restore the folder to a restore point, byte by byte."""
         point = await self.make()
         now = await self._known()
         target, chain = await load(manifest, self._store.blob)
@@ -114,36 +114,36 @@ class RestorePoints:
         return Restored(changes=changes_in(delta, now), left=left, before=point.manifest)
 
     async def fill(self, manifest: str) -> None:
-        """Lay a restore point out in an empty folder that nobody else has in hand yet, such as that of a fork."""
+        """Restore into an empty folder that no other process uses yet, such as that of a fork."""
         target, chain = await load(manifest, self._store.blob)
         await TreeRestorer(self._root, self._store).apply({}, difference({}, target))
         self._set(target, manifest, chain)
-        # Nobody was here between writing a file and this look at it, so it is as it was written.
-        for look in await asyncio.to_thread(list, scan_tree(self._root)):
-            if look.path in target:
-                self._signs.note(look, target[look.path])
+        # No other process uses the folder yet, so every file is as it was written.
+        for scanned in await asyncio.to_thread(list, scan_tree(self._root)):
+            if scanned.path in target:
+                self._stat_cache.record(scanned, target[scanned.path])
 
     async def preview(self, manifest: str) -> Preview:
-        """What bringing back a restore point would change. It keeps nothing."""
+        """What a restore would change. Stores nothing."""
         now = await self._now()
         target, _ = await load(manifest, self._store.blob)
         delta, left = without_unkept(difference(now, target), now)
         return Preview(changes=changes_in(delta, now), left=left)
 
     async def unkept(self, manifest: str) -> tuple[str, ...]:
-        """The files of a restore point whose content was not kept."""
+        """The files of a restore point whose content is not stored."""
         tree, _ = await load(manifest, self._store.blob)
         return tuple(sorted(readable(path) for path, entry in tree.items() if is_unkept(entry)))
 
     async def diff(self, manifest: str, to: str | None = None) -> tuple[Change, ...]:
-        """What changes on the way from one restore point to another, or to what is there now. It keeps nothing."""
+        """The changes from one restore point to another, or to the current state. Stores nothing."""
         before, _ = await load(manifest, self._store.blob)
         after = (await load(to, self._store.blob))[0] if to is not None else await self._now()
         return changes_in(difference(before, after), before)
 
     def save(self) -> None:
-        """Remember what the files look like, for the next process; to be called when the session is put away."""
-        self._signs.save()
+        """Save the stat cache for the next process. Call it when the session is closed."""
+        self._stat_cache.save()
 
     async def _known(self) -> Tree:
         """The tree of the last restore point."""
@@ -155,9 +155,9 @@ class RestorePoints:
         return self._tree
 
     async def _now(self) -> Tree:
-        """The tree as it is, with nothing kept."""
+        """The current tree. Stores nothing."""
         known = await self._known()
-        return _applied(known, await self._look(known, SnapshotWriter(self._root, only_names)))
+        return _applied(known, await self._changes_since(known, SnapshotWriter(self._root, discard_contents)))
 
     def _set(self, tree: Tree, manifest: str, chain: int) -> None:
         self._tree, self._last, self._chain = tree, manifest, chain
@@ -165,58 +165,58 @@ class RestorePoints:
             sorted(readable(path) for path, entry in tree.items() if entry.kind in ("unkept", "other"))
         )
 
-    async def _look(self, before: Tree, keeper: SnapshotWriter) -> Delta:
-        """What is different now from the tree before; only what may have changed is read."""
+    async def _changes_since(self, before: Tree, writer: SnapshotWriter) -> Delta:
+        """The changes since a tree. Reads only files that may have changed."""
         seen, unread = await asyncio.to_thread(self._compare, before)
         delta: Delta = {}
         too_large = self._too_large(unread, before)
-        entries = await keeper.entries([look for look in unread if look not in too_large])
-        entries.update((look, unkept(look)) for look in too_large)
-        for look in unread:
-            entry = entries.get(look)
+        entries = await writer.entries([scanned for scanned in unread if scanned not in too_large])
+        entries.update((scanned, unkept(scanned)) for scanned in too_large)
+        for scanned in unread:
+            entry = entries.get(scanned)
             if entry is not None:
-                self._signs.note(look, entry)
-            if before.get(look.path) != entry:
-                delta[look.path] = entry
+                self._stat_cache.record(scanned, entry)
+            if before.get(scanned.path) != entry:
+                delta[scanned.path] = entry
         delta.update({path: None for path in before if path not in seen})
         if len(unread) >= MANY_CHANGES:
-            await asyncio.to_thread(self._signs.save)
+            await asyncio.to_thread(self._stat_cache.save)
         return delta
 
     def _compare(self, before: Tree) -> tuple[set[str], list[ScanEntry]]:
-        """All that is there, and what of it has to be read."""
+        """All current paths, and the entries that have to be read."""
         seen: set[str] = set()
         unread: list[ScanEntry] = []
-        for look in scan_tree(self._root):
-            seen.add(look.path)
-            known = before.get(look.path)
-            is_wanted_now = is_unkept(known) and self._most_new_bytes is None
-            if known is None or is_wanted_now or not self._signs.vouch_for(look, known):
-                unread.append(look)
+        for scanned in scan_tree(self._root):
+            seen.add(scanned.path)
+            known = before.get(scanned.path)
+            is_wanted_now = is_unkept(known) and self._max_new_bytes is None
+            if known is None or is_wanted_now or not self._stat_cache.is_unchanged(scanned, known):
+                unread.append(scanned)
         return seen, unread
 
     def _too_large(self, unread: list[ScanEntry], before: Tree) -> set[ScanEntry]:
-        """What there was or is no room for: the largest of the files that have grown."""
-        if self._most_new_bytes is None:
+        """The files to skip: the largest new ones beyond the limit, and unchanged ones that were skipped before."""
+        if self._max_new_bytes is None:
             return set()
-        kept_out = (look for look in unread if is_unkept(before.get(look.path)))
-        too_large = {look for look in kept_out if before[look.path] == unkept(look)}
+        kept_out = (scanned for scanned in unread if is_unkept(before.get(scanned.path)))
+        too_large = {scanned for scanned in kept_out if before[scanned.path] == unkept(scanned)}
         grown = sorted(
-            (_growth(look, before.get(look.path)), look)
-            for look in unread
-            if stat.S_ISREG(look.mode) and look not in too_large
+            (_growth(scanned, before.get(scanned.path)), scanned)
+            for scanned in unread
+            if stat.S_ISREG(scanned.mode) and scanned not in too_large
         )
-        room = self._most_new_bytes
-        for growth, look in grown:
+        room = self._max_new_bytes
+        for growth, scanned in grown:
             room -= growth
             if growth and room < 0:
-                too_large.add(look)
+                too_large.add(scanned)
         return too_large
 
 
-def _growth(look: ScanEntry, known: Entry | None) -> int:
-    """By how much a file is larger than what was kept of it: what it takes to keep it, at most."""
-    return max(0, look.size - (known.size if known is not None and known.kind == "file" else 0))
+def _growth(scanned: ScanEntry, known: TreeEntry | None) -> int:
+    """How many bytes storing a file takes at most: its growth since it was last stored."""
+    return max(0, scanned.size - (known.size if known is not None and known.kind == "file" else 0))
 
 
 def _applied(tree: Tree, delta: Delta) -> Tree:

@@ -1,4 +1,4 @@
-"""Bringing a folder to what a tree says, by descriptor, touching only what differs."""
+"""Changes a folder to match a tree, by descriptor. Only entries that differ are touched."""
 
 import asyncio
 import os
@@ -11,16 +11,16 @@ from holdfast.store import BlobSource, BlobStore
 from holdfast.world.folder.files import PlainFiles
 from holdfast.world.paths.names import parent_and_name
 from holdfast.world.paths.open_beneath import BeneathRoot, SymlinkEncountered
-from holdfast.world.restore_points.manifest import Delta, Entry, Tree
+from holdfast.world.restore_points.manifest import Delta, Tree, TreeEntry
 from holdfast.world.restore_points.save import map_in_threads
 
 BATCH_FILES = 1024
 BATCH_BYTES = 64 << 20
-"""So much is brought from the store at a time: small contents pass through memory."""
+"""The limit of one batch from the store, because small contents are held in memory."""
 
 
 class TreeRestorer:
-    """The way from the tree that is there to another one."""
+    """Applies a delta to a folder."""
 
     def __init__(self, root: BeneathRoot, store: BlobStore) -> None:
         self._root = root
@@ -28,7 +28,7 @@ class TreeRestorer:
         self._store = store
 
     async def apply(self, now: Tree, delta: Delta) -> None:
-        """Make the changes of a delta to what is there. May be repeated after it was cut off."""
+        """Apply a delta to the current tree. Can be repeated after an interruption."""
         await asyncio.to_thread(self._clear, now, delta)
         wanted = [entry for _, entry in sorted(delta.items()) if entry is not None]
         await asyncio.to_thread(self._make_folders, [entry for entry in wanted if entry.kind == "folder"])
@@ -39,7 +39,7 @@ class TreeRestorer:
         await asyncio.to_thread(self._make_links, [entry for entry in wanted if entry.kind == "link"])
 
     def _clear(self, now: Tree, delta: Delta) -> None:
-        """Remove what is to go, and what is to become something else; the innermost first."""
+        """Remove entries that are gone or change their kind, innermost first."""
         for path, wanted in sorted(delta.items(), reverse=True):
             there = now.get(path)
             if there is None or (wanted is not None and wanted.kind == there.kind and wanted.kind != "link"):
@@ -50,22 +50,22 @@ class TreeRestorer:
                 else:
                     self._files.remove(path)
 
-    def _make_folders(self, folders: Sequence[Entry]) -> None:
+    def _make_folders(self, folders: Sequence[TreeEntry]) -> None:
         for entry in folders:
             self._files.make_folder(entry.path)
             self._set_mode(entry)
 
-    def _write(self, entry: Entry, *, now: Tree, sources: Mapping[str, BlobSource]) -> None:
+    def _write(self, entry: TreeEntry, *, now: Tree, sources: Mapping[str, BlobSource]) -> None:
         there = now.get(entry.path)
-        # Half of a new file is no worse than none: a repeated attempt finds it different and replaces it.
+        # A new file needs no atomic replace: if it stays incomplete, a repeated restore finds it changed and replaces it.
         is_new = there is None or there.kind != "file"
-        laid = self._files.creating if is_new else self._files.replacing
-        with laid(entry.path, mode=entry.mode) as opened:
+        open_file = self._files.creating if is_new else self._files.replacing
+        with open_file(entry.path, mode=entry.mode) as opened:
             place = 0
             for name in entry.contents:
                 place += sources[name].copy_to(opened, place)
 
-    def _make_links(self, links: Sequence[Entry]) -> None:
+    def _make_links(self, links: Sequence[TreeEntry]) -> None:
         for entry in links:
             parent, name = parent_and_name(entry.path)
             self._files.make_folder(parent)
@@ -74,19 +74,19 @@ class TreeRestorer:
                     os.unlink(name, dir_fd=folder)
                 os.symlink(entry.target, name, dir_fd=folder)
 
-    def _set_mode(self, entry: Entry) -> None:
+    def _set_mode(self, entry: TreeEntry) -> None:
         try:
             opened = self._root.open(entry.path, os.O_RDONLY | os.O_DIRECTORY)
         except (PermissionError, SymlinkEncountered, PathRefused):
-            return  # a folder we may not read was none of ours to change
+            return  # no permission to read the folder, so its mode stays
         try:
             os.fchmod(opened, entry.mode)
         finally:
             os.close(opened)
 
 
-def _batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    batch: list[Entry] = []
+def _batches(entries: Sequence[TreeEntry]) -> Iterator[list[TreeEntry]]:
+    batch: list[TreeEntry] = []
     size = 0
     for entry in entries:
         if batch and (len(batch) == BATCH_FILES or size + entry.size > BATCH_BYTES):

@@ -1,6 +1,6 @@
-"""Keeping the content of files: small ones whole, large ones in pieces, each once. Several threads read and hash.
+"""Stores the contents of files for a restore point: small files whole, large files in chunks, each content once.
 
-The same work on many things, spread over a few threads: reading, hashing and writing files let go of the interpreter.
+Several threads read and hash, because file operations and hashing release the GIL.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from holdfast.store import BlobInfo, BlobIngest, Hasher, read_span
 from holdfast.world.folder.files import PERMISSIONS, PlainFiles
 from holdfast.world.paths.names import parent_and_name
 from holdfast.world.paths.open_beneath import BeneathRoot
-from holdfast.world.restore_points.manifest import Entry
+from holdfast.world.restore_points.manifest import TreeEntry
 from holdfast.world.restore_points.scan import ScanEntry
 
 THREADS = 4
-FEW = 16
-"""So few are done by one thread."""
+SINGLE_THREAD_LIMIT = 16
+"""Up to this many items use a single thread."""
 
 _Thing = TypeVar("_Thing")
 _Result = TypeVar("_Result")
@@ -35,11 +35,11 @@ _Result = TypeVar("_Result")
 async def map_in_threads(
     things: Sequence[_Thing], work: Callable[[_Thing], _Result]
 ) -> list[tuple[_Thing, _Result]]:
-    """Each thing with what became of it, in no order. At the first error, or when cancelled, all threads stop.
+    """Apply `work` to each thing; return the pairs in no order. At the first error or on cancellation, all threads stop.
 
-    INVARIANT: when it is over, however it ends, no thread works any more.
+    INVARIANT: when it returns or raises, no thread is still working.
     """
-    threads = THREADS if len(things) > FEW else 1
+    threads = THREADS if len(things) > SINGLE_THREAD_LIMIT else 1
     is_over = threading.Event()
 
     def share(number: int) -> list[tuple[_Thing, _Result]]:
@@ -69,61 +69,61 @@ async def map_in_threads(
     return [pair for done in shares if not isinstance(done, BaseException) for pair in done]
 
 
-OpenIntake = Callable[[], AbstractAsyncContextManager[BlobIngest]]
-"""Where contents go: to the store, or nowhere when only their names are wanted."""
+OpenIngest = Callable[[], AbstractAsyncContextManager[BlobIngest]]
+"""Opens the destination of contents: the store, or nothing if only hashes are needed."""
 
 CHUNK_BYTES = 4 << 20
-"""A larger file is kept in pieces: appending to it costs its last piece, and it never has to fit into memory."""
+"""Larger files are stored in chunks: an append costs only the last chunk, and a file never has to fit into memory."""
 BATCH_FILES = 4096
-"""So many files are made durable together."""
+"""This many files are made durable together."""
 
 
 class SnapshotWriter:
-    """Turns what was looked at into entries, handing each content to an intake."""
+    """Turns scanned entries into tree entries and stores their contents."""
 
-    def __init__(self, root: BeneathRoot, intake: OpenIntake) -> None:
+    def __init__(self, root: BeneathRoot, ingest: OpenIngest) -> None:
         self._files = PlainFiles(root, allows_hard_links=True)
         self._root = root
-        self._intake = intake
+        self._ingest = ingest
 
-    async def entries(self, looks: Sequence[ScanEntry]) -> dict[ScanEntry, Entry]:
-        """The entry of each look, its content kept; what vanished meanwhile is left out."""
-        entries: dict[ScanEntry, Entry] = {}
-        for start in range(0, len(looks), BATCH_FILES):
-            async with self._intake() as intake:
+    async def entries(self, scanned: Sequence[ScanEntry]) -> dict[ScanEntry, TreeEntry]:
+        """The tree entry of each scanned entry. Files that disappeared in the meantime are skipped."""
+        entries: dict[ScanEntry, TreeEntry] = {}
+        for start in range(0, len(scanned), BATCH_FILES):
+            async with self._ingest() as ingest:
                 found = await map_in_threads(
-                    looks[start : start + BATCH_FILES], partial(self._entry, intake=intake)
+                    scanned[start : start + BATCH_FILES], partial(self._entry, ingest=ingest)
                 )
-            entries.update((look, entry) for look, entry in found if entry is not None)
+            entries.update((scanned, entry) for scanned, entry in found if entry is not None)
         return entries
 
-    def _entry(self, look: ScanEntry, intake: BlobIngest) -> Entry | None:
-        path, mode = look.path, look.mode
+    def _entry(self, scanned: ScanEntry, ingest: BlobIngest) -> TreeEntry | None:
+        path, mode = scanned.path, scanned.mode
         permissions = mode & PERMISSIONS
         try:
             if stat.S_ISDIR(mode):
-                return Entry(path=path, kind="folder", mode=permissions)
+                return TreeEntry(path=path, kind="folder", mode=permissions)
             if stat.S_ISLNK(mode):
-                return Entry(path=path, kind="link", target=self._target(path))
+                return TreeEntry(path=path, kind="link", target=self._target(path))
             if stat.S_ISREG(mode):
-                return self._file(Entry(path=path, kind="file", mode=permissions), intake)
+                return self._file(TreeEntry(path=path, kind="file", mode=permissions), ingest)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, PathRefused):  # what the system does not let us read
+        except (OSError, PathRefused):  # unreadable
             if stat.S_ISREG(mode):
-                return unkept(look)
-        return Entry(path=path, kind="other")
+                return unkept(scanned)
+        return TreeEntry(path=path, kind="other")
 
-    def _file(self, entry: Entry, intake: BlobIngest) -> Entry:
+    def _file(self, entry: TreeEntry, ingest: BlobIngest) -> TreeEntry:
         with self._files.opened(entry.path, os.O_RDONLY) as opened:
             length = os.fstat(opened).st_size
             if length <= CHUNK_BYTES:
-                kept = intake.take(opened, 0, length)
+                kept = ingest.take(opened, 0, length)
                 return structs.replace(entry, size=kept.size, fingerprint=kept.digest)
             whole = hashlib.sha256()
             size, chunks = 0, []
-            # As long as it was when it was opened: somebody may write to it faster than it can be read.
-            while (kept := intake.take(opened, size, min(CHUNK_BYTES, length - size), whole=whole)).size:
+            # Only up to its size when it was opened, because another process may append faster than we read.
+            while (kept := ingest.take(opened, size, min(CHUNK_BYTES, length - size), whole=whole)).size:
                 size += kept.size
                 chunks.append(kept.digest)
             return structs.replace(entry, size=size, fingerprint=whole.hexdigest(), chunks=tuple(chunks))
@@ -134,20 +134,20 @@ class SnapshotWriter:
             return os.readlink(name, dir_fd=folder)
 
 
-def unkept(look: ScanEntry) -> Entry:
-    """The entry of a file that is not read."""
-    _, size, modified_ns, *_ = look.sign
-    return Entry(
-        path=look.path,
+def unkept(scanned: ScanEntry) -> TreeEntry:
+    """The entry of a file whose content is not stored."""
+    _, size, modified_ns, *_ = scanned.signature
+    return TreeEntry(
+        path=scanned.path,
         kind="unkept",
-        mode=look.mode & PERMISSIONS,
+        mode=scanned.mode & PERMISSIONS,
         size=size,
         fingerprint=f"unkept:{size}:{modified_ns}",
     )
 
 
-class _Measure:
-    """An intake that keeps nothing: it only tells the names."""
+class _HashOnlyIngest:
+    """Hashes contents and stores nothing."""
 
     def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> BlobInfo:
         content = read_span(descriptor, start, length)
@@ -157,6 +157,6 @@ class _Measure:
 
 
 @asynccontextmanager
-async def only_names() -> AsyncIterator[BlobIngest]:
-    """An intake for whoever wants to know what is there and to keep none of it."""
-    yield _Measure()
+async def discard_contents() -> AsyncIterator[BlobIngest]:
+    """A destination that only hashes, to find what changed without storing it."""
+    yield _HashOnlyIngest()

@@ -1,11 +1,8 @@
-"""What the files looked like when they were last read: how a restore point knows what it need not read again.
+"""Scans a workspace for changes without reading unchanged files, with a cache of `stat` results.
 
-It may be lost at any time; then everything is read once more. A file to remember it by is optional.
-
-Looking over a workspace for what changed, without reading what did not.
-
-A file whose inode, size and times are as they were is taken to be as it was. Times have a grain: what was changed right
-before it was looked at could be changed again within the same grain, so such a look is not trusted the next time.
+A file with the same inode, size, times and mode is taken as unchanged. File times have a granularity: a file that changed
+right before a scan could change again within it, so such a scan is not trusted the next time. The cache may be lost at any
+time; then every file is read again. Its file is optional.
 """
 
 import os
@@ -23,37 +20,37 @@ from holdfast.world.folder.files import PlainFiles, is_abandoned
 from holdfast.world.paths.names import SCRATCH_PREFIX
 from holdfast.world.paths.open_beneath import BeneathRoot
 from holdfast.world.paths.walk import walk
-from holdfast.world.restore_points.manifest import Entry, escape, unescape
+from holdfast.world.restore_points.manifest import TreeEntry, escape, unescape
 
-GRAIN_NS = 20_000_000
-"""Coarser than the clock that stamps files on any kernel in use."""
+GRANULARITY_NS = 20_000_000
+"""Coarser than the file times of any current kernel."""
 
-Sign = tuple[int, int, int, int, int]
-"""What tells whether a file changed: inode, size, both times, and the mode with the kind."""
+StatSignature = tuple[int, int, int, int, int]
+"""Inode, size, modification and status-change times, and mode: a change of the file changes at least one."""
 
 
 class ScanEntry(NamedTuple):
-    """One thing in the workspace. `is_settled` is whether a later change would show in its sign."""
+    """One entry of the workspace. `is_settled` means that a later change would change its signature."""
 
     path: str
-    sign: Sign
+    signature: StatSignature
     is_settled: bool
 
     @property
     def size(self) -> int:
         """Bytes of content."""
-        return self.sign[1]
+        return self.signature[1]
 
     @property
     def mode(self) -> int:
         """Kind and permissions."""
-        return self.sign[4]
+        return self.signature[4]
 
 
 def scan_tree(root: BeneathRoot) -> Iterator[ScanEntry]:
-    """Everything beneath a root; what killed writers left is removed on the way."""
+    """Every entry beneath a root. Also removes the scratch files of killed writers."""
     files = PlainFiles(root, allows_hard_links=True)
-    began_ns = time.time_ns()
+    started_ns = time.time_ns()
     for found in walk(root):
         if found.entry.name.startswith(SCRATCH_PREFIX):
             if is_abandoned(found.entry.name):
@@ -64,39 +61,43 @@ def scan_tree(root: BeneathRoot) -> Iterator[ScanEntry]:
             seen = found.entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue
-        yield _look(found.path, seen, began_ns)
+        yield _scan_entry(found.path, seen, started_ns)
 
 
-def _look(path: str, seen: os.stat_result, began_ns: int) -> ScanEntry:
+def _scan_entry(path: str, seen: os.stat_result, started_ns: int) -> ScanEntry:
     modified_ns, changed_ns = seen.st_mtime_ns, seen.st_ctime_ns
-    sign = (seen.st_ino, seen.st_size, modified_ns, changed_ns, seen.st_mode)
-    return ScanEntry(path, sign, modified_ns + GRAIN_NS < began_ns and changed_ns + GRAIN_NS < began_ns)
+    signature = (seen.st_ino, seen.st_size, modified_ns, changed_ns, seen.st_mode)
+    return ScanEntry(
+        path,
+        signature,
+        modified_ns + GRANULARITY_NS < started_ns and changed_ns + GRANULARITY_NS < started_ns,
+    )
 
 
-_Known = tuple[Sign, str]
+_Known = tuple[StatSignature, str]
 
 
 class StatCache:
-    """The signs of files at their last reading, with the stamp of what was read."""
+    """The stat signatures of files when they were last read, with the stamp of what was read."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
         self._known: dict[str, _Known] = _load(file) if file else {}
 
-    def vouch_for(self, look: ScanEntry, entry: Entry) -> bool:
-        """Whether what was looked at is certainly still the file of an entry."""
-        known = self._known.get(look.path)
-        return known is not None and known[0] == look.sign and known[1] == entry.stamp
+    def is_unchanged(self, scanned: ScanEntry, entry: TreeEntry) -> bool:
+        """Whether a scanned file is certainly still the one of an entry."""
+        known = self._known.get(scanned.path)
+        return known is not None and known[0] == scanned.signature and known[1] == entry.stamp
 
-    def note(self, look: ScanEntry, entry: Entry) -> None:
-        """A file was read right after this look."""
-        if look.is_settled:
-            self._known[look.path] = (look.sign, entry.stamp)
+    def record(self, scanned: ScanEntry, entry: TreeEntry) -> None:
+        """Record that a file was read right after this scan."""
+        if scanned.is_settled:
+            self._known[scanned.path] = (scanned.signature, entry.stamp)
         else:
-            self._known.pop(look.path, None)
+            self._known.pop(scanned.path, None)
 
     def save(self) -> None:
-        """Remember for the next process. A disk that takes nothing more is no reason to fail: it may be lost."""
+        """Save the cache for the next process. A full disk is not an error, because the cache may be lost."""
         if self._file is None:
             return
         fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
@@ -112,7 +113,7 @@ class StatCache:
 
 
 def _private(path: str, flags: int) -> int:
-    # Names of files are nobody else's business, whatever the umask. Not synced: it may be lost.
+    # File names are private, whatever the umask. Not synced, because the cache may be lost.
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     os.fchmod(descriptor, 0o600)
     return descriptor
@@ -121,6 +122,6 @@ def _private(path: str, flags: int) -> int:
 def _load(file: Path) -> dict[str, _Known]:
     try:
         known = msgspec.msgpack.decode(file.read_bytes(), type=dict[str, _Known])
-    except (OSError, ValueError):  # not what we wrote, or no UTF-8 in it
+    except (OSError, ValueError):  # damaged, or not UTF-8
         return {}
     return {unescape(path): each for path, each in known.items()}

@@ -1,8 +1,8 @@
-"""Making many changes as one: all of them, or none, also when the process is killed half-way.
+"""Commits many file changes atomically, even if the process is killed in the middle.
 
-Before the first change, what the files held goes into an undo journal, durable. It is removed after the last one. An
-undo journal that is found at start belongs to a commit that was cut off, and is played back. Going back and not forward,
-because the record of the commit is written after it: what has no record must not have happened.
+Before the first change, the old contents are written durably to an undo journal, which is removed after the last change. An
+undo journal that is found at start belongs to an interrupted commit and is rolled back. It rolls back and not forward,
+because the commit is recorded after it is made, and a change without a record must not have happened.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from holdfast.world.paths.names import folders_above
 
 
 class Step(Value):
-    """One file, before and after; None is a file that is not there."""
+    """One file before and after the commit; None means that it does not exist."""
 
     path: str
     before: bytes | None
@@ -29,8 +29,8 @@ class Step(Value):
     after_mode: int | None
 
 
-class Undo(Value):
-    """How to bring one file back. `size` is the length of its old content, None where there was no file."""
+class UndoEntry(Value):
+    """How to restore one file. `size` is the length of its old content, None if it did not exist."""
 
     path: str
     size: int | None
@@ -42,21 +42,21 @@ class Undo(Value):
 class UndoHead(Value):
     """The first line of an undo journal; the old contents follow in the order of the entries."""
 
-    entries: tuple[Undo, ...]
+    entries: tuple[UndoEntry, ...]
     folders: tuple[str, ...]
-    """That did not exist before, parents first."""
+    """The folders that did not exist before, parents first."""
     checksum: str
 
 
 class Recovered(Value):
-    """What playing back an undo journal did. `left` are files that somebody else changed since; they are as found."""
+    """The result of rolling back. `left` are files that another process changed since; they are not touched."""
 
     restored: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
 
 
-class OldFile(NamedTuple):
-    """A file as it was; content None where there was none."""
+class OriginalFile(NamedTuple):
+    """A file as it was; `content` is None if it did not exist."""
 
     path: str
     content: bytes | None
@@ -64,22 +64,23 @@ class OldFile(NamedTuple):
 
 
 class UndoJournal:
-    """Where a commit in progress can be found after a crash: one file in a folder outside the workspace."""
+    """The undo journal of a commit in progress: one file outside the workspace."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "commit.undo"
 
     def begin(self, steps: Iterable[Step], folders: tuple[str, ...]) -> None:
-        """Write down how to undo; durable when it returns. Raises CommitConflict while an older commit is not undone."""
+        """Write the undo journal durably. Raises CommitConflict while an earlier commit is not rolled back."""
         if self._file.exists():
             raise CommitConflict(
-                "an earlier commit was cut off and is not undone yet", hint="recover it first"
+                "an earlier commit was interrupted and is not rolled back yet",
+                hint="open the session again to roll it back",
             )
         contents = [(step, step.before or b"") for step in steps]
         body = b"".join(content for _, content in contents)
         head = UndoHead(
             entries=tuple(
-                Undo(
+                UndoEntry(
                     path=step.path,
                     size=None if step.before is None else len(content),
                     mode=step.before_mode,
@@ -95,14 +96,14 @@ class UndoJournal:
         replace_private(self._file, msgspec.json.encode(head) + b"\n" + body)
 
     def end(self) -> None:
-        """The commit is whole, or undone."""
+        """Remove the undo journal: the commit is complete or rolled back."""
         self._file.unlink(missing_ok=True)
         sync_folder(self._file.parent)
 
     def recover(self, base: World) -> Recovered | None:
-        """Undo a commit that was cut off, None where there was none. To be called before the world is used."""
+        """Roll back an interrupted commit; None if there was none. Call it before the world is used."""
         for draft in self._file.parent.glob(f".{self._file.name}-*"):
-            draft.unlink(missing_ok=True)  # nothing was changed before it was whole
+            draft.unlink(missing_ok=True)  # an incomplete journal: no file was changed yet
         if not self._file.exists():
             return None
         line, _, body = self._file.read_bytes().partition(b"\n")
@@ -111,16 +112,18 @@ class UndoJournal:
         except msgspec.DecodeError as error:
             raise JournalDamaged(f"{self._file} cannot be read: {error}") from None
         if fingerprint_of(body) != head.checksum:
-            raise JournalDamaged(f"{self._file} was changed", hint="move it away to go on without undoing")
-        old: list[OldFile] = []
+            raise JournalDamaged(
+                f"{self._file} is damaged", hint="move it away to continue without rolling back"
+            )
+        old: list[OriginalFile] = []
         left: list[str] = []
         place = 0
         for entry in head.entries:
             content = None if entry.size is None else body[place : place + entry.size]
             place += entry.size or 0
-            # A deletion that was not yet made leaves the old content; one that was made leaves nothing.
+            # The file is as before the commit or as after it; anything else is another process's change.
             if base.fingerprint(entry.path) in (entry.before, entry.after):
-                old.append(OldFile(entry.path, content, entry.mode))
+                old.append(OriginalFile(entry.path, content, entry.mode))
             else:
                 left.append(entry.path)
         base.sweep()
@@ -130,15 +133,15 @@ class UndoJournal:
 
 
 class Commit(Value):
-    """The changes of one commit, checked against the base by whoever made it."""
+    """The changes of one commit. The caller has checked them for conflicts with the base."""
 
     steps: tuple[Step, ...]
     made_folders: tuple[str, ...] = ()
     gone_folders: tuple[str, ...] = ()
 
     def apply(self, base: World, undo: UndoJournal | None) -> tuple[Change, ...]:
-        """Make all changes; on any trouble put everything back and raise it. With an undo journal they are durable."""
-        folders = self._new_folders(base)
+        """Make all changes; on an error roll back and raise it. With an undo journal the changes are durable."""
+        folders = self._missing_folders(base)
         if undo is not None:
             undo.begin(self.steps, folders)
         try:
@@ -147,7 +150,7 @@ class Commit(Value):
                 base.sync([step.path for step in self.steps])
         except BaseException:
             put_back(
-                base, [OldFile(step.path, step.before, step.before_mode) for step in self.steps], folders
+                base, [OriginalFile(step.path, step.before, step.before_mode) for step in self.steps], folders
             )
             if undo is not None:
                 undo.end()
@@ -162,8 +165,8 @@ class Commit(Value):
         for step in self.steps:
             if step.after is None:
                 changes += base.delete(step.path)
-        in_the_way = (step.path for step in self.steps if step.after is not None)
-        remove_empty(base, (*self.gone_folders, *(path for path in in_the_way if is_folder(base, path))))
+        written = (step.path for step in self.steps if step.after is not None)
+        remove_empty(base, (*self.gone_folders, *(path for path in written if is_folder(base, path))))
         for folder in self.made_folders:
             base.make_folder(folder)
         for step in self.steps:
@@ -171,7 +174,7 @@ class Commit(Value):
                 changes.append(base.write(step.path, step.after, mode=step.after_mode))
         return tuple(sorted(changes, key=lambda change: change.path))
 
-    def _new_folders(self, base: World) -> tuple[str, ...]:
+    def _missing_folders(self, base: World) -> tuple[str, ...]:
         missing: set[str] = set(self.made_folders)
         for step in self.steps:
             if step.after is not None:
@@ -180,15 +183,15 @@ class Commit(Value):
 
 
 def is_folder(base: World, path: str) -> bool:
-    """Whether a folder is at a path; one that guests may not look at is there for the asking of its inside."""
+    """Whether there is a folder at a path. A protected folder counts, because only its contents can be asked for."""
     try:
         return base.exists(path) and base.stat(path).kind == "folder"
     except PathRefused:
         return True
 
 
-def put_back(base: World, old: Iterable[OldFile], new_folders: Iterable[str]) -> None:
-    """Bring files to what they were: first away with what was made, so that it stands in nobody's way."""
+def put_back(base: World, old: Iterable[OriginalFile], new_folders: Iterable[str]) -> None:
+    """Restore the old files. New files are removed first, so that they do not block a restored folder."""
     files = tuple(old)
     for file in files:
         if file.content is None and base.exists(file.path):
@@ -201,7 +204,7 @@ def put_back(base: World, old: Iterable[OldFile], new_folders: Iterable[str]) ->
 
 
 def remove_empty(base: World, folders: Iterable[str]) -> None:
-    """Remove those of the folders, and of the folders in them, in which nothing is left."""
+    """Remove the folders that are empty, including empty folders inside them."""
     for folder in sorted(folders, reverse=True):
         with suppress(OSError, HoldfastError):
             remove_empty(base, [each.path for each in base.entries(folder) if each.kind == "folder"])

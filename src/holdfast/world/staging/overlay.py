@@ -1,6 +1,6 @@
-"""An overlay over another world: reads see it, and what is written stays in it. The view that guests have of proposals.
+"""A copy-on-write overlay over another world: writes stay in it and reads see them. Guests see proposals through it.
 
-For each changed file it keeps the fingerprint that the base had when the file was first changed here.
+For each changed file it keeps the fingerprint that the base had when the file was first changed, to detect conflicts.
 """
 
 import errno
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from holdfast.core import Change, Clock, SystemClock
 from holdfast.core.errors import PathRefused, QuotaExceeded
-from holdfast.core.globs import compile_pattern
+from holdfast.core.globs import compile_file_glob
 from holdfast.world.contract import (
     NOT_EMPTY,
     NOTHING,
@@ -22,7 +22,7 @@ from holdfast.world.contract import (
     fingerprint_of,
     tree_fingerprint,
 )
-from holdfast.world.host_copy import HostCopying
+from holdfast.world.host_copy import HostCopyMixin
 from holdfast.world.paths.names import folders_above, is_within, parent_and_name
 from holdfast.world.search import search_files
 from holdfast.world.staging.layer import Layer, Staged
@@ -31,8 +31,8 @@ MAX_STAGED_BYTES = 256 << 20
 FILE_MODE = 0o644
 
 
-class Overlay(HostCopying):
-    """A world over a world. Folders made or removed in it are remembered only as long as it lives."""
+class Overlay(HostCopyMixin):
+    """A world over a base world. Created and removed folders are kept in memory only."""
 
     def __init__(self, base: World, *, max_bytes: int = MAX_STAGED_BYTES, clock: Clock | None = None) -> None:
         self.base = base
@@ -48,13 +48,13 @@ class Overlay(HostCopying):
         staged = self._layer.files.get(real)
         if staged is not None and staged.content is not None:
             return staged.content
-        if staged is None and not self._layer.hides(real) and not self._layer.has_made(real):
-            with suppress(FileNotFoundError, NotADirectoryError):  # the overlay knows better why
+        if staged is None and not self._layer.is_removed(real) and not self._layer.has_made(real):
+            with suppress(FileNotFoundError, NotADirectoryError):  # `_refuse` gives the better reason
                 return self.base.read(real)
         return self._refuse(real)
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
-        matches = compile_pattern(pattern).fullmatch
+        matches = compile_file_glob(pattern).expression.fullmatch
         staged = (path for path in self._layer.written() if matches(path))
         return self._seen(staged, self.base.list(pattern))
 
@@ -115,8 +115,8 @@ class Overlay(HostCopying):
                 raise OSError(errno.ENOTEMPTY, NOT_EMPTY, real)
             changes = tuple(self._stage(each, None, None) for each in self.files_in(real))
             self._layer.remove_folder(real)
-        with suppress(PathRefused):  # `.git` is nobody's to make
-            self.make_folder(parent_and_name(real)[0])  # a folder outlives the last thing in it
+        with suppress(PathRefused):  # guests cannot create `.git`
+            self.make_folder(parent_and_name(real)[0])  # a folder stays when its last file is deleted
         return changes
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
@@ -150,7 +150,7 @@ class Overlay(HostCopying):
         staged = self._layer.files.get(real)
         if staged is not None:
             return NOTHING if staged.content is None else fingerprint_of(staged.content)
-        return NOTHING if self._layer.hides(real) else self.base.fingerprint(real)
+        return NOTHING if self._layer.is_removed(real) else self.base.fingerprint(real)
 
     def sync(self, paths: Sequence[str]) -> None:
         self.base.sync(paths)
@@ -173,8 +173,8 @@ class Overlay(HostCopying):
         held = self._layer.held_bytes - (len(known.content or b"") if known else 0)
         if content and held + len(content) > self._max_bytes:
             raise QuotaExceeded(
-                f"staged changes may hold {self._max_bytes} bytes together",
-                hint="commit or reject what is staged",
+                f"staged changes may have at most {self._max_bytes} bytes in total",
+                hint="commit or reject staged changes",
             )
         is_effect = after != before or (content is not None and self._has_other_mode(path, mode))
         staged = Staged(content, before, mode, self._clock.now_ms(), self._size_in_base(path))
@@ -195,11 +195,11 @@ class Overlay(HostCopying):
 
     def _put(self, path: str, staged: Staged | None) -> None:
         self._layer.put(path, staged)
-        if staged is None and self._layer.hides(path) and self._base_has_file(path):
-            self._show_again(path)
+        if staged is None and self._layer.is_removed(path) and self._base_has_file(path):
+            self._unhide(path)
 
-    def _show_again(self, path: str) -> None:
-        """Let a file of the base be seen in a folder that was removed here; what else lay in there stays removed."""
+    def _unhide(self, path: str) -> None:
+        """Show one file of the base in a folder that was removed here; the rest of the folder stays removed."""
         on_the_way = set(folders_above(path))
         removed = {each for each in self._layer.gone_folders if each in on_the_way}
         self._layer.gone_folders -= removed
@@ -209,7 +209,7 @@ class Overlay(HostCopying):
                 self._layer.gone_folders |= inside - on_the_way
 
     def _mode_of_new(self, path: str) -> int | None:
-        """None leaves it to the base; where it still has a file that was deleted here, it would keep that one's."""
+        """The mode to stage. None leaves it to the base, unless the base still has a file that was deleted here."""
         return FILE_MODE if path in self._layer.files else None
 
     def _has_other_mode(self, path: str, mode: int | None) -> bool:
@@ -217,10 +217,10 @@ class Overlay(HostCopying):
         return found is not None and found.mode != mode
 
     def _seen(self, staged: Iterable[str], in_base: Iterable[str]) -> tuple[str, ...]:
-        return tuple(sorted({*staged, *(path for path in in_base if not self._layer.covers(path))}))
+        return tuple(sorted({*staged, *(path for path in in_base if not self._layer.overrides(path))}))
 
     def _find(self, path: str) -> Stat | None:
-        """What is at a resolved path as the overlay shows it. Raises PathRefused where the base does."""
+        """What the overlay shows at a resolved path. Raises PathRefused if the base does."""
         staged = self._layer.files.get(path)
         if staged is not None and staged.content is not None:
             return Stat(
@@ -230,13 +230,13 @@ class Overlay(HostCopying):
                 modified_ms=staged.modified_ms,
                 mode=FILE_MODE if staged.mode is None else staged.mode,
             )
-        in_base = None if staged is not None or self._layer.hides(path) else self._base_stat(path)
+        in_base = None if staged is not None or self._layer.is_removed(path) else self._base_stat(path)
         if in_base is None and self._layer.has_made(path):
             return Stat(path=path, kind="folder", modified_ms=self._clock.now_ms(), mode=0o755)
         return in_base
 
     def _refuse(self, path: str) -> NoReturn:
-        """Say why there is no file at a path."""
+        """Raise the error that explains why there is no file at a path."""
         if self._layer.has_made(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         self._check_parents(path)
@@ -253,13 +253,13 @@ class Overlay(HostCopying):
 
     def _size_in_base(self, path: str) -> int | None:
         found = None
-        with suppress(PathRefused):  # refused by now: nothing of it is held here
+        with suppress(PathRefused):  # refused in the meantime: it counts as no file
             found = self._base_stat(path)
         return found.size if found is not None and found.kind == "file" else None
 
     def _base_has_folder(self, path: str) -> bool:
         """Whether the base has the folder and it was not removed here."""
-        found = None if self._layer.hides(path) else self._base_stat(path)
+        found = None if self._layer.is_removed(path) else self._base_stat(path)
         return found is not None and found.kind == "folder"
 
     def files_in(self, folder: str) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ class Overlay(HostCopying):
         return tuple(each for each in self.files() if is_within(each, folder))
 
     def _folders_in(self, folder: str) -> tuple[str, ...]:
-        """A folder and all folders in it, those without a file included."""
+        """A folder and all folders beneath it, including empty ones."""
         inner = [each.path for each in self.entries(folder) if each.kind == "folder"]
         return (folder, *(deeper for each in inner for deeper in self._folders_in(each)))
 
@@ -281,5 +281,5 @@ class Overlay(HostCopying):
         try:
             found = self._base_stat(path)
         except PathRefused:
-            return False  # on the way to a path that is judged itself, such as `.git` of `.git/HEAD`
+            return False  # a parent such as `.git` of `.git/HEAD`; the path itself is checked
         return found is not None and found.kind == "file"

@@ -1,4 +1,4 @@
-"""A proposal: one change that is staged and not yet made, shown as a unified diff."""
+"""Proposals: staged changes that are not yet committed, shown as unified diffs."""
 
 import difflib
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from holdfast.world.contract import fingerprint_of
 
 CONTEXT_LINES = 3
 MAX_COMPARED_LINES = 3000
-"""Beyond this the differing part is shown as removed and added whole: comparing lines is quadratic at worst."""
+"""Longer differing parts are shown as removed and added, because comparing lines is quadratic in the worst case."""
 
 
 class Proposal(Value):
-    """What would become of one file. `diff` can be applied with `git apply`; a binary file is described instead."""
+    """The staged change of one file. `git apply` can apply `diff`; for a binary file it is a description."""
 
     path: str
     kind: Literal["created", "modified", "deleted"]
     diff: str = ""
     is_binary: bool = False
     renamed_from: str | None = None
-    """The deleted file whose content this one has."""
+    """The deleted file that had the same content."""
     mode: int | None = None
 
 
@@ -33,14 +33,14 @@ def describe(
     mode_before: int | None = None,
     renamed_from: str | None = None,
 ) -> Proposal:
-    """The proposal that leads from one content to another; None is a file that is not there, or its mode as it is."""
+    """The proposal from one content to another. None means no file, or an unchanged mode."""
     kind: Literal["created", "modified", "deleted"] = (
         "created" if before is None else "deleted" if after is None else "modified"
     )
     old, new = _text(before), _text(after)
     is_binary = old is None or new is None
     if old is None or new is None:
-        diff = f"binary file {path}: {_measure(before)} -> {_measure(after)}\n"
+        diff = f"binary file {path}: {_size_and_hash(before)} -> {_size_and_hash(after)}\n"
     else:
         names = (
             "/dev/null" if before is None else f"a/{path}",
@@ -55,25 +55,25 @@ def describe(
 
 
 def unified_diff(old: str, new: str, names: tuple[str, str]) -> str:
-    """The diff with three lines of context, in time linear in the size of what did not change."""
-    # Not splitlines: it also cuts at form feeds and the like, and a diff knows only line feeds.
+    """The diff with three lines of context. Takes linear time for the unchanged start and end."""
+    # Not splitlines, which also splits at form feeds; diffs split only at line feeds.
     before, after = _lines(old), _lines(new)
-    head = _shared(before, after)
-    tail = _shared(before[head:][::-1], after[head:][::-1])
+    head = _common_prefix(before, after)
+    tail = _common_prefix(before[head:][::-1], after[head:][::-1])
     first = max(0, head - CONTEXT_LINES)
     last = min(tail, CONTEXT_LINES)
     one, other = before[first : len(before) - tail + last], after[first : len(after) - tail + last]
     if max(len(one), len(other)) > MAX_COMPARED_LINES:
-        changes = _whole(one, other, head - first, last)
+        changes = _single_hunk(one, other, head - first, last)
     else:
         changes = list(difflib.unified_diff(one, other, n=CONTEXT_LINES))[2:]
     if not changes:
         return ""
-    shifted = [_shift(line, first) if line.startswith("@@ ") else line for line in changes]
-    return "".join(_ended(line) for line in [f"--- {names[0]}\n", f"+++ {names[1]}\n", *shifted])
+    moved = [_move_header(line, first) if line.startswith("@@ ") else line for line in changes]
+    return "".join(_with_newline(line) for line in [f"--- {names[0]}\n", f"+++ {names[1]}\n", *moved])
 
 
-def _whole(before: Sequence[str], after: Sequence[str], head: int, tail: int) -> list[str]:
+def _single_hunk(before: Sequence[str], after: Sequence[str], head: int, tail: int) -> list[str]:
     """One hunk that removes and adds everything between the shared lines."""
     context_after = before[len(before) - tail :]
     start_before, start_after = min(1, len(before)), min(1, len(after))
@@ -86,20 +86,20 @@ def _whole(before: Sequence[str], after: Sequence[str], head: int, tail: int) ->
     ]
 
 
-def _shift(header: str, lines: int) -> str:
-    """A hunk's header with its line numbers moved down, as if the lines cut off before were there."""
+def _move_header(header: str, lines: int) -> str:
+    """A hunk header with its line numbers moved down by the lines that were cut off before it."""
     if not lines:
         return header
     _, before, after, *_ = header.split(" ")
-    return f"@@ -{_moved(before[1:], lines)} +{_moved(after[1:], lines)} @@\n"
+    return f"@@ -{_move_range(before[1:], lines)} +{_move_range(after[1:], lines)} @@\n"
 
 
-def _moved(place: str, lines: int) -> str:
+def _move_range(place: str, lines: int) -> str:
     start, comma, length = place.partition(",")
     return f"{int(start) + lines}{comma}{length}"
 
 
-def _ended(line: str) -> str:
+def _with_newline(line: str) -> str:
     return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
@@ -108,7 +108,7 @@ def _lines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+def _common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
     for place, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return place
@@ -116,7 +116,7 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _text(content: bytes | None) -> str | None:
-    """The content as text, empty where there is none; None where it is binary."""
+    """The content as text, empty if there is no file; None if it is binary."""
     if content is None:
         return ""
     if b"\0" in content:
@@ -127,7 +127,7 @@ def _text(content: bytes | None) -> str | None:
         return None
 
 
-def _measure(content: bytes | None) -> str:
+def _size_and_hash(content: bytes | None) -> str:
     return (
         "nothing" if content is None else f"{pluralize(len(content), 'byte')}, {fingerprint_of(content)[:12]}"
     )

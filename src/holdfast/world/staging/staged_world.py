@@ -1,4 +1,4 @@
-"""A world in which changes are proposals, and what only the host can do with them: show, commit, reject, rebuild."""
+"""A world whose changes are proposals, with the operations of the host: show, commit, reject and rebuild them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -28,12 +28,12 @@ class StagedWorld(Overlay):
         self._undo = undo
 
     def staged_paths(self) -> tuple[str, ...]:
-        """Where changes are staged; cheaper than the proposals with their diffs."""
+        """The paths of staged changes, without computing diffs."""
         return tuple(sorted(self._layer.files))
 
     def staged_contents(self) -> dict[str, bytes | None]:
-        """What each changed file shall hold; None where it is deleted."""
-        files = dict(self._layer.files)  # at once: an engine asks from a thread
+        """The staged content of each changed file; None if it is deleted."""
+        files = dict(self._layer.files)  # a copy, because an engine calls this from a thread
         return {path: each.content for path, each in files.items()}
 
     def proposals(self) -> tuple[Proposal, ...]:
@@ -42,17 +42,17 @@ class StagedWorld(Overlay):
         return tuple(self._proposal(path, gone) for path in sorted(self._layer.files))
 
     def commit(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
-        """Make staged changes for good, all of the chosen or none. Raises CommitConflict."""
+        """Commit staged changes, all of the chosen ones or none. Raises CommitConflict."""
         chosen = self._chosen(paths)
         steps = tuple(self._step(path) for path in chosen)
         conflicts = tuple(
-            step.path for step in steps if _name(step.before) != self._layer.files[step.path].before
+            step.path for step in steps if _fingerprint(step.before) != self._layer.files[step.path].before
         )
         if conflicts:
             raise CommitConflict(
-                f"changed since they were staged: {', '.join(conflicts)}; nothing was committed",
+                f"files changed since their changes were staged: {', '.join(conflicts)}; nothing was committed",
                 paths=conflicts,
-                hint="look at the files, then stage the changes again or reject them",
+                hint="check the files, then stage the changes again or reject them",
             )
         is_all = paths is None
         commit = Commit(
@@ -67,7 +67,7 @@ class StagedWorld(Overlay):
         return changes
 
     def reject(self, paths: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Drop staged changes; answers with their paths."""
+        """Drop staged changes and return their paths."""
         chosen = self._chosen(paths)
         self._drop(chosen)
         if paths is None:
@@ -75,32 +75,32 @@ class StagedWorld(Overlay):
         return chosen
 
     def restage(self, changes: Iterable[Change], content: Callable[[str], bytes]) -> None:
-        """Build the overlay anew from recorded staged changes; `content` fetches the blob that `after` names."""
+        """Rebuild the overlay from recorded staged changes. `content` loads the blob of the `after` fingerprint."""
         self._layer.clear()
         last = {change.path: change for change in changes if change.is_staged}
         for path, change in last.items():
-            if _is_withdrawn(change) or self.is_made(change):
+            if _is_withdrawn(change) or self.is_committed(change):
                 continue
             text = None if change.after is None else content(change.after)
             before, size = change.before or NOTHING, self._size_in_base(path)
             self._put(path, Staged(text, before, change.mode, self._clock.now_ms(), size))
 
-    def is_made(self, change: Change) -> bool:
-        """Whether the base shows a staged change already: it was committed before its record was written."""
+    def is_committed(self, change: Change) -> bool:
+        """Whether the base already has a staged change, because a crash followed its commit before the record was written."""
         if _is_withdrawn(change):
             return False
-        with suppress(PathRefused):  # refused by now: it stays staged, and a commit will say why
+        with suppress(PathRefused):  # refused in the meantime: it stays staged, and a commit reports why
             is_there = self.base.fingerprint(change.path) == (change.after or NOTHING)
             return is_there and not self._has_other_mode(change.path, change.mode)
         return False
 
     def has_staged(self, path: str) -> bool:
-        """Whether a change is staged at a path, or in the folder that it names."""
+        """Whether a change is staged at a path, above it or beneath it."""
         real = self.resolve(path)
         return any(is_within(each, real) or is_within(real, each) for each in self._layer.files)
 
     def withdraw(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
-        """Drop staged changes at a guest's wish; the changes say that each file is as the base has it again."""
+        """Drop staged changes for a guest. The returned changes record that each file is as in the base again."""
         befores = {path: self._layer.files[path].before or None for path in self._chosen(paths)}
         self.reject(paths)
         return tuple(
@@ -123,7 +123,8 @@ class StagedWorld(Overlay):
             fitting = {path for path in self._layer.files if real == "." or is_within(path, real)}
             if not fitting:
                 raise InvalidInput(
-                    f"nothing is staged at {given!r}", hint="/diff, or holdfast proposals show, shows what is"
+                    f"nothing is staged at {given!r}",
+                    hint="list staged changes with /diff or: holdfast proposals show",
                 )
             chosen |= fitting
         return tuple(sorted(chosen))
@@ -131,7 +132,9 @@ class StagedWorld(Overlay):
     def _proposal(self, path: str, gone: dict[str, str]) -> Proposal:
         staged = self._layer.files[path]
         before, mode_before = None, None
-        with suppress(OSError, PathRefused):  # what cannot be read any more can still be shown, and rejected
+        with suppress(
+            OSError, PathRefused
+        ):  # a file that can no longer be read can still be shown and rejected
             before, mode_before = self.base.read(path), self.base.stat(path).mode
         source = gone.get(self.fingerprint(path)) if staged.content and before is None else None
         return describe(
@@ -156,9 +159,9 @@ class StagedWorld(Overlay):
 
 
 def _is_withdrawn(change: Change) -> bool:
-    """Whether a recorded change says that a file is as the base has it; one of the mode alone names the mode."""
+    """Whether a recorded change withdraws a staged one. A change of the mode alone has a mode."""
     return change.before == change.after and change.mode is None
 
 
-def _name(content: bytes | None) -> str:
+def _fingerprint(content: bytes | None) -> str:
     return NOTHING if content is None else fingerprint_of(content)

@@ -1,4 +1,4 @@
-"""Files go in and out byte by byte, replace nothing unasked, and follow no link."""
+"""Files are copied in and out byte by byte, replace nothing by default, and follow no symlink."""
 
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def test_a_link_at_the_destination_is_replaced_and_not_followed(world: World, tm
     assert (tmp_path / "link").read_bytes() == b"content"
 
 
-def test_what_leads_out_is_refused(world: World, tmp_path: Path) -> None:
+def test_a_path_that_leads_out_is_refused(world: World, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"1")
     with pytest.raises(PathRefused):
         world.copy_in(tmp_path / "f", "../x")

@@ -1,4 +1,4 @@
-"""Where the paths in a call lead, for the policy to judge."""
+"""Where the paths of a call lead, for the policy."""
 
 import os
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_a_link_leads_where_it_points(root: Path) -> None:
     assert paths.locate("dangling-out").real == str(root.parent / "new")
 
 
-def test_what_does_not_exist_yet_has_a_place(root: Path) -> None:
+def test_a_path_that_does_not_exist_yet_is_located(root: Path) -> None:
     location = WorldPaths(root).locate("new/deep/file")
     assert (location.inside, location.problem) == ("new/deep/file", None)
 
@@ -67,7 +67,7 @@ def test_what_does_not_exist_yet_has_a_place(root: Path) -> None:
     "given",
     ["", "..", "a/../../x", "a\0b", "C:\\x", "~/x", "cafe\u0301", "x" * 300, "\ud800", "file:///etc/passwd"],
 )
-def test_what_cannot_be_resolved_is_a_problem_and_can_be_written_down(root: Path, given: str) -> None:
+def test_a_path_that_cannot_be_resolved_has_a_problem_that_can_be_recorded(root: Path, given: str) -> None:
     location = WorldPaths(root).locate(given)
     assert location.problem
     assert location.inside is None
@@ -81,18 +81,18 @@ def test_links_of_the_process_table_and_devices_are_a_problem(root: Path, given:
     assert WorldPaths(root).locate(given).problem
 
 
-def test_links_in_a_circle_are_a_problem(root: Path) -> None:
+def test_a_loop_of_symlinks_is_a_problem(root: Path) -> None:
     (root / "a").symlink_to("b")
     (root / "b").symlink_to("a")
     assert WorldPaths(root).locate("a/x").problem
 
 
-def test_forty_links_in_a_row_are_followed_as_the_kernel_does_and_no_more(root: Path) -> None:
+def test_at_most_forty_symlinks_are_followed_as_in_the_kernel(root: Path) -> None:
     for number in range(41):
         (root / f"link{number}").symlink_to(f"link{number - 1}" if number else "end")
     paths = WorldPaths(root)
     assert paths.locate("link39").real == str(root / "end")
-    assert "circle" in (paths.locate("link40").problem or "")
+    assert "loop of symlinks" in (paths.locate("link40").problem or "")
 
 
 def test_a_hard_link_is_a_problem_inside_and_none_outside(root: Path) -> None:

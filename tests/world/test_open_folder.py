@@ -1,4 +1,4 @@
-"""A project folder may be opened; the system's, the home folder and our own may not."""
+"""A project folder may be opened; system folders, the user's home and our own may not."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_a_project_is_opened_by_its_real_path(person: Path) -> None:
     "given",
     ["/", "~", "~/..", "~/.holdfast", "~/.holdfast/sessions", "~/link-to-root", "~/missing", "~/file"],
 )
-def test_what_is_no_project_is_refused(person: Path, given: str) -> None:
+def test_a_folder_that_is_not_a_project_is_refused(person: Path, given: str) -> None:
     (person / ".holdfast" / "sessions").mkdir(parents=True)
     (person / "link-to-root").symlink_to("/")
     (person / "file").write_text("")
@@ -73,7 +73,7 @@ def test_a_folder_that_holds_our_own_home_is_refused(person: Path, tmp_path: Pat
         "/var/tmp",
     ],
 )
-def test_a_folder_of_the_system_is_none_to_work_in(real: str) -> None:
+def test_a_system_folder_is_refused(real: str) -> None:
     assert is_system_folder(real)
 
 
@@ -98,7 +98,7 @@ def test_a_folder_of_the_system_is_none_to_work_in(real: str) -> None:
         "/workspace",
     ],
 )
-def test_a_project_may_lie_beside_or_in_what_everybody_shares(real: str) -> None:
+def test_a_project_in_a_shared_folder_is_accepted(real: str) -> None:
     assert not is_system_folder(real)
 
 
@@ -112,6 +112,6 @@ def test_a_folder_of_the_system_is_refused_by_whatever_name(
     monkeypatch.setattr(
         "holdfast.world.folder.open_folder._SYSTEM_TREE", re.compile(f"{re.escape(str(place))}(/.*)?")
     )
-    with pytest.raises(InvalidInput, match="of the system") as refused:
+    with pytest.raises(InvalidInput, match="is a system folder") as refused:
         open_folder(Path(given.format(place=place, link=link)), person / ".holdfast")
     assert refused.value.hint

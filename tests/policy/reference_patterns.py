@@ -34,28 +34,28 @@ def literal(pattern: str) -> str:
     return low("/".join(names[:plain]))
 
 
-def glob(pattern: str, path: str, is_wide: bool) -> bool:
-    wanted, given = (low(pattern), low(path)) if is_wide else (pattern, path)
-    return segments(parts(wanted), parts(given), is_wide)
+def glob(pattern: str, path: str, for_deny: bool) -> bool:
+    wanted, given = (low(pattern), low(path)) if for_deny else (pattern, path)
+    return segments(parts(wanted), parts(given), for_deny)
 
 
 def parts(text: str) -> list[str]:
     return [one for one in text.split("/") if one != "."]
 
 
-def segments(pattern: list[str], path: list[str], is_wide: bool) -> bool:
+def segments(pattern: list[str], path: list[str], for_deny: bool) -> bool:
     """The definition, by recursion."""
     if not pattern:
-        return not path or is_wide
+        return not path or for_deny
     if pattern == ["**"]:
-        return is_wide or (bool(path) and not any(one.startswith(".") for one in path))
+        return for_deny or (bool(path) and not any(one.startswith(".") for one in path))
     if pattern[0] == "**":
-        if segments(pattern[1:], path, is_wide):
+        if segments(pattern[1:], path, for_deny):
             return True
-        return bool(path) and (is_wide or path[0][0] != ".") and segments(pattern, path[1:], is_wide)
-    if not path or (not is_wide and path[0][0] == "." and pattern[0][0] != "."):
+        return bool(path) and (for_deny or path[0][0] != ".") and segments(pattern, path[1:], for_deny)
+    if not path or (not for_deny and path[0][0] == "." and pattern[0][0] != "."):
         return False
-    return letters(pattern[0], path[0]) and segments(pattern[1:], path[1:], is_wide)
+    return letters(pattern[0], path[0]) and segments(pattern[1:], path[1:], for_deny)
 
 
 def letters(pattern: str, text: str) -> bool:
@@ -70,7 +70,7 @@ def letters(pattern: str, text: str) -> bool:
     return bool(text) and pattern[0] in ("?", text[0]) and letters(pattern[1:], text[1:])
 
 
-def host(pattern: str, url: UrlTarget, is_wide: bool = False) -> bool:
+def host(pattern: str, url: UrlTarget, for_deny: bool = False) -> bool:
     if url.problem is not None:
         return False
     if pattern == "*":
@@ -83,7 +83,7 @@ def host(pattern: str, url: UrlTarget, is_wide: bool = False) -> bool:
                 ("." + url.host).endswith("." + one) for one in LOCAL + REBINDING
             )
     name, slash, path = pattern.partition("/")
-    if slash and not any((one + "/").startswith("/" + path + "/") for one in spellings(url, is_wide)):
+    if slash and not any((one + "/").startswith("/" + path + "/") for one in spellings(url, for_deny)):
         return False
     if name.endswith(":443"):
         name = name.removesuffix(":443")
@@ -92,19 +92,19 @@ def host(pattern: str, url: UrlTarget, is_wide: bool = False) -> bool:
     return url.host == name or (name[:2] == "*." and ("." + url.host).endswith(name[1:]))
 
 
-def spellings(url: UrlTarget, is_wide: bool) -> list[str]:
-    if is_wide:
+def spellings(url: UrlTarget, for_deny: bool) -> list[str]:
+    if for_deny:
         return [low(url.path), low(unquote(url.path))]
     return [] if "%2f" in url.path else [url.path]
 
 
-def name(pattern: str, value: str, is_wide: bool) -> bool:
+def name(pattern: str, value: str, for_deny: bool) -> bool:
     if pattern == "*":
         return True
     if pattern.startswith("*@"):
         before, at, after = low(value).partition("@")
         return bool(before) and at + after == low(pattern[1:])
-    return pattern == value or (is_wide and low(pattern) == low(value))
+    return pattern == value or (for_deny and low(pattern) == low(value))
 
 
 def argument(test: ArgumentTest, request: Request) -> bool:
@@ -130,10 +130,10 @@ def beneath(test: object, target: Target | None, targets: tuple[Target, ...]) ->
     if inside is not None:
         over = "" if inside == "." else low(inside) + "/"
         hit = hit or any(literal(p) and (literal(p) + "/").startswith(over) for p in test.globs)
-    return hit and takes_all(target, targets)
+    return hit and includes_subtree(target, targets)
 
 
-def takes_all(target: Target, targets: tuple[Target, ...]) -> bool:
+def includes_subtree(target: Target, targets: tuple[Target, ...]) -> bool:
     if target.role not in ("read-path", "write-path"):
         return target.role == "delete-path"
     read, written = ([t.argument for t in targets if t.role == role] for role in ("read-path", "write-path"))

@@ -1,6 +1,6 @@
 """A second evaluator, written to be checked by reading: no index, no cache, no compiled form, every rule tried."""
 
-from tests.policy.naive_patterns import argument, beneath, glob, host, name, op
+from tests.policy.reference_patterns import argument, beneath, glob, host, name, op
 
 from holdfast.core import NameTarget, PathTarget, Target, UrlTarget, Verdict
 from holdfast.policy import PolicyDocument, Request, Rule
@@ -80,15 +80,15 @@ def fits(rule: Rule, role: str | None, target: Target | None, request: Request) 
 
 
 def passes(rule: Rule, test: object, target: Target | None) -> bool:
-    is_wide = rule.verdict in HOLDS_UP
+    for_deny = rule.verdict in HOLDS_UP
     if isinstance(target, PathTarget) and test is rule.paths and rule.paths is not None:
         inside, real = target.location.inside, target.location.real
         hit = any((real + "/").startswith(folder + "/") for folder in rule.paths.folders)
         if inside is None:
             return hit or rule.paths.outside
-        return hit or rule.paths.inside or any(glob(p, inside, is_wide) for p in rule.paths.globs)
+        return hit or rule.paths.inside or any(glob(p, inside, for_deny) for p in rule.paths.globs)
     if isinstance(target, UrlTarget) and test is rule.hosts and rule.hosts is not None:
-        return any(host(pattern, target, is_wide) for pattern in rule.hosts.patterns)
+        return any(host(pattern, target, for_deny) for pattern in rule.hosts.patterns)
     if isinstance(target, NameTarget):
-        return any(name(pattern, target.value, is_wide) for pattern in getattr(test, "names", ()))
+        return any(name(pattern, target.value, for_deny) for pattern in getattr(test, "names", ()))
     return False
