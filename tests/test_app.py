@@ -269,7 +269,7 @@ async def test_a_model_that_was_opened_for_a_session_is_closed_with_it_and_no_ot
     given = create_model(spec)
     runtime = await Runtime.start(home=tmp_path / "home")
     session = await runtime.create(model=spec if is_ours else given)
-    model = session._asking.model
+    model = session._model_step.model
     assert isinstance(model, ProviderModel)
     await session.close()
     assert model._client.is_closed is is_ours

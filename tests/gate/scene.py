@@ -58,7 +58,7 @@ class Scene:
         settings: GateSettings | None = None,
         toolset: FunctionToolset | None = None,
         function: Callable[[JsonObject], Json] = lambda _: "read",
-        book: SavedGrants | None = None,
+        saved_grants: SavedGrants | None = None,
     ) -> None:
         self.journal = journal
         self.clock = FakeClock()
@@ -70,7 +70,7 @@ class Scene:
             paths=paths or LexicalPaths(),
             clock=self.clock,
             settings=settings,
-            book=book,
+            saved_grants=saved_grants,
         )
 
     async def asked(self, call: Call) -> Parked:

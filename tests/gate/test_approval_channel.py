@@ -48,7 +48,7 @@ async def test_precedence_a_policy_that_changes_while_a_call_is_on_its_way_stops
 
     def tighten(entry: RecordedEvent) -> None:
         if isinstance(entry.event, CallIntended):
-            scene.gate.adopt(FixedPolicy(default="deny"))
+            scene.gate.use_policy(FixedPolicy(default="deny"))
 
     scene.journal.follow(tighten)
     answer = await scene.gate.submit(read("a.txt"))
@@ -151,7 +151,7 @@ async def test_approval_channel_a_grant_is_never_wider_than_its_words() -> None:
     scene = Scene(await record())
     wide = Response(verdict="approve", scope="session", reach="folder")
     await scene.answer(await scene.asked(read("notes/a.txt")), wide)
-    [grant] = scene.gate.grants.standing()
+    [grant] = scene.gate.grants.active()
     assert "everything in" in describe_grant(grant)
     inside = scene.gate.submit(read("notes/b.txt", number=2))
     assert isinstance(await inside, Returned)

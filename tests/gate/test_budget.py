@@ -174,12 +174,12 @@ async def test_a_warning_comes_once_at_four_fifths_also_after_a_restart() -> Non
     journal = await opened(Limits(tokens=100))
     budget = Budget(journal, turn_limits=Limits())
     await reply(journal, 79)
-    assert budget.nearly_spent() == []
+    assert budget.take_new_warnings() == []
     await reply(journal, 1)
-    assert budget.nearly_spent() == [("tokens", "80", "100")]
-    assert budget.nearly_spent() == []
+    assert budget.take_new_warnings() == [("tokens", "80", "100")]
+    assert budget.take_new_warnings() == []
     await journal.append(BudgetWarned(dimension="tokens", spent="80", limit="100"))
-    assert Budget(journal, turn_limits=Limits()).nearly_spent() == []
+    assert Budget(journal, turn_limits=Limits()).take_new_warnings() == []
 
 
 async def test_the_person_is_warned_in_the_journal() -> None:

@@ -105,7 +105,7 @@ async def test_a_summary_that_fails_is_on_record_with_what_it_cost() -> None:
     journal = await record()
     gate = gate_over(journal)
     with pytest.raises(ModelError):
-        await gate.summarise(turn=1, model=FailingModel(), prompt=PROMPT, as_event=compacted)
+        await gate.ask_model_aside(turn=1, model=FailingModel(), prompt=PROMPT, as_event=compacted)
     failed = journal.recorded[-1].event
     assert isinstance(failed, ModelFailed)
     assert (failed.step, failed.usage) == (0, PAID)
@@ -140,9 +140,9 @@ async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_wa
     model = EndlessModel()
     gate = gate_over(await record(limits=Limits(tokens=1000)))
     asking = (
-        gate.summarise(turn=1, model=model, prompt=PROMPT, as_event=compacted)
+        gate.ask_model_aside(turn=1, model=model, prompt=PROMPT, as_event=compacted)
         if is_aside
-        else gate.consult(turn=1, step=1, model=model, prompt=PROMPT, on_text=lambda _: None)
+        else gate.ask_model(turn=1, step=1, model=model, prompt=PROMPT, on_text=lambda _: None)
     )
     task = asyncio.create_task(asking)
     await model.has_begun.wait()
@@ -245,11 +245,11 @@ class NamedLikeABudget(FixedPolicy):
 
 async def test_a_rule_that_is_named_like_a_budget_says_no_for_good() -> None:
     gate = gate_over(await record(), [Costly()])
-    gate.adopt(NamedLikeABudget(default="deny"))
+    gate.use_policy(NamedLikeABudget(default="deny"))
     refused = await gate.submit(CALL)
     assert isinstance(refused, Refused)
     assert refused.ran_out is None
-    gate.adopt(FixedPolicy(default="allow"))
+    gate.use_policy(FixedPolicy(default="allow"))
     assert await gate.submit(CALL) == refused, "it is on record"
 
 
@@ -271,7 +271,7 @@ async def test_a_reply_is_no_longer_than_the_money_that_is_left_pays_for() -> No
 
     async def ask_on() -> None:
         for step in range(1, 100):
-            await gate.consult(turn=1, step=step, model=Chatterbox(), prompt=PROMPT, on_text=lambda _: None)
+            await gate.ask_model(turn=1, step=step, model=Chatterbox(), prompt=PROMPT, on_text=lambda _: None)
 
     with pytest.raises(BudgetExceeded, match="cost_usd"):
         await ask_on()

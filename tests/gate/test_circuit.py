@@ -14,7 +14,7 @@ from holdfast.gate import GateSettings
 from holdfast.policy import FixedPolicy
 from holdfast.store import Home, SqliteStore
 
-REPEATS = GateSettings(repeats=3)
+REPEATS = GateSettings(max_repeats=3)
 
 
 @asynccontextmanager

@@ -47,7 +47,7 @@ async def gate_with(result: Json = "done") -> tuple[Gate, FunctionToolset, Journ
         toolsets=[tools],
         paths=LexicalPaths(),
         clock=FakeClock(),
-        settings=GateSettings(repeats=1000),
+        settings=GateSettings(max_repeats=1000),
     )
     return gate, tools, journal
 

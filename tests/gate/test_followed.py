@@ -76,7 +76,7 @@ async def test_no_effect_happens_before_the_outcome_of_the_one_before_is_on_disk
 
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, look)}))
     for number in (1, 2, 3):
-        await gate.submit(put(number), is_followed=True)
+        await gate.submit(put(number), can_defer_outcome=True)
     assert seen == [
         (["1.1"], []),
         (["1.1", "1.2"], ["1.1"]),
@@ -99,8 +99,8 @@ async def test_asked_again_before_it_is_on_disk_the_call_is_not_made_again(store
     journal = await record(store)
     toolset = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
     gate = gate_over(journal, toolset)
-    first = await gate.submit(put(1), is_followed=True)
-    again = await gate.submit(put(1), is_followed=True)
+    first = await gate.submit(put(1), can_defer_outcome=True)
+    again = await gate.submit(put(1), can_defer_outcome=True)
     assert (first, again) == (Returned(value="done"), Returned(value="done"))
     assert len(toolset.performed) == 1
     await journal.append()
@@ -113,7 +113,7 @@ async def test_every_call_of_a_budget_is_usable_and_none_more(store: SqliteStore
     journal = await record(store, None if has_tree else limits)
     tree = InMemoryTreeBudget(limits) if has_tree else None
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}), tree=tree)
-    answers = [await gate.submit(put(number, n=number), is_followed=True) for number in range(1, 8)]
+    answers = [await gate.submit(put(number, n=number), can_defer_outcome=True) for number in range(1, 8)]
     assert [type(answer) for answer in answers] == [Returned] * 5 + [Refused] * 2
     await journal.append()
     assert gate.budget.spent.calls == 5
@@ -133,7 +133,7 @@ class Estimated(FunctionToolset):
 async def test_what_was_reserved_and_not_spent_is_there_for_the_next_call(store: SqliteStore) -> None:
     journal = await record(store, Limits(bytes_written=120))
     gate = gate_over(journal, Estimated({PUT.name: (PUT, lambda _: "done")}))
-    answers = [await gate.submit(put(number, n=number), is_followed=True) for number in (1, 2, 3, 4)]
+    answers = [await gate.submit(put(number, n=number), can_defer_outcome=True) for number in (1, 2, 3, 4)]
     assert [type(answer) for answer in answers] == [Returned, Returned, Returned, Refused]
     assert gate.budget.spent.bytes_written == 30
 
@@ -142,7 +142,7 @@ async def test_the_warning_does_not_wait_for_a_further_call(store: SqliteStore) 
     journal = await record(store, Limits(calls=5))
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
     for number in range(1, 5):
-        await gate.submit(put(number, n=number), is_followed=True)
+        await gate.submit(put(number, n=number), can_defer_outcome=True)
     warned = [entry.event for entry in journal.recorded if isinstance(entry.event, BudgetWarned)]
     assert [(one.dimension, one.spent, one.limit) for one in warned] == [("calls", "4", "5")]
 
@@ -153,9 +153,9 @@ async def test_what_the_last_call_returned_is_known_as_an_origin(store: SqliteSt
         {PUT.name: (PUT, lambda _: "attacker@example.org"), MAIL.name: (MAIL, lambda _: "")}
     )
     gate = gate_over(journal, found)
-    await gate.submit(put(1), is_followed=True)
+    await gate.submit(put(1), can_defer_outcome=True)
     mail = Call(id=call_id(1, 2), operation=MAIL.name, arguments={"to": "attacker@example.org"})
-    assert isinstance(await gate.submit(mail, is_followed=True), Parked)
+    assert isinstance(await gate.submit(mail, can_defer_outcome=True), Parked)
     (waiting,) = gate.escalations.waiting()
     assert [label.source for label in waiting.call.labels] == ["to: what box.put returned in call 1.1"]
 
@@ -164,10 +164,10 @@ async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: S
     journal = await record(store)
     toolset = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
     gate = gate_over(journal, toolset)
-    await gate.submit(put(1), is_followed=True)
+    await gate.submit(put(1), can_defer_outcome=True)
     other = await take_over(store, journal)
     with pytest.raises(LeaseLost):
-        await gate.submit(put(2), is_followed=True)
+        await gate.submit(put(2), can_defer_outcome=True)
     assert [call.id for call in toolset.performed] == ["1.1"]
     assert settled(other) == []
 
@@ -183,9 +183,9 @@ async def test_an_outcome_that_no_journal_can_hold_is_not_taken_for_recorded(
 
     monkeypatch.setattr(journal, "leave", refuse)
     with pytest.raises(InvalidInput):
-        await gate.submit(put(1), is_followed=True)
+        await gate.submit(put(1), can_defer_outcome=True)
     assert gate.calls.answer(put(1)) is None
-    assert [cut_off.call.id for cut_off in gate.calls.unknown()] == ["1.1"]
+    assert [cut_off.call.id for cut_off in gate.calls.all_interrupted()] == ["1.1"]
 
 
 async def take_over(store: SqliteStore, journal: Journal) -> Journal:

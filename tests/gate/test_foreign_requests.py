@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.cli import main
 from holdfast.core.errors import EscalationUnknown
-from holdfast.gate import answer_foreign, requests_in
+from holdfast.gate import answer_external, list_external_requests
 
 ID = "0b1c2d3e-0000-4000-8000-00000000abcd"
 REQUEST = {
@@ -67,15 +67,15 @@ def test_what_is_no_request_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "request-half.json").write_text('{"escalationId": "ha')
     (tmp_path / "request-..%2f..json").write_text(json.dumps(REQUEST))
     (tmp_path / "request-link.json").symlink_to(tmp_path / f"request-{ID}.json")
-    assert [request.escalation_id for request in requests_in(tmp_path)] == [ID]
+    assert [request.escalation_id for request in list_external_requests(tmp_path)] == [ID]
 
 
 def test_a_request_that_was_changed_after_it_was_shown_is_not_answered(tmp_path: Path) -> None:
     put(tmp_path, REQUEST)
-    [shown] = requests_in(tmp_path)
+    [shown] = list_external_requests(tmp_path)
     put(tmp_path, REQUEST | {"arguments": {"remote": "evil"}})
     with pytest.raises(EscalationUnknown, match="changed"):
-        answer_foreign(tmp_path, shown, is_approved=True)
+        answer_external(tmp_path, shown, is_approved=True)
     assert not (tmp_path / f"response-{ID}.json").exists()
 
 

@@ -145,7 +145,7 @@ def test_the_commands_of_the_guide_run(
             await session.execute('(world/write "a.txt" "3")', language="lisp")
             yes = Response(verdict="approve", scope="session")
             await session.resolve(session.escalations()[0].id, yes)
-            [grant] = session._gate.grants.standing()  # its id is what `holdfast grants` prints
+            [grant] = session._gate.grants.active()  # its id is what `holdfast grants` prints
             for line in changing:
                 line = line.replace("SESSION", session.id).replace("GRANT", grant.id)
                 await asyncio.to_thread(run, line)

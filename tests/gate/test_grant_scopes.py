@@ -29,7 +29,7 @@ TOOL = Tool(name="box.put", parameters={"type": "object", "properties": {}}, rol
 class Desk:
     """A gate that asks about everything; every call is the same one under its next number."""
 
-    def __init__(self, journal: Journal, clock: FakeClock, book: SavedGrants) -> None:
+    def __init__(self, journal: Journal, clock: FakeClock, saved_grants: SavedGrants) -> None:
         self.journal = journal
         self._last = len(journal.recorded) * 100
         self.gate = Gate(
@@ -38,7 +38,7 @@ class Desk:
             toolsets=[FunctionToolset({TOOL.name: (TOOL, lambda _: "done")})],
             paths=LexicalPaths(),
             clock=clock,
-            book=book,
+            saved_grants=saved_grants,
         )
 
     async def call(self, turn: int = 1) -> Answer:
@@ -60,7 +60,7 @@ class Office:
 
     def __init__(self, folder: Path) -> None:
         self.clock = FakeClock()
-        self.book = SavedGrants(folder / "grants.json")
+        self.saved_grants = SavedGrants(folder / "grants.json")
         self._store = MemoryStore(clock=self.clock)
 
     async def desk(self, journal: Journal | None = None) -> Desk:
@@ -70,14 +70,14 @@ class Office:
             )
             journal = await self._store.create(opened)
             await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
-        return Desk(journal, self.clock, self.book)
+        return Desk(journal, self.clock, self.saved_grants)
 
 
 async def test_once_is_this_call_and_no_other(tmp_path: Path) -> None:
     desk = await Office(tmp_path).desk()
     await desk.approved("once")
     assert isinstance(await desk.call(), Parked)
-    assert desk.gate.grants.standing() == ()
+    assert desk.gate.grants.active() == ()
 
 
 async def test_a_turn_ends_with_the_turn(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ async def test_n_times_are_n_the_first_included(tmp_path: Path, times: int) -> N
     desk = await office.desk()
     await desk.approved("times", times)
     for used in range(1, times):
-        [grant] = desk.gate.grants.standing()
+        [grant] = desk.gate.grants.active()
         assert describe_grant(grant).endswith(pluralize(times - used, "more time"))
         assert isinstance(await desk.call(), Returned)
     assert isinstance(await desk.call(), Parked)
@@ -106,7 +106,7 @@ async def test_minutes_are_over_when_they_are_over(tmp_path: Path) -> None:
     office = Office(tmp_path)
     desk = await office.desk()
     await desk.approved("minutes", 5)
-    [grant] = desk.gate.grants.standing()
+    [grant] = desk.gate.grants.active()
     assert "for 5 minutes" in describe_grant(grant)
     office.clock.advance(299)
     assert isinstance(await desk.call(), Returned)
@@ -127,8 +127,8 @@ async def test_always_is_every_session_until_it_is_taken_back(tmp_path: Path) ->
     await (await office.desk()).approved("always")
     other = await office.desk()
     assert isinstance(await other.call(), Returned)
-    [grant] = office.book.grants()
-    office.book.revoke(grant.id)
+    [grant] = office.saved_grants.load()
+    office.saved_grants.revoke(grant.id)
     assert isinstance(await other.call(), Parked)
 
 
@@ -142,12 +142,12 @@ async def test_a_rewind_gives_back_neither_a_revoked_grant_nor_a_use_that_was_ma
     assert isinstance(await desk.call(), Parked), "what was used is used"
     await desk.approved("session")
     point = desk.journal.recorded[-1].seq
-    [grant] = desk.gate.grants.standing()
+    [grant] = desk.gate.grants.active()
     await desk.gate.revoke(grant.id)
     await desk.journal.append(SessionRewound(seq=point, turn=1, principal=PERSON))
-    assert desk.gate.grants.standing() == ()
+    assert desk.gate.grants.active() == ()
     again = await office.desk(desk.journal)
-    assert again.gate.grants.standing() == (), "also after a restart"
+    assert again.gate.grants.active() == (), "also after a restart"
 
 
 async def test_a_rewind_takes_back_a_yes_that_was_given_after_it(tmp_path: Path) -> None:
@@ -156,5 +156,5 @@ async def test_a_rewind_takes_back_a_yes_that_was_given_after_it(tmp_path: Path)
     await desk.approved("session")
     assert isinstance(await desk.call(), Returned)
     await desk.journal.append(SessionRewound(seq=point, turn=1, principal=PERSON))
-    assert desk.gate.grants.standing() == ()
+    assert desk.gate.grants.active() == ()
     assert isinstance(await desk.call(), Parked)

@@ -139,19 +139,19 @@ def test_a_grant_says_how_long_it_holds(scope: Scope, words: str) -> None:
 
 
 def test_a_book_keeps_grants_for_always_and_forgets_them_when_told(tmp_path: Path) -> None:
-    book = SavedGrants(tmp_path / "grants.json")
-    assert book.grants() == ()
+    saved_grants = SavedGrants(tmp_path / "grants.json")
+    assert saved_grants.load() == ()
     one, other = granted(path("/p/a"), scope="always"), granted(path("/p/b"), scope="always")
-    book.keep(one)
-    book.keep(other)
-    assert SavedGrants(tmp_path / "grants.json").grants() == (one, other)
-    assert book.revoke(one.id)
-    assert not book.revoke(GrantId("never"))
-    assert book.grants() == (other,)
+    saved_grants.save(one)
+    saved_grants.save(other)
+    assert SavedGrants(tmp_path / "grants.json").load() == (one, other)
+    assert saved_grants.revoke(one.id)
+    assert not saved_grants.revoke(GrantId("never"))
+    assert saved_grants.load() == (other,)
     assert (tmp_path / "grants.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_book_that_cannot_be_read_grants_nothing_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "grants.json").write_text("[{}]")
     with pytest.raises(InvalidConfig):
-        SavedGrants(tmp_path / "grants.json").grants()
+        SavedGrants(tmp_path / "grants.json").load()

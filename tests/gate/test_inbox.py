@@ -43,7 +43,7 @@ async def gate_over(
         toolsets=[FunctionToolset({TOOL.name: (TOOL, lambda _: "done")})],
         paths=LexicalPaths(),
         clock=FakeClock(),
-        inbox=ControlRequests(folder),
+        control_requests=ControlRequests(folder),
     )
     return gate, journal
 
@@ -53,10 +53,10 @@ async def test_a_limit_that_was_raised_elsewhere_holds_for_the_next_call(tmp_pat
     assert isinstance(await gate.submit(call(1)), Refused)
     elsewhere = ControlRequests(tmp_path / "inbox")
     elsewhere.put(RaiseBudget(added=Limits(calls=1)))
-    assert elsewhere.waiting() == 1
+    assert elsewhere.count() == 1
     assert isinstance(await gate.submit(call(1)), Returned)
     assert isinstance(await gate.submit(call(2)), Refused), "one was added, not more"
-    assert elsewhere.waiting() == 0
+    assert elsewhere.count() == 0
     assert not (tmp_path / "inbox").exists()
     [raised] = [each.event for each in journal.recorded if isinstance(each.event, BudgetRaised)]
     assert (raised.limits.calls, raised.principal) == (1, PERSON)
@@ -69,7 +69,7 @@ async def test_a_grant_that_was_revoked_elsewhere_does_not_cover_the_next_call(t
     yes = Response(verdict="approve", scope="session")
     await gate.resolve(parked.escalation, yes, principal=PERSON, transport="test")
     assert isinstance(await gate.submit(call(2)), Returned)
-    [grant] = gate.grants.standing()
+    [grant] = gate.grants.active()
     ControlRequests(tmp_path / "inbox").put(RevokeGrant(grant=grant.id))
     assert isinstance(await gate.submit(call(3)), Parked)
 
@@ -86,10 +86,10 @@ async def test_a_request_whose_file_outlived_a_crash_is_heeded_once(tmp_path: Pa
     ControlRequests(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=1)))
     [request] = (tmp_path / "inbox").iterdir()
     content = request.read_bytes()
-    await gate.heed()
+    await gate.apply_control_requests()
     request.parent.mkdir()
     request.write_bytes(content)
-    await gate.heed()
+    await gate.apply_control_requests()
     assert gate.budget.limits.calls == 1
 
 

@@ -173,7 +173,7 @@ async def test_w13_turns_of_mere_words_are_counted_and_the_session_has_a_cap() -
 
 
 async def test_w14_a_circuit_that_broke_in_one_turn_is_whole_in_the_next() -> None:
-    scene = Scene(await record(), policy=FixedPolicy(default="allow"), settings=GateSettings(repeats=2))
+    scene = Scene(await record(), policy=FixedPolicy(default="allow"), settings=GateSettings(max_repeats=2))
     answers = [await scene.gate.submit(read("a.txt", number=number)) for number in (1, 2, 3)]
     assert isinstance(answers[2], Refused)
     await scene.journal.append(CodePosted(turn=2, code="", language="python", principal=PERSON))
@@ -219,17 +219,17 @@ async def test_w17_a_response_that_is_written_half_is_a_no_and_its_files_go(tmp_
 
 
 async def test_w18_a_standing_yes_covers_the_very_call_and_not_its_whole_folder(tmp_path: Path) -> None:
-    book = SavedGrants(tmp_path / "grants.json")
-    scene = Scene(await record(), book=book)
+    saved_grants = SavedGrants(tmp_path / "grants.json")
+    scene = Scene(await record(), saved_grants=saved_grants)
     both = read("notes/a.txt", "letters/b.txt")
     await scene.answer(await scene.asked(both), Response(verdict="approve", scope="always"))
     assert isinstance(await scene.gate.submit(both), Returned)
-    later = Scene(await record(), book=book)
+    later = Scene(await record(), saved_grants=saved_grants)
     assert isinstance(await later.gate.submit(both), Returned), "two folders, and it covers itself"
     assert isinstance(await later.gate.submit(read("notes/.ssh/authorized_keys", number=2)), Parked)
-    [grant] = book.grants()
+    [grant] = saved_grants.load()
     assert "notes/a.txt" in describe_grant(grant)
-    assert book.revoke(grant.id)
+    assert saved_grants.revoke(grant.id)
     assert isinstance(await later.gate.submit(read("notes/a.txt", "letters/b.txt", number=3)), Parked)
 
 
@@ -248,7 +248,7 @@ async def test_w22_a_call_that_a_standing_yes_let_pass_names_it_and_who_gave_it(
     scene = Scene(await record())
     parked = await scene.asked(read("a.txt"))
     await scene.answer(parked, Response(verdict="approve", scope="session"))
-    [grant] = scene.gate.grants.standing()
+    [grant] = scene.gate.grants.active()
     await scene.gate.submit(read("a.txt", number=2))
     entry = audit_view(scene.journal.recorded)[-1]
     assert (entry.decision.verdict, entry.result) == ("escalate", "ok")

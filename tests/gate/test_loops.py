@@ -24,47 +24,47 @@ async def step(journal: Journal, code: str, result: str, number: int) -> None:
 
 @pytest.mark.parametrize(("times", "verdict"), [(2, "fine"), (3, "warn"), (4, "warn"), (5, "block")])
 async def test_the_same_code_with_the_same_result(times: int, verdict: str) -> None:
-    journal, loops = await started()
+    journal, detector = await started()
     for number in range(times):
         await step(journal, "same", "same", number)
-    assert loops.verdict == verdict
+    assert detector.level == verdict
 
 
 @pytest.mark.parametrize(("times", "verdict"), [(4, "fine"), (5, "warn"), (7, "warn"), (8, "block")])
 async def test_new_code_with_the_same_result(times: int, verdict: str) -> None:
-    journal, loops = await started()
+    journal, detector = await started()
     for number in range(times):
         await step(journal, f"code {number}", "same", number)
-    assert loops.verdict == verdict
+    assert detector.level == verdict
 
 
 async def test_a_new_result_starts_anew() -> None:
-    journal, loops = await started()
+    journal, detector = await started()
     for number in range(4):
         await step(journal, "same", "same", number)
     await step(journal, "same", "other", 5)
-    assert loops.verdict == "fine"
+    assert detector.level == "fine"
 
 
 async def test_a_new_turn_starts_anew() -> None:
-    journal, loops = await started()
+    journal, detector = await started()
     for number in range(5):
         await step(journal, "same", "same", number)
     await journal.append(MessagePosted(turn=2, text="again", principal=PERSON))
-    assert loops.verdict == "fine"
+    assert detector.level == "fine"
 
 
 @pytest.mark.parametrize(("times", "verdict"), [(6, "fine"), (7, "warn"), (9, "warn"), (10, "block")])
 async def test_two_calls_that_alternate_bring_nothing_new(times: int, verdict: str) -> None:
-    journal, loops = await started()
+    journal, detector = await started()
     for number in range(times):
         await step(journal, f"code {number % 2}", f"result {number % 2}", number)
-    assert loops.verdict == verdict
+    assert detector.level == verdict
 
 
 async def test_looking_twice_between_new_results_is_no_loop() -> None:
-    journal, loops = await started()
+    journal, detector = await started()
     for number in range(30):
         await step(journal, "look", "as before", 2 * number)
         await step(journal, f"change {number}", f"changed {number}", 2 * number + 1)
-    assert loops.verdict == "fine"
+    assert detector.level == "fine"

@@ -11,7 +11,14 @@ from tests.gate.scene import Scene, read, record
 
 from holdfast.core import GrantId, Limits, Parked
 from holdfast.core.errors import InvalidConfig, InvalidInput
-from holdfast.gate import ApprovalFiles, AuditFile, Budget, ControlRequests, SavedGrants, requests_in
+from holdfast.gate import (
+    ApprovalFiles,
+    AuditFile,
+    Budget,
+    ControlRequests,
+    SavedGrants,
+    list_external_requests,
+)
 
 DEEP = "[" * 30_000 + "]" * 30_000
 Trap = Callable[[Path], object]
@@ -43,10 +50,10 @@ traps = pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
 def test_what_is_no_book_of_grants_grants_nothing_and_is_told(tmp_path: Path, trap: Trap) -> None:
     path = tmp_path / "grants.json"
     trap(path)
-    book = SavedGrants(path)
-    assert book.standing() == ()
+    saved_grants = SavedGrants(path)
+    assert saved_grants.load_or_empty() == ()
     with pytest.raises(InvalidConfig, match=r"grants\.json: ") as told:
-        book.grants()
+        saved_grants.load()
     assert "move the file away" in str(told.value.hint)
 
 
@@ -110,7 +117,7 @@ def test_a_request_of_another_program_that_nests_without_end_is_passed_over(tmp_
     whole = {"escalationId": "b", "serverName": "s", "toolName": "t", "arguments": {}, "reason": ""}
     (tmp_path / "request-a.json").write_text(f'{{"escalationId": "a", "arguments": {{"x": {DEEP}}}}}')
     (tmp_path / "request-b.json").write_text(json.dumps(whole))
-    assert [request.escalation_id for request in requests_in(tmp_path)] == ["b"]
+    assert [request.escalation_id for request in list_external_requests(tmp_path)] == ["b"]
 
 
 @pytest.mark.parametrize("tokens", [DEEP, "1" + "0" * 30, "1" + "0" * 4299], ids=["deep", "more", "endless"])
@@ -122,8 +129,8 @@ async def test_a_request_for_limits_beyond_sense_changes_nothing_and_holds_nothi
     request = f'{{"do": "raise-budget", "added": {{"tokens": {tokens}, "more": {tokens}}}}}'
     (tmp_path / "a.json").write_text(request)
     inbox = ControlRequests(tmp_path)
-    await inbox.heed(journal, budget)
-    assert inbox.waiting() == 0
+    await inbox.apply(journal, budget)
+    assert inbox.count() == 0
     assert budget.limits == Limits()
 
 
@@ -146,6 +153,6 @@ async def test_a_link_in_the_place_of_a_folder_of_ours_leads_to_nothing_that_is_
     await scene.asked(read("a.txt"))
     await rendezvous.close()
     inbox = ControlRequests(tmp_path / "inbox")
-    assert inbox.waiting() == 0
-    await inbox.heed(scene.journal, scene.gate.budget)
+    assert inbox.count() == 0
+    await inbox.apply(scene.journal, scene.gate.budget)
     assert sorted(path.name for path in theirs.iterdir()) == ["letter.txt", "request-phantom00001.json"]

@@ -50,7 +50,7 @@ async def test_an_answer_that_comes_while_the_escalation_is_withdrawn_is_late_an
     with pytest.raises(EscalationUnknown, match="came late: cancelled"):
         await scene.answer(parked, Response(verdict="approve", scope="session"))
     await withdrawn
-    assert scene.gate.grants.standing() == ()
+    assert scene.gate.grants.active() == ()
     assert not [entry for entry in journal.recorded if isinstance(entry.event, EscalationAnswered)]
 
 

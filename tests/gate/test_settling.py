@@ -121,7 +121,9 @@ async def test_the_words_of_an_error_are_bounded_and_can_be_recorded() -> None:
     def fail(_: JsonObject) -> Json:
         raise ToolFailed("s3cr3t-value \udc80 " + "x" * 5000)
 
-    gate, record = await gate_over(fail, results=OutputFilter(max_bytes=1000, secrets=("s3cr3t-value",)))
+    gate, record = await gate_over(
+        fail, output_filter=OutputFilter(max_bytes=1000, secrets=("s3cr3t-value",))
+    )
     answer = await gate.submit(put())
     assert isinstance(answer, Failed)
     assert len(answer.reason) < 1200
@@ -130,7 +132,9 @@ async def test_the_words_of_an_error_are_bounded_and_can_be_recorded() -> None:
 
 @pytest.mark.parametrize("size", [999, 1000, 1001, 50_000])
 async def test_a_structured_result_is_bounded_too(size: int) -> None:
-    gate, record = await gate_over(lambda _: ["é" * 10] * (size // 23), results=OutputFilter(max_bytes=1000))
+    gate, record = await gate_over(
+        lambda _: ["é" * 10] * (size // 23), output_filter=OutputFilter(max_bytes=1000)
+    )
     await gate.submit(put())
     assert len(str(last(record).result).encode()) < 1200
 
@@ -196,7 +200,7 @@ async def test_a_policy_changed_after_the_approval_refuses_the_call() -> None:
     parked = await gate.submit(put())
     assert isinstance(parked, Parked)
     await gate.resolve(parked.escalation, Response(verdict="approve"), principal=PERSON, transport="test")
-    gate.adopt(FixedPolicy(default="escalate", verdicts={"jar.put": "deny"}))
+    gate.use_policy(FixedPolicy(default="escalate", verdicts={"jar.put": "deny"}))
     refused = await gate.submit(put())
     assert isinstance(refused, Refused)
     assert "no longer" in refused.reason

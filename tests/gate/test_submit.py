@@ -63,7 +63,7 @@ class Bench:
         function: Callable[[JsonObject], Json],
         tool: Tool,
         settings: GateSettings,
-        results: OutputFilter,
+        output_filter: OutputFilter,
         toolset: FunctionToolset | None,
     ) -> None:
         self.journal = journal
@@ -76,7 +76,7 @@ class Bench:
             paths=LexicalPaths(),
             clock=clock,
             settings=settings,
-            results=results,
+            output_filter=output_filter,
         )
 
     @property
@@ -91,7 +91,7 @@ async def bench(
     tool: Tool = TOOL,
     limits: Limits | None = None,
     settings: GateSettings | None = None,
-    results: OutputFilter | None = None,
+    output_filter: OutputFilter | None = None,
     journal: Journal | None = None,
     toolset: FunctionToolset | None = None,
 ) -> Bench:
@@ -208,7 +208,7 @@ async def test_a_call_cut_off_by_a_crash_is_repeated_only_if_idempotent(is_idemp
         )
     )
     next_process = await bench(tool=tool, journal=died.journal)
-    assert [each.call.id for each in next_process.gate.calls.unknown()] == [call.id]
+    assert [each.call.id for each in next_process.gate.calls.all_interrupted()] == [call.id]
     answer = await next_process.gate.submit(call)
     assert isinstance(answer, Returned if is_idempotent else Failed)
     assert len(next_process.tools.performed) == (1 if is_idempotent else 0)
@@ -319,15 +319,15 @@ async def test_concurrent_calls_cannot_pass_a_limit_together() -> None:
 
 
 async def test_the_same_call_over_and_over_breaks_the_circuit() -> None:
-    made = await bench(settings=GateSettings(repeats=3))
+    made = await bench(settings=GateSettings(max_repeats=3))
     answers = [await made.gate.submit(put("rope", n)) for n in range(1, 6)]
     assert [isinstance(answer, Returned) for answer in answers] == [True, True, True, False, False]
     assert isinstance(await made.gate.submit(put("chain", 6)), Returned), "another call is not held up"
 
 
 async def test_a_result_is_bounded_and_known_secrets_are_taken_out() -> None:
-    results = OutputFilter(max_bytes=1000, secrets=("s3cr3t-value",))
-    made = await bench(function=lambda _: "x" * 5000 + "s3cr3t-value", results=results)
+    output_filter = OutputFilter(max_bytes=1000, secrets=("s3cr3t-value",))
+    made = await bench(function=lambda _: "x" * 5000 + "s3cr3t-value", output_filter=output_filter)
     answer = await made.gate.submit(put("rope"))
     assert isinstance(answer, Returned)
     assert isinstance(answer.value, str)

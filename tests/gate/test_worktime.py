@@ -59,7 +59,7 @@ async def member(
             settings=Settings(turn_budget=turn or Limits(), call_seconds=1e6),
         )
     )
-    session.budget.join(tree)
+    session.budget.join_tree(tree)
     return session
 
 
@@ -164,9 +164,9 @@ async def test_strange_limits_on_time_are_limits_too(bound: float) -> None:
     budget = Budget(journal, turn_limits=Limits())
     if bound < 1:
         with pytest.raises(BudgetExceeded):
-            budget.hold_time()
+            budget.reserve_time()
     else:
-        assert budget.hold_time() == 86_400
+        assert budget.reserve_time() == 86_400
 
 
 class Torn(InMemoryTreeBudget):

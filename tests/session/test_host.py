@@ -69,12 +69,12 @@ async def test_a_crash_in_one_session_leaves_the_others(runtime: Runtime) -> Non
 async def test_a_host_takes_in_as_many_as_it_may_and_one_more_when_one_has_left() -> None:
     host = LiveSessions(max_sessions=1)
     async with memory_session() as one, memory_session() as other:
-        host.admit(one)
+        host.add(one)
         with pytest.raises(SessionNotReady):
-            host.admit(other)
-        host.dismiss(one.id)
-        host.admit(other)
-        assert host.live() == (other,)
+            host.add(other)
+        host.remove(one.id)
+        host.add(other)
+        assert host.all() == (other,)
 
 
 @pytest.mark.soak

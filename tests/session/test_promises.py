@@ -55,15 +55,15 @@ async def test_a_session_is_ready_then_processing_then_ready_then_closed(runtime
     assert session.activity == "ready"
     await session.close()
     assert session.is_closed
-    assert session not in runtime.host.live()
+    assert session not in runtime.live_sessions.all()
 
 
 async def test_a_session_initializes_while_its_servers_start(tmp_path: Path) -> None:
     runtime = await Runtime.start(home=tmp_path / "home", servers=[ServerSpec(name="gone", command="false")])
     opening = asyncio.create_task(runtime.create(needs_model=False, policy=ASKS))
-    while not runtime.host.live() and not opening.done():  # noqa: ASYNC110 - nothing tells of it earlier
+    while not runtime.live_sessions.all() and not opening.done():  # noqa: ASYNC110 - nothing tells of it earlier
         await asyncio.sleep(0)
-    [live] = runtime.host.live()
+    [live] = runtime.live_sessions.all()
     assert live.activity == "initializing"
     with pytest.raises(SessionNotReady):
         await live.execute("1")

@@ -128,7 +128,7 @@ async def test_what_was_taken_back_is_so_in_a_fork_from_its_very_first_event(her
         recorded = await here.store.read(each.id)
         first = next(place for place, entry in enumerate(recorded) if entry.session == each.id)
         assert any(isinstance(entry.event, GrantGiven) for entry in recorded[:first])
-        assert Grants(ReplayedHistory(recorded[: first + 1]), clock=FakeClock()).standing() == ()
+        assert Grants(ReplayedHistory(recorded[: first + 1]), clock=FakeClock()).active() == ()
 
 
 async def lawless(here: Runtime, file: Path) -> SessionId:

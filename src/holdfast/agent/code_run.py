@@ -60,34 +60,34 @@ class FolderChanges:
     async def submit(self, on_call: OnCall) -> str | None:
         """Put every changed file before the gate. What was refused, in words; None where one waits."""
         assert self._view is not None, "an engine that changes files by itself is given a view to do it in"
-        told: list[str] = []
-        for path, was_there in sorted(self._touched.items()):
+        refusals: list[str] = []
+        for path, existed in sorted(self._touched.items()):
             if self._view.exists(path) and self._view.stat(path).kind == "file":
-                answer = await on_call("world.write", _written(path, self._view.read(path)))
-            elif was_there:
+                answer = await on_call("world.write", _write_arguments(path, self._view.read(path)))
+            elif existed:
                 answer = await on_call("world.delete", {"path": path})
             else:
                 continue  # made and removed again in one run
             if isinstance(answer, Parked):
                 return None
             if isinstance(answer, Refused | Failed):
-                told.append(f"[{path} was not changed: {answer.reason}]\n")
-        return "".join(told)
+                refusals.append(f"[{path} was not changed: {answer.reason}]\n")
+        return "".join(refusals)
 
 
-def _written(path: str, content: bytes) -> JsonObject:
+def _write_arguments(path: str, content: bytes) -> JsonObject:
     try:
         return {"path": path, "content": content.decode()}
     except UnicodeDecodeError:
         return {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}
 
 
-Fetch = Callable[[str], Awaitable[bytes]]
+FetchBlob = Callable[[str], Awaitable[bytes]]
 """A blob by its digest."""
 MAX_VALUE_BYTES = 100_000
 
 
-class Ended(Value):
+class FinishedRun(Value):
     """A run that is over, not yet recorded: it goes to the journal together with what follows from it."""
 
     event: RunEnded
@@ -104,7 +104,7 @@ class CodeRun:
         conversation: Conversation,
         gate: Gate,
         guest: Guest,
-        fetch: Fetch,
+        fetch_blob: FetchBlob,
         clock: Clock,
         limits: GuestLimits,
         view: World | None = None,
@@ -113,18 +113,18 @@ class CodeRun:
         self._conversation = conversation
         self._gate = gate
         self._guest = guest
-        self._fetch = fetch
+        self._fetch_blob = fetch_blob
         self._clock = clock
         self._limits = limits
         self._changes = FolderChanges(view)
         self._state: str | None = None
         """Which recorded state the guest is in now; None is a fresh one."""
-        self._waits_for: tuple[CallId, EscalationId] | None = None
-        self._too_much: Refused | None = None
+        self._waiting_for: tuple[CallId, EscalationId] | None = None
+        self._over_budget: Refused | None = None
         """The call of this run that the budget had no room for."""
-        self._has_told_facts = False
+        self._has_reported_facts = False
 
-    async def start(self, code: str, *, tool_call: str | None, seed: int) -> Ended | None:
+    async def start(self, code: str, *, tool_call: str | None, seed: int) -> FinishedRun | None:
         """Run code. None means that it waits for a person."""
         conversation = self._conversation
         started = RunStarted(
@@ -137,42 +137,44 @@ class CodeRun:
             seed=seed,
             started_ms=self._clock.now_ms(),
             state=conversation.guest_state,
-            facts=self._untold_facts(),
+            facts=self._new_facts(),
         )
         await self._journal.append(started)
         return await self._run(started)
 
-    async def go_on(self) -> Ended | None:
+    async def resume(self) -> FinishedRun | None:
         """Go on with the run that is open: from its snapshot where it has one, else by running it again."""
         conversation = self._conversation
-        started, parked = conversation.run, conversation.parked
+        started, parked = conversation.run, conversation.parked_run
         assert started is not None, "go_on is only called while a run is open"
         if parked is None or parked.snapshot is None:
             return await self._run(started)
         answer = explain_refusal(
-            raise_if_over_budget(await self._gate.submit(self._waiting_call(parked.call), is_followed=True))
+            raise_if_over_budget(
+                await self._gate.submit(self._waiting_call(parked.call), can_defer_outcome=True)
+            )
         )
         if isinstance(answer, Parked):
             return None
         self._state = _UNKNOWN
-        on_call = self._numbered(started.turn, int(parked.call.partition(".")[2]))
+        on_call = self._call_handler(started.turn, int(parked.call.partition(".")[2]))
         try:
-            snapshot = await self._fetch(parked.snapshot)
+            snapshot = await self._fetch_blob(parked.snapshot)
             run = await self._guest.resume(snapshot, answer, self._request(started), on_call)
         except SnapshotRefused:
             # Another engine version, or a key that changed: the journal still knows how it went.
             return await self._run(started)
         return await self._record(started, run, on_call)
 
-    async def _run(self, started: RunStarted) -> Ended | None:
-        await self._bring_to(started.state)
+    async def _run(self, started: RunStarted) -> FinishedRun | None:
+        await self._restore_state(started.state)
         self._changes.clear()
-        self._too_much = None
+        self._over_budget = None
         self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest anywhere
-        on_call = self._numbered(started.turn, started.first_call - 1)
+        on_call = self._call_handler(started.turn, started.first_call - 1)
         return await self._record(started, await self._guest.run(self._request(started), on_call), on_call)
 
-    async def _record(self, started: RunStarted, run: Run, on_call: OnCall) -> Ended | None:
+    async def _record(self, started: RunStarted, run: Run, on_call: OnCall) -> FinishedRun | None:
         self._check_budget()
         self._changes.add(run.changes)
         refusals: str | None = ""
@@ -180,8 +182,8 @@ class CodeRun:
             refusals = await self._changes.submit(on_call)
             self._check_budget()
         if run.status == "parked" or refusals is None:
-            assert self._waits_for is not None, "a guest parks only when a call was answered with Parked"
-            waiting_call, escalation = self._waits_for
+            assert self._waiting_for is not None, "a guest parks only when a call was answered with Parked"
+            waiting_call, escalation = self._waiting_for
             blobs = (run.snapshot,) if run.snapshot is not None else ()
             await self._journal.append(
                 RunParked(
@@ -200,7 +202,7 @@ class CodeRun:
             turn=started.turn,
             run=started.run,
             status=_STATUS[run.status],
-            value=bounded(run.value),
+            value=bound_value(run.value),
             printed=run.printed + refusals,
             error=run.error,
             engine=run.engine,
@@ -208,14 +210,14 @@ class CodeRun:
             state=digest_bytes(state) if state else None,
         )
         self._state = ended.state if state else _UNKNOWN
-        return Ended(event=ended, blobs=(state,) if state else ())
+        return FinishedRun(event=ended, blobs=(state,) if state else ())
 
-    async def _bring_to(self, state: str | None) -> None:
+    async def _restore_state(self, state: str | None) -> None:
         """Put the guest into a recorded state, unless it is there already."""
         if state == self._state:
             return
         try:
-            await self._guest.restore(await self._fetch(state) if state is not None else b"")
+            await self._guest.restore(await self._fetch_blob(state) if state is not None else b"")
         except SnapshotRefused as refusal:
             # Sealed by another home or another version of the engine: never taken up, and no reason to lock a person out.
             await self._guest.restore(b"")
@@ -225,33 +227,33 @@ class CodeRun:
             await self._journal.append(Noted(code="variables-lost", text=text))
         self._state = state
 
-    def _untold_facts(self) -> tuple[str, ...]:
+    def _new_facts(self) -> tuple[str, ...]:
         """What the engine can do on this machine; once is enough, for it does not change while the process lives."""
-        if self._has_told_facts:
+        if self._has_reported_facts:
             return ()
-        self._has_told_facts = True
+        self._has_reported_facts = True
         return self._guest.capabilities.facts
 
-    def _numbered(self, turn: int, last: int) -> OnCall:
+    def _call_handler(self, turn: int, last: int) -> OnCall:
         number = last
 
         async def on_call(operation: str, arguments: JsonObject) -> Answer:
             nonlocal number
             number += 1
             call = Call(id=call_id(turn, number), operation=operation, arguments=arguments)
-            answer = await self._gate.submit(call, is_followed=True)
+            answer = await self._gate.submit(call, can_defer_outcome=True)
             if isinstance(answer, Parked):
-                self._waits_for = call.id, answer.escalation
+                self._waiting_for = call.id, answer.escalation
             if isinstance(answer, Refused) and answer.ran_out is not None:
                 # The guest is put down as if it waited; once there is more budget it is run again up to this call.
-                self._too_much = answer
+                self._over_budget = answer
                 return Parked(escalation=EscalationId(""))
             return explain_refusal(answer)
 
         return on_call
 
     def _check_budget(self) -> None:
-        refused, self._too_much = self._too_much, None
+        refused, self._over_budget = self._over_budget, None
         if refused is not None:
             raise_if_over_budget(refused)
 
@@ -280,7 +282,7 @@ _STATUS: dict[str, RunStatus] = {
 }
 
 
-def bounded(value: Json) -> Json:
+def bound_value(value: Json) -> Json:
     """A value as it is kept: itself, or where it is too large, its size in words."""
     size = len(encode(value))
     return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to keep]"

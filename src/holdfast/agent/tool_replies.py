@@ -38,8 +38,8 @@ def run_text(ended: RunEnded) -> tuple[str, bool]:
     if ended.status != "ok":
         parts.append(ended.error.strip())
     elif ended.value is not None:
-        parts.append(f"=> {_shown(ended.value)}")
-    return _cut("\n".join(parts) or "(no output)"), ended.status != "ok"
+        parts.append(f"=> {_as_text(ended.value)}")
+    return _truncate("\n".join(parts) or "(no output)"), ended.status != "ok"
 
 
 def run_returned(turn: int, part: ToolCallPart, ended: RunEnded) -> ToolReturned:
@@ -51,11 +51,11 @@ def run_returned(turn: int, part: ToolCallPart, ended: RunEnded) -> ToolReturned
 def call_returned(turn: int, part: ToolCallPart, answer: Returned | Refused | Failed) -> ToolReturned:
     """What came of a single call."""
     is_error = not isinstance(answer, Returned)
-    content = _shown(answer.value) if isinstance(answer, Returned) else answer.reason
-    return tool_return(turn, part, _cut(content), is_error=is_error)
+    content = _as_text(answer.value) if isinstance(answer, Returned) else answer.reason
+    return tool_return(turn, part, _truncate(content), is_error=is_error)
 
 
-def call_left_out(turn: int, part: ToolCallPart, number: int, *, most: int) -> ToolReturned:
+def call_skipped(turn: int, part: ToolCallPart, number: int, *, most: int) -> ToolReturned:
     """That a call was not made, since its reply had too many."""
     # With its number: many times the same words would look like an agent that goes round in circles.
     content = f"Not carried out: this is call {number}, and only the first {most} of a reply are. Ask again."
@@ -67,18 +67,18 @@ def tool_return(turn: int, part: ToolCallPart, content: str, *, is_error: bool) 
     return ToolReturned(turn=turn, tool_call=part.id, tool=part.tool, content=content, is_error=is_error)
 
 
-def _shown(value: Json) -> str:
+def _as_text(value: Json) -> str:
     return value if isinstance(value, str) else encode(value).decode()
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     if len(text) <= MAX_RETURN_CHARACTERS:
         return text
     head, tail = text[: MAX_RETURN_CHARACTERS * 4 // 5], text[-MAX_RETURN_CHARACTERS // 5 :]
     return f"{head}\n[... {len(text) - len(head) - len(tail):,} characters left out ...]\n{tail}"
 
 
-_DEFAULT_WAY = "Do not try it another way: do without it, or tell the person what you need."
+_DEFAULT_ADVICE = "Do not try it another way: do without it, or tell the person what you need."
 
 
 def explain_refusal(answer: Answer) -> Answer:
@@ -86,7 +86,7 @@ def explain_refusal(answer: Answer) -> Answer:
     if not isinstance(answer, Refused):
         return answer
     return msgspec.structs.replace(
-        answer, reason=f"{answer.reason} (rule {answer.rule}). {_way_on(answer.rule)}"
+        answer, reason=f"{answer.reason} (rule {answer.rule}). {_advice(answer.rule)}"
     )
 
 
@@ -97,14 +97,14 @@ def raise_if_over_budget(answer: Answer) -> Answer:
     return answer
 
 
-def _way_on(rule: str) -> str:
-    return "Correct the arguments." if rule == "invalid-arguments" else _DEFAULT_WAY
+def _advice(rule: str) -> str:
+    return "Correct the arguments." if rule == "invalid-arguments" else _DEFAULT_ADVICE
 
 
 _MAX_TRACE_CHARACTERS = 8_000
 
 
-def done(value: Json, proposals: tuple[str, ...]) -> Outcome:
+def success_outcome(value: Json, proposals: tuple[str, ...]) -> Outcome:
     """It is over; changes that wait for the person's commit are named."""
     return Proposed(value=value, proposals=proposals) if proposals else Ok(value=value)
 
@@ -119,11 +119,11 @@ def needs_approval(waiting: Sequence[Escalation]) -> Needs:
     return Needs(need="approval", description=f"waits for a person: {what}", context=context)
 
 
-def ended_by(error: Exception, last_words: str | None) -> Outcome:
+def outcome_of_error(error: Exception, last_text: str | None) -> Outcome:
     """It was stopped by an error, a limit or a fault of ours; the session is ready again."""
     match error:
         case BudgetExceeded():
-            return Nonconverged(value=last_words, reason="budget", dimension=error.dimension)
+            return Nonconverged(value=last_text, reason="budget", dimension=error.dimension)
         case ContextExceeded():
             return Error(
                 message=f"Context window exceeded: {error}",
@@ -136,7 +136,7 @@ def ended_by(error: Exception, last_words: str | None) -> Outcome:
             return Error(message=f"internal error: {error!r}", code="internal", hint="please report it")
 
 
-def trace_of(error: Exception) -> Noted:
+def traceback_note(error: Exception) -> Noted:
     """A fault of ours, kept for the report."""
     trace = "".join(traceback.format_exception(error))
     return Noted(code="internal", text=trace[-_MAX_TRACE_CHARACTERS:])

@@ -19,8 +19,8 @@ from holdfast.world import WorldPaths
 
 @asynccontextmanager
 async def open_external_gate(
-    ground: SharedResources,
-    terms: ResolvedOptions,
+    resources: SharedResources,
+    resolved: ResolvedOptions,
     *,
     folder: Path,
     transport: str,
@@ -36,50 +36,52 @@ async def open_external_gate(
         principal=EXTERNAL,
         folder=os.getcwd(),
         workspace=str(folder),
-        policy=terms.policy_name,
-        policy_digest=terms.policy.digest,
+        policy=resolved.policy_name,
+        policy_digest=resolved.policy.digest,
         model="",
         name=chosen_name(name) if name is not None else None,
         description=description,
     )
     async with AsyncExitStack() as stack:
         if escalations is not None:
-            stack.enter_context(_alone_in(escalations))
-        journal = await _take(ground, opened, session)
+            stack.enter_context(_exclusive_folder(escalations))
+        journal = await _open_journal(resources, opened, session)
         stack.push_async_callback(journal.release)
         gate = Gate(
             journal=journal,
-            policy=narrowed_by_project(terms.policy, folder),
-            toolsets=terms.toolsets,
-            paths=WorldPaths(folder, protected=(ground.home.root,), guest_root=None),
-            clock=ground.clock,
-            inbox=ControlRequests(ground.home.inbox(journal.session)),
+            policy=narrowed_by_project(resolved.policy, folder),
+            toolsets=resolved.toolsets,
+            paths=WorldPaths(folder, protected=(resources.home.root,), guest_root=None),
+            clock=resources.clock,
+            control_requests=ControlRequests(resources.home.inbox(journal.session)),
             settings=settings,
-            results=OutputFilter(secrets=(*known_secrets(ground.servers, ground.settings.asking), *secrets)),
+            output_filter=OutputFilter(
+                secrets=(*known_secrets(resources.servers, resources.settings.asking), *secrets)
+            ),
         )
-        keeper = ExternalAgentSession(
-            gate, journal, clock=ground.clock, description=description, transport=transport
+        external = ExternalAgentSession(
+            gate, journal, clock=resources.clock, description=description, transport=transport
         )
         if escalations is None:
-            ground.home.prepare_session(journal.session)
-        place = escalations or ground.home.escalations(journal.session)
-        rendezvous = ApprovalFiles(place, gate=gate, journal=journal)
-        await rendezvous.open()
-        stack.push_async_callback(rendezvous.close)
-        yield keeper
+            resources.home.prepare_session(journal.session)
+        folder_of_requests = escalations or resources.home.escalations(journal.session)
+        approval_files = ApprovalFiles(folder_of_requests, gate=gate, journal=journal)
+        await approval_files.open()
+        stack.push_async_callback(approval_files.close)
+        yield external
 
 
 @contextmanager
-def _alone_in(place: Path) -> Iterator[None]:
+def _exclusive_folder(folder_of_requests: Path) -> Iterator[None]:
     """One gate in a folder of requests at a time: the next would sweep away what the first has put there. Raises InvalidInput."""
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder_of_requests.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder_of_requests, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InvalidInput(
-                f"another process asks in the folder {str(place)!r}",
+                f"another process asks in the folder {str(folder_of_requests)!r}",
                 hint="give each process an ESCALATION_DIR of its own",
             ) from None
         yield
@@ -87,11 +89,11 @@ def _alone_in(place: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-async def _take(ground: SharedResources, opened: SessionOpened, session: str | None) -> Journal:
+async def _open_journal(resources: SharedResources, opened: SessionOpened, session: str | None) -> Journal:
     """The journal of the session, begun where it is not there yet."""
     if session is None:
-        return await ground.store.create(opened)
+        return await resources.store.create(opened)
     try:
-        return await ground.store.create(opened, session=check_session_id(session))
+        return await resources.store.create(opened, session=check_session_id(session))
     except SessionExists:
-        return await ground.store.open(check_session_id(session))
+        return await resources.store.open(check_session_id(session))

@@ -30,12 +30,12 @@ async def open(
         raise InvalidInput(
             "a resumed session keeps its workspace, name and limits", hint="leave them out with resume="
         )
-    choices: SessionOptions = {"model": model, "policy": policy, "toolsets": toolsets, "approver": approver}
+    options: SessionOptions = {"model": model, "policy": policy, "toolsets": toolsets, "approver": approver}
     runtime = await Runtime.start(home=home)
     try:
         if resume is not None:
-            yield await runtime.resume(resume, **choices)
+            yield await runtime.resume(resume, **options)
         else:
-            yield await runtime.create(workspace=workspace, name=name, limits=limits, **choices)
+            yield await runtime.create(workspace=workspace, name=name, limits=limits, **options)
     finally:
         await runtime.close()

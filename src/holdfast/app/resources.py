@@ -67,7 +67,7 @@ class SharedResources:
     def parts(
         self,
         journal: Journal,
-        terms: ResolvedOptions,
+        resolved: ResolvedOptions,
         *,
         on_close: Callable[[SessionId], None],
         tree: TreeBudget | None = None,
@@ -83,31 +83,31 @@ class SharedResources:
         staged = StagedWorld(world, undo=undo)
         paths = WorldPaths(root, protected=(self.home.root,))
         servers = self._toolsets(root, paths)
-        policy = narrowed_by_project(terms.policy, root)
-        sandbox = terms.sandbox_under(policy)
+        policy = narrowed_by_project(resolved.policy, root)
+        sandbox = resolved.sandbox_under(policy)
         parts = SessionParts(
             journal=journal,
             store=self.store,
             staged=staged,
             paths=paths,
             policy=policy,
-            model=terms.model,
+            model=resolved.model,
             guest=self.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents),
             settings=self.settings,
             clock=self.clock,
-            toolsets=[*terms.toolsets, *servers],
+            toolsets=[*resolved.toolsets, *servers],
             language=self.engines.toolsets(sandbox),
-            secrets=known_secrets(self.servers, self.settings.asking, terms.model),
+            secrets=known_secrets(self.servers, self.settings.asking, resolved.model),
             tree=tree,
-            approver=terms.approver,
-            can_ask=terms.can_ask,
+            approver=resolved.approver,
+            can_ask=resolved.can_ask,
             place=SessionPaths(home=self.home, root=root, view=FolderWorld(view)),
-            closers=[*terms.closers, *(server.close for server in servers)],
+            closers=[*resolved.closers, *(server.close for server in servers)],
             on_close=on_close,
         )
         return parts, servers
 
-    async def bring_files(self, session: SessionId, manifest: str) -> None:
+    async def restore_files(self, session: SessionId, manifest: str) -> None:
         """Fill a session's own folder with the files of a restore point."""
         root = private_folder(self.home.workspace(session))
         points = RestorePoints(root, store=self.store, cache=self.home.signs(session))
@@ -117,13 +117,13 @@ class SharedResources:
     def _toolsets(self, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
         if not self.servers:
             return ()
-        shelf = McpFiles(self.home.root)
-        roles = shelf.annotations()
+        mcp_files = McpFiles(self.home.root)
+        roles = mcp_files.annotations()
         return tuple(
             McpToolset(
                 spec,
                 workspace=root,
-                pins=shelf.pins,
+                pins=mcp_files.pins,
                 paths=paths,
                 annotations=roles,
                 keys=key_variables(self.settings.asking),

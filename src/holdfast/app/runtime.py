@@ -45,7 +45,7 @@ class LiveSessions:
         self._max_sessions = max_sessions
         self._sessions: dict[SessionId, Session] = {}
 
-    def admit(self, session: Session) -> None:
+    def add(self, session: Session) -> None:
         """Take a session in. Raises SessionNotReady where there is no room."""
         if len(self._sessions) >= self._max_sessions:
             raise SessionNotReady(
@@ -54,29 +54,29 @@ class LiveSessions:
             )
         self._sessions[session.id] = session
 
-    def dismiss(self, session: SessionId) -> None:
+    def remove(self, session: SessionId) -> None:
         """Forget a session that was closed."""
         self._sessions.pop(session, None)
 
-    def live(self) -> tuple[Session, ...]:
+    def all(self) -> tuple[Session, ...]:
         """Every live session, in the order it came."""
         return tuple(self._sessions.values())
 
     async def close(self) -> None:
         """Close every live session."""
-        for session in self.live():
+        for session in self.all():
             await session.close()
 
 
 class Runtime:
     """A store, an engine and the sessions that live on them. One a process is enough."""
 
-    def __init__(self, ground: SharedResources) -> None:
-        self._ground = ground
-        self.home = ground.home
-        self.settings = ground.settings
-        self.store = ground.store
-        self.host = LiveSessions()
+    def __init__(self, resources: SharedResources) -> None:
+        self._resources = resources
+        self.home = resources.home
+        self.settings = resources.settings
+        self.store = resources.store
+        self.live_sessions = LiveSessions()
 
     @classmethod
     async def start(
@@ -109,8 +109,8 @@ class Runtime:
 
     async def close(self) -> None:
         """Close every session, then the engine and the store. Idempotent."""
-        await self.host.close()
-        await self._ground.engines.close()
+        await self.live_sessions.close()
+        await self._resources.engines.close()
         await self.store.close()
 
     async def create(
@@ -120,44 +120,44 @@ class Runtime:
         name: str | None = None,
         limits: Limits | None = None,
         session: str | None = None,
-        **choices: Unpack[SessionOptions],
+        **options: Unpack[SessionOptions],
     ) -> Session:
         """A new session. Without a workspace it gets a folder of its own."""
         folder = open_folder(Path(workspace), self.home.root) if workspace is not None else None
-        terms = self._settle(choices)
+        resolved = self._resolve(options)
         opened = SessionOpened(
             principal=PERSON,
             folder=os.getcwd(),
             workspace=str(folder) if folder is not None else "",
-            policy=terms.policy_name,
-            policy_digest=terms.policy.digest,
-            model=terms.model_name,
+            policy=resolved.policy_name,
+            policy_digest=resolved.policy.digest,
+            model=resolved.model_name,
             limits=limits or self.settings.budget,
             name=chosen_name(name) if name is not None else None,
         )
         journal = await self.store.create(
             opened, session=check_session_id(session) if session is not None else None
         )
-        return await self._open(journal, terms)
+        return await self._open(journal, resolved)
 
-    async def resume(self, reference: str, **choices: Unpack[SessionOptions]) -> Session:
+    async def resume(self, reference: str, **options: Unpack[SessionOptions]) -> Session:
         """Take up a session by id, prefix or name, with the policy and the model it had unless others are given."""
         journal = await self.store.open(await self.store.find(reference))
         try:
             status = Status(ReplayedHistory(journal.recorded))
             # A turn that ran out may be gone on with, or left for something else, elsewhere.
-            goes_on = status.has_open_turn or (status.can_go_on and choices.get("sandbox") is None)
-            terms = self._settle(
-                choices,
-                policy_before=status.policy,
-                model_before=status.model,
-                running_in=status.running_in if goes_on else "",
+            continues = status.has_open_turn or (status.can_continue and options.get("sandbox") is None)
+            resolved = self._resolve(
+                options,
+                previous_policy=status.policy,
+                previous_model=status.model,
+                open_run_engine=status.open_run_engine if continues else "",
             )
-            await record_changes(journal, status, terms)
+            await record_changes(journal, status, resolved)
         except BaseException:
             await journal.release()
             raise
-        return await self._open(journal, terms)
+        return await self._open(journal, resolved)
 
     async def sandbox(
         self, session: str | None = None, *, sandbox: Sandbox = "wasi", policy: Policy | str | None = None
@@ -174,7 +174,7 @@ class Runtime:
         *,
         at: int | None = None,
         name: str | None = None,
-        **choices: Unpack[SessionOptions],
+        **options: Unpack[SessionOptions],
     ) -> Session:
         """A new session that goes on from the end of a turn of another: its chat, files, staged changes, budget and grants.
 
@@ -183,41 +183,43 @@ class Runtime:
         parent = await self.store.find(reference)
         recorded = await self.store.read(parent)
         plan, before = plan_fork(parent, recorded, at)
-        terms = self._settle(choices, policy_before=before.policy, model_before=before.model)
+        resolved = self._resolve(options, previous_policy=before.policy, previous_model=before.model)
         opened = msgspec.structs.replace(
             before,
             folder=os.getcwd(),
-            policy=terms.policy_name,
-            policy_digest=terms.policy.digest,
-            model=terms.model_name or before.model,
+            policy=resolved.policy_name,
+            policy_digest=resolved.policy.digest,
+            model=resolved.model_name or before.model,
             name=chosen_name(name) if name is not None else None,
         )
         journal = await self.store.fork(parent, at=plan.seq, opened=opened)
         try:
-            await self._ground.bring_files(journal.session, plan.manifest)
+            await self._resources.restore_files(journal.session, plan.manifest)
         except BaseException:
             await journal.release()
             raise
-        return await self._open(journal, terms)
+        return await self._open(journal, resolved)
 
     async def snapshot(self, reference: str, path: str | Path) -> None:
         """Write a session into one file, with its history, its files and what is staged. Raises InvalidInput."""
         session = await self.store.find(reference)
-        live = next((each for each in self.host.live() if each.id == session), None)
-        if live is not None:
-            await live.keep_files()
-        await export_session(self._embedded(), session, Path(path), now_ms=self._ground.clock.now_ms())
+        open_session = next((each for each in self.live_sessions.all() if each.id == session), None)
+        if open_session is not None:
+            await open_session.save_restore_point()
+        await export_session(self._sqlite_store(), session, Path(path), now_ms=self._resources.clock.now_ms())
 
-    async def restore(self, path: str | Path, **choices: Unpack[SessionOptions]) -> Session:
+    async def restore(self, path: str | Path, **options: Unpack[SessionOptions]) -> Session:
         """Take up a session from a snapshot of another home, in a folder of its own.
 
         Grants given there do not hold here, and its policy is the one of this home unless another is chosen.
         """
-        session = await import_session(self._embedded(), Path(path), now_ms=self._ground.clock.now_ms())
+        session = await import_session(
+            self._sqlite_store(), Path(path), now_ms=self._resources.clock.now_ms()
+        )
         point = last_point(await self.store.read(session))
         if point is not None and isinstance(point.event, RestorePointMade):
-            await self._ground.bring_files(session, point.event.manifest)
-        return await self.resume(session, **choices)
+            await self._resources.restore_files(session, point.event.manifest)
+        return await self.resume(session, **options)
 
     def gate(
         self,
@@ -240,8 +242,8 @@ class Runtime:
         in the session's folder, or in `escalations`.
         """
         return open_external_gate(
-            self._ground,
-            self._settle({"policy": policy, "toolsets": toolsets, "needs_model": False}),
+            self._resources,
+            self._resolve({"policy": policy, "toolsets": toolsets, "needs_model": False}),
             folder=workspace,
             transport=transport,
             description=description,
@@ -252,44 +254,46 @@ class Runtime:
             escalations=escalations,
         )
 
-    def _settle(
+    def _resolve(
         self,
-        choices: SessionOptions,
+        options: SessionOptions,
         *,
-        policy_before: str = "",
-        model_before: str = "",
-        running_in: str = "",
+        previous_policy: str = "",
+        previous_model: str = "",
+        open_run_engine: str = "",
     ) -> ResolvedOptions:
-        terms = resolve_options(
-            choices,
+        resolved = resolve_options(
+            options,
             self.settings,
             policies=self.home.policies,
             weights=self.home.models,
-            policy_before=policy_before,
-            model_before=model_before,
-            running_in=running_in,
+            previous_policy=previous_policy,
+            previous_model=previous_model,
+            open_run_engine=open_run_engine,
         )
-        learn_key(self._ground.redact, terms.model)
-        return terms
+        learn_key(self._resources.redact, resolved.model)
+        return resolved
 
-    async def _open(self, journal: Journal, terms: ResolvedOptions) -> Session:
+    async def _open(self, journal: Journal, resolved: ResolvedOptions) -> Session:
         """One live session; where it cannot be joined, nothing stays open."""
         try:
             purse = await open_tree_budget(journal, home=self.home, store=self.store)
-            parts, servers = self._ground.parts(journal, terms, on_close=self.host.dismiss, tree=purse)
+            parts, servers = self._resources.parts(
+                journal, resolved, on_close=self.live_sessions.remove, tree=purse
+            )
             session = await build_session(parts)
         except BaseException:
-            for close in (*terms.closers, journal.release):
+            for close in (*resolved.closers, journal.release):
                 await close()
             raise
-        self.host.admit(session)
+        self.live_sessions.add(session)
         with session.preparing():
             failed = await start_servers(servers)
         for name, error in failed.items():
             await session.note("server-failed", f"{name} did not start and its tools are missing: {error}")
         return session
 
-    def _embedded(self) -> SqliteStore:
+    def _sqlite_store(self) -> SqliteStore:
         if not isinstance(self.store, SqliteStore):
             raise InvalidInput("only a store on disk writes and reads snapshots")
         return self.store

@@ -20,7 +20,7 @@ async def send_control_request(
         purse = TreeBudgetFile(home.purse(journal.recorded[0].session), session=session)
         if purse.is_readable:
             purse.join(share_of(session, journal.recorded))
-        await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=purse))
+        await inbox.apply(journal, Budget(journal, turn_limits=Limits(), tree=purse))
     finally:
         await journal.release()
     return ""

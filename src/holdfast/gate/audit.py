@@ -89,24 +89,24 @@ class AuditTrail:
         self.entries: dict[CallId, AuditEntry] = {}
         self.model_tokens = 0
         self._call_of: dict[EscalationId, CallId] = {}
-        self._givers: dict[GrantId, Principal] = {}
+        self._granted_by: dict[GrantId, Principal] = {}
 
-    def take(self, entry: RecordedEvent) -> tuple[AuditEntry, ...]:
+    def add_event(self, entry: RecordedEvent) -> tuple[AuditEntry, ...]:
         """Take in one event; the calls it ended."""
         match event := entry.event:
             case EscalationOpened():
-                asked = event.escalation
-                self._call_of[asked.id] = asked.call.id
+                opened = event.escalation
+                self._call_of[opened.id] = opened.call.id
                 self._put(
                     AuditEntry(
-                        call=asked.call.id,
-                        turn=asked.call.turn,
+                        call=opened.call.id,
+                        turn=opened.call.turn,
                         at_ms=entry.at_ms,
-                        operation=asked.call.operation,
-                        arguments=asked.call.arguments,
-                        decision=asked.decision,
+                        operation=opened.call.operation,
+                        arguments=opened.call.arguments,
+                        decision=opened.decision,
                         result="waiting",
-                        escalation=asked.id,
+                        escalation=opened.id,
                     )
                 )
             case EscalationAnswered() if event.escalation in self._call_of:
@@ -119,9 +119,9 @@ class AuditTrail:
             case EscalationExpired() if event.escalation in self._call_of:
                 self._change(self._call_of[event.escalation], error=event.reason)
             case GrantGiven():
-                self._givers[event.grant.id] = event.grant.given_by
+                self._granted_by[event.grant.id] = event.grant.given_by
             case CallRefused() | CallIntended():
-                return self._judged(entry.at_ms, event)
+                return self._record_decision(entry.at_ms, event)
             case CallSettled() if event.call in self.entries:
                 settled = self._change(
                     event.call,
@@ -132,14 +132,14 @@ class AuditTrail:
                 )
                 return (settled,)
             case TurnEnded():
-                return self._left_open(event.turn)
+                return self._close_turn(event.turn)
             case ModelReplied() | ModelFailed() | HistoryCompacted():
                 self.model_tokens += event.usage.input_tokens + event.usage.output_tokens
             case _:
                 pass
         return ()
 
-    def forget(self, after: int) -> None:
+    def drop_turns_after(self, after: int) -> None:
         """Drop the calls of turns that were taken back: their numbers will be given to others."""
         self.entries = {id: entry for id, entry in self.entries.items() if entry.turn <= after}
 
@@ -153,19 +153,19 @@ class AuditTrail:
             total_tokens=self.model_tokens + sum(entry.tokens for entry in entries),
         )
 
-    def _left_open(self, turn: int) -> tuple[AuditEntry, ...]:
+    def _close_turn(self, turn: int) -> tuple[AuditEntry, ...]:
         """What a turn left behind: calls cut off in the middle, and calls that nobody will be asked about any more."""
         ended: dict[Result, Result] = {"begun": "unknown", "waiting": "cancelled"}
         left = [each for each in self.entries.values() if each.turn == turn and not each.is_over]
         return tuple(self._change(each.call, result=ended[each.result]) for each in left)
 
-    def _judged(self, at_ms: int, event: CallRefused | CallIntended) -> tuple[AuditEntry, ...]:
+    def _record_decision(self, at_ms: int, event: CallRefused | CallIntended) -> tuple[AuditEntry, ...]:
         call, decision = event.call, event.decision
         result: Result = "refused" if isinstance(event, CallRefused) else "begun"
         if call.id in self.entries:
-            made = self._change(call.id, result=result, decision=decision, arguments=call.arguments)
+            changed = self._change(call.id, result=result, decision=decision, arguments=call.arguments)
         else:
-            made = self._put(
+            changed = self._put(
                 AuditEntry(
                     call=call.id,
                     turn=call.turn,
@@ -177,9 +177,9 @@ class AuditTrail:
                 )
             )
         if isinstance(event, CallIntended) and event.grant is not None:
-            giver = self._givers.get(event.grant)
-            made = self._change(call.id, grant=event.grant, approver=giver, transport="grant")
-        return (made,) if made.is_over else ()
+            granted_by = self._granted_by.get(event.grant)
+            changed = self._change(call.id, grant=event.grant, approver=granted_by, transport="grant")
+        return (changed,) if changed.is_over else ()
 
     def _put(self, entry: AuditEntry) -> AuditEntry:
         self.entries[entry.call] = entry
@@ -208,7 +208,7 @@ def audit_stats(recorded: Iterable[RecordedEvent]) -> AuditStats:
 def _trail(recorded: Iterable[RecordedEvent]) -> AuditTrail:
     trail = AuditTrail()
     for entry in without_rewound(recorded):
-        trail.take(entry)
+        trail.add_event(entry)
     return trail
 
 
@@ -218,27 +218,27 @@ class AuditFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._trail = AuditTrail()
-        self._lines: list[bytes] | None = []
+        self._pending_lines: list[bytes] | None = []
         """Lines of the past while the journal is read; None once it is followed live."""
 
     def attach(self, journal: Journal) -> bool:
         """Bring the file up to the journal and follow it from here. True where it had to be made anew."""
         journal.follow(self)
-        lines, self._lines = self._lines or [], None
-        wanted = b"".join(lines)
-        present = self._present(len(wanted))
-        if present is not None and wanted.startswith(present):
-            self._append(wanted[len(present) :])
+        lines, self._pending_lines = self._pending_lines or [], None
+        expected = b"".join(lines)
+        current = self._current_content(len(expected))
+        if current is not None and expected.startswith(current):
+            self._append(expected[len(current) :])
             return False
         if self._path.is_dir() and not self._path.is_symlink():
             remove(self._path)  # all else is replaced in one step
-        replace_private(self._path, wanted)
+        replace_private(self._path, expected)
         return True
 
-    def _present(self, longest: int) -> bytes | None:
+    def _current_content(self, max_bytes: int) -> bytes | None:
         """What the file holds; None where it is longer than it should be, or no plain file of ours."""
         try:
-            return read_plain(self._path, max_bytes=longest)
+            return read_plain(self._path, max_bytes=max_bytes)
         except FileNotFoundError:
             return b""
         except OSError:
@@ -248,11 +248,11 @@ class AuditFile:
         """Take in one event. Trouble with the file is no trouble of the session: the journal has it all."""
         if isinstance(entry.event, SessionRewound):
             # What was taken back still happened, and its lines stay in the file.
-            self._trail.forget(entry.event.turn)
+            self._trail.drop_turns_after(entry.event.turn)
             return
-        lines = [_line(over) for over in self._trail.take(entry)]
-        if self._lines is not None:
-            self._lines += lines
+        lines = [_line(finished) for finished in self._trail.add_event(entry)]
+        if self._pending_lines is not None:
+            self._pending_lines += lines
         elif lines:
             with suppress(OSError):
                 self._append(b"".join(lines))

@@ -51,11 +51,11 @@ Spending = (
 )
 """Events that say what was spent."""
 
-_TURN_ENDS = (TurnEnded, TurnParked)
-_Heeded = Spending | SessionOpened | BudgetRaised | BudgetWarned
+_TURN_ENDINGS = (TurnEnded, TurnParked)
+_Handled = Spending | SessionOpened | BudgetRaised | BudgetWarned
 
 
-class Budget(Projection[_Heeded]):
+class Budget(Projection[_Handled]):
     """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
 
     def __init__(self, journal: EventSource, *, turn_limits: Limits, tree: TreeBudget | None = None) -> None:
@@ -71,34 +71,34 @@ class Budget(Projection[_Heeded]):
         self.turn_limits = self._configured
         self._spent = Total()
         self._turn_spent = Total()
-        self.requests: set[str] = set()
+        self.applied_requests: set[str] = set()
         """Requests to raise a limit that were heeded."""
         self._held: dict[int, Amount] = {}
-        self._next = 0
-        self._of_calls: dict[CallId, Reservation] = {}
+        self._last_number = 0
+        self._by_call: dict[CallId, Reservation] = {}
         """What calls hold that have no recorded outcome yet."""
-        self._noted: dict[CallId, Amount] = {}
+        self._deferred: dict[CallId, Amount] = {}
         """What calls spent whose outcome is on its way to the disk."""
-        self._time: list[Reservation] = []
+        self._time_reservations: list[Reservation] = []
         """What the turn at work holds of its time."""
         self._warned: set[Dimension] = set()
-        self._find_bounds()
+        self._update_limited()
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case CallSettled():
-                self._noted.pop(event.call, None)
-                if (held := self._of_calls.get(event.call)) is not None:
+                self._deferred.pop(event.call, None)
+                if (held := self._by_call.get(event.call)) is not None:
                     self.release(held)
             case SessionOpened():
                 self.limits = event.limits
-                self._find_bounds()
+                self._update_limited()
             case BudgetRaised():
                 self.limits = event.limits
                 self.turn_limits = self.turn_limits.raised(event.added)
-                self.requests.add(event.request)
+                self.applied_requests.add(event.request)
                 self._warned.clear()
-                self._find_bounds()
+                self._update_limited()
             case MessagePosted() | CodePosted():
                 self._turn_spent = Total()
                 self.turn_limits = self._configured
@@ -110,12 +110,12 @@ class Budget(Projection[_Heeded]):
         if amount is not None:
             self._spent.add(amount)
             self._turn_spent.add(amount)
-        self._tell_tree(event, entry, amount)
-        if isinstance(event, _TURN_ENDS):
-            while self._time:
-                self.release(self._time.pop())
+        self._charge_tree(event, entry, amount)
+        if isinstance(event, _TURN_ENDINGS):
+            while self._time_reservations:
+                self.release(self._time_reservations.pop())
 
-    def _tell_tree(self, event: AnyEvent, entry: RecordedEvent, amount: Amount | None) -> None:
+    def _charge_tree(self, event: AnyEvent, entry: RecordedEvent, amount: Amount | None) -> None:
         """Pass on what is new; a rewind brings a session back, not what the tree has spent."""
         if entry.seq <= self._last_charged:
             return
@@ -135,7 +135,7 @@ class Budget(Projection[_Heeded]):
         """What the last turn has spent."""
         return self._turn_spent.amount()
 
-    def join(self, tree: TreeBudget) -> None:
+    def join_tree(self, tree: TreeBudget) -> None:
         """Spend from this purse as well, from here on."""
         self._tree = tree if self._tree is None else CombinedTreeBudget(self._tree, tree)
 
@@ -151,7 +151,7 @@ class Budget(Projection[_Heeded]):
 
         What a call holds is given back by the event that records its outcome.
         """
-        for dimension in self._bounded:
+        for dimension in self._limited:
             room = self._own_room(dimension)
             wanted = getattr(amount, dimension)
             if room is not None and (wanted is None or exact(wanted) > room):
@@ -161,27 +161,27 @@ class Budget(Projection[_Heeded]):
                     hint="raise the limit to go on; what was done is kept",
                 )
         held = self._tree.reserve(amount) if self._tree is not None else None
-        self._next += 1
-        self._held[self._next] = amount
-        reservation = Reservation(number=self._next, amount=amount, call=call, tree=held)
+        self._last_number += 1
+        self._held[self._last_number] = amount
+        reservation = Reservation(number=self._last_number, amount=amount, call=call, tree=held)
         if call is not None:
-            self._of_calls[call] = reservation
+            self._by_call[call] = reservation
         return reservation
 
     def release(self, reservation: Reservation) -> None:
         """Give the room back; what was really spent comes with the event that records it."""
         self._held.pop(reservation.number, None)
         if reservation.call is not None:
-            self._of_calls.pop(reservation.call, None)
+            self._by_call.pop(reservation.call, None)
         if self._tree is not None and reservation.tree is not None:
             self._tree.release(reservation.tree)
 
-    def note(self, settled: CallSettled) -> None:
+    def record_deferred(self, settled: CallSettled) -> None:
         """Take notice of an outcome whose record is on its way, or has arrived already."""
-        if settled.call in self._of_calls:
-            self._noted[settled.call] = _cost_of_call(settled)
+        if settled.call in self._by_call:
+            self._deferred[settled.call] = _cost_of_call(settled)
 
-    def hold_time(self) -> float | None:
+    def reserve_time(self) -> float | None:
         """Hold a part of the time that is left for the turn at work, and say how long it is; None without a limit.
 
         Raises BudgetExceeded when the time is up. `TurnEnded` and `TurnParked` charge what was used, and give it back.
@@ -189,14 +189,14 @@ class Budget(Projection[_Heeded]):
         left = self.remaining("wall_seconds")
         if left is None:
             return None
-        seconds = _part_of(float(left))
+        seconds = _time_slice(float(left))
         if not seconds:
             raise BudgetExceeded(
                 "the time is up",
                 dimension="wall_seconds",
                 hint="raise the limit to go on; what was done is kept",
             )
-        self._time.append(self.reserve(Amount(wall_seconds=seconds)))
+        self._time_reservations.append(self.reserve(Amount(wall_seconds=seconds)))
         return seconds
 
     def remaining(self, dimension: Dimension) -> Decimal | None:
@@ -206,9 +206,9 @@ class Budget(Projection[_Heeded]):
             rooms.append(self._tree.remaining(dimension))
         return min((room for room in rooms if room is not None), default=None)
 
-    def _find_bounds(self) -> None:
+    def _update_limited(self) -> None:
         """The dimensions that have a limit: every call looks at each of them, and most sessions have few."""
-        self._bounded = tuple(
+        self._limited = tuple(
             each
             for each in DIMENSIONS
             if getattr(self.limits, each) is not None or getattr(self.turn_limits, each) is not None
@@ -226,10 +226,10 @@ class Budget(Projection[_Heeded]):
         held = [getattr(amount, dimension) for amount in self._held.values()]
         return min(left(bound, [spent, *held]) for bound, spent in bounds)
 
-    def nearly_spent(self) -> list[tuple[Dimension, str, str]]:
+    def take_new_warnings(self) -> list[tuple[Dimension, str, str]]:
         """Dimensions that passed four fifths of their limit since last asked: name, spent, limit."""
         found: list[tuple[Dimension, str, str]] = []
-        for dimension in self._bounded:
+        for dimension in self._limited:
             bound, spent = getattr(self.limits, dimension), getattr(self._known_spent(), dimension)
             if not bound or spent is None or dimension in self._warned:
                 continue
@@ -240,18 +240,18 @@ class Budget(Projection[_Heeded]):
 
     def _known_spent(self) -> Amount:
         spent = self.spent
-        for amount in self._noted.values():
+        for amount in self._deferred.values():
             spent = spent.plus(amount)
         return spent
 
 
 _NOTHING, _ONE_CALL, _ONE_ITERATION = Amount(), Amount(calls=1), Amount(iterations=1)
-_SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 86_400.0
+_MIN_SLICE_SECONDS, _MAX_SLICE_SECONDS = 1.0, 86_400.0
 
 
-def _part_of(left: float) -> float:
+def _time_slice(left: float) -> float:
     """A quarter, so that turns which begin later find some; not too little, for each part is a trip to the purse."""
-    seconds = min(max(left / 4, min(left, _SHORTEST_SECONDS)), _LONGEST_SECONDS)
+    seconds = min(max(left / 4, min(left, _MIN_SLICE_SECONDS)), _MAX_SLICE_SECONDS)
     return (
         math.floor(seconds * 1_000_000) / 1_000_000
     )  # as exact as time is recorded, and never more than is left

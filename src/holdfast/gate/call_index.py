@@ -12,12 +12,12 @@ from holdfast.core.events import (
     RecordedEvent,
 )
 from holdfast.core.projection import Projection
-from holdfast.gate.refusals import ran_out
+from holdfast.gate.refusals import exhausted_dimension
 
-_Heeded = CallRefused | CallIntended | CallSettled | EscalationOpened
+_Handled = CallRefused | CallIntended | CallSettled | EscalationOpened
 
 
-class CallIndex(Projection[_Heeded]):
+class CallIndex(Projection[_Handled]):
     """What became of every call. A call asked again under its id gets the answer it got before."""
 
     def reset(self) -> None:
@@ -27,22 +27,22 @@ class CallIndex(Projection[_Heeded]):
         self._same: dict[tuple[int, str], dict[CallId, int]] = {}
         """The calls of a turn that are one and the same, each with how many came before it."""
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case CallRefused():
                 # Out of budget is for now and not for good: once there is more, the call is judged anew.
-                if ran_out(event.decision) is None:
+                if exhausted_dimension(event.decision) is None:
                     self._refused[event.call.id] = event
-                self.same_before(event.call, event.call.digest)
+                self.count_same_before(event.call, event.call.digest)
             case CallIntended():
                 self._intended[event.call.id] = event
-                self.same_before(event.call, event.digest)
+                self.count_same_before(event.call, event.digest)
             case CallSettled():
                 self._settled[event.call] = event
             case EscalationOpened():
-                self.same_before(event.escalation.call, event.escalation.digest)
+                self.count_same_before(event.escalation.call, event.escalation.digest)
 
-    def note(self, settled: CallSettled) -> None:
+    def record_deferred(self, settled: CallSettled) -> None:
         """Take notice of an outcome whose record is on its way: asked again, the call has been made."""
         self._settled[settled.call] = settled
 
@@ -57,22 +57,22 @@ class CallIndex(Projection[_Heeded]):
         _check_same(call, intended.call, intended.asked or intended.digest)
         return answer_of(self._settled[call.id])
 
-    def cut_off(self, call: Call) -> CallIntended | None:
+    def interrupted(self, call: Call) -> CallIntended | None:
         """The intent of a call whose outcome nobody knows, because the process died between the two."""
         intended = self._intended.get(call.id)
         return intended if intended is not None and call.id not in self._settled else None
 
-    def unknown(self) -> tuple[CallIntended, ...]:
+    def all_interrupted(self) -> tuple[CallIntended, ...]:
         """Every call that was begun and has no outcome."""
         return tuple(intended for call, intended in self._intended.items() if call not in self._settled)
 
-    def same_before(self, call: Call, digest: str) -> int:
+    def count_same_before(self, call: Call, digest: str) -> int:
         """How many calls of its turn with the same operation and arguments were asked for before this one.
 
         Asking counts: what is under way, or waits for a person, has its place like what is on record.
         """
-        places = self._same.setdefault((call.turn, digest), {})
-        return places.setdefault(call.id, len(places))
+        positions = self._same.setdefault((call.turn, digest), {})
+        return positions.setdefault(call.id, len(positions))
 
 
 def answer_of(settled: CallSettled) -> Answer:

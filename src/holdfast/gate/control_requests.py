@@ -44,55 +44,55 @@ class ControlRequests:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._heeding = asyncio.Lock()
+        self._applying = asyncio.Lock()
 
-    def put(self, errand: AnyControlRequest) -> None:
+    def put(self, request: AnyControlRequest) -> None:
         """Ask for something; on disk when it returns."""
         name = f"{new_token()}.json"
         private_folder(self._folder.parent)
         while True:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             try:
-                replace_private(self._folder / name, encode(errand))
+                replace_private(self._folder / name, encode(request))
                 return
             except FileNotFoundError:
                 continue  # the holder found it empty and took it away in the same moment
 
-    def waiting(self) -> int:
+    def count(self) -> int:
         """How many requests nobody has heeded yet."""
         return len(self._names())
 
-    async def heed(self, journal: Journal, budget: Budget) -> None:
+    async def apply(self, journal: Journal, budget: Budget) -> None:
         """Put what was asked for on the record, each once, and take the requests away."""
-        async with self._heeding:
+        async with self._applying:
             for name in self._names():
                 content = read_own(self._folder / name)
                 if content is not None:
-                    await self._carry_out(name, content, journal, budget)
+                    await self._apply_one(name, content, journal, budget)
                 remove(self._folder / name)
             with suppress(OSError):  # something came meanwhile
                 self._folder.rmdir()
 
-    async def _carry_out(self, name: str, content: bytes, journal: Journal, budget: Budget) -> None:
+    async def _apply_one(self, name: str, content: bytes, journal: Journal, budget: Budget) -> None:
         try:
-            errand = _DECODER.decode(content)
+            request = _DECODER.decode(content)
         except (ValueError, InvalidInput, RecursionError):  # no JSON, or no UTF-8 in it
             text = f"a request from elsewhere ({name}) could not be understood, and nothing was done"
             await journal.append(Noted(code="request-refused", text=text))
             return
-        match errand:
-            case RaiseBudget() if name not in budget.requests:
+        match request:
+            case RaiseBudget() if name not in budget.applied_requests:
                 raised = BudgetRaised(
-                    limits=budget.limits.raised(errand.added),
-                    added=errand.added,
-                    principal=errand.principal,
+                    limits=budget.limits.raised(request.added),
+                    added=request.added,
+                    principal=request.principal,
                     request=name,
                 )
                 await journal.append(raised)
             case RaiseBudget():
                 pass  # whoever put it on record died before it took the file away
             case RevokeGrant():
-                await journal.append(GrantRevoked(grant=errand.grant))
+                await journal.append(GrantRevoked(grant=request.grant))
 
     def _names(self) -> list[str]:
         try:

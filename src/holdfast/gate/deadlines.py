@@ -26,9 +26,9 @@ class DeadlineWatcher:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._until: dict[asyncio.Timeout, float] = {}
+        self._deadlines: dict[asyncio.Timeout, float] = {}
         """When it ends for what is under way; what began first comes first, and ends first."""
-        self._watching: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def wait(self, work: Awaitable[Result]) -> Result:
         """The result. Raises OutOfPatience, with the work cancelled."""
@@ -36,26 +36,26 @@ class DeadlineWatcher:
         limit = asyncio.timeout(None)
         try:
             async with limit:
-                self._until[limit] = loop.time() + self.seconds
-                if self._watching is not loop:
-                    self._watch(loop)
+                self._deadlines[limit] = loop.time() + self.seconds
+                if self._loop is not loop:
+                    self._expire_due(loop)
                 return await work
         except TimeoutError:
             if limit.expired():
                 raise DeadlineExceeded from None
             raise
         finally:
-            self._until.pop(limit, None)
+            self._deadlines.pop(limit, None)
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _expire_due(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
-        waiting = (until for until in self._until.values() if until > now)
-        soonest = next(waiting, None)
-        for limit in [limit for limit, until in self._until.items() if until <= now]:
+        pending = (until for until in self._deadlines.values() if until > now)
+        soonest = next(pending, None)
+        for limit in [limit for limit, until in self._deadlines.items() if until <= now]:
             limit.reschedule(now)
-        self._watching = loop if soonest is not None else None
+        self._loop = loop if soonest is not None else None
         if soonest is not None:
-            loop.call_at(soonest, self._watch, loop)
+            loop.call_at(soonest, self._expire_due, loop)
 
 
 @asynccontextmanager
@@ -70,21 +70,21 @@ async def time_limit(budget: Budget) -> AsyncIterator[None]:
     timer: asyncio.TimerHandle | None = None
     problem: HoldfastError | OSError | None = None
 
-    def take_more() -> None:
+    def extend() -> None:
         nonlocal until, timer, problem
         try:
-            part = budget.hold_time()
+            seconds = budget.reserve_time()
         except (HoldfastError, OSError) as error:  # a purse that cannot be read gives no time either
             problem = error
             limit.reschedule(until)
             return
-        if part is not None:
-            until += part
-            timer = loop.call_at(until, take_more)
+        if seconds is not None:
+            until += seconds
+            timer = loop.call_at(until, extend)
 
     try:
         async with limit:
-            take_more()
+            extend()
             yield
     except TimeoutError:
         if problem is None:

@@ -26,10 +26,10 @@ class Ruling(Value):
     principal: Principal | None = None
 
 
-_Heeded = EscalationOpened | EscalationAnswered | EscalationExpired | SessionOpened
+_Handled = EscalationOpened | EscalationAnswered | EscalationExpired | SessionOpened
 
 
-class Escalations(Projection[_Heeded]):
+class Escalations(Projection[_Handled]):
     """What waits, and what was answered. First valid answer wins; a later one is told so."""
 
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
@@ -43,20 +43,20 @@ class Escalations(Projection[_Heeded]):
 
     def reset(self) -> None:
         self._open: dict[EscalationId, Escalation] = {}
-        self._ruled: dict[EscalationId, Ruling] = {}
-        self._of_call: dict[str, EscalationId] = {}
+        self._rulings: dict[EscalationId, Ruling] = {}
+        self._by_call: dict[str, EscalationId] = {}
         self._changed = asyncio.Event()
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case EscalationOpened():
                 escalation = event.escalation
                 self._open[escalation.id] = escalation
-                self._of_call[escalation.call.id] = escalation.id
+                self._by_call[escalation.call.id] = escalation.id
             case EscalationAnswered():
-                if escalation_ := self._open.pop(event.escalation, None):
-                    self._ruled[event.escalation] = Ruling(
-                        escalation=escalation_,
+                if answered := self._open.pop(event.escalation, None):
+                    self._rulings[event.escalation] = Ruling(
+                        escalation=answered,
                         verdict=event.response.verdict,
                         reason=event.response.reason or "",
                         response=event.response,
@@ -77,32 +77,32 @@ class Escalations(Projection[_Heeded]):
 
     def _withdraw(self, id: EscalationId) -> None:
         """Make a no of what nobody answered, and of a yes that was given elsewhere and not acted on."""
-        ruled = self._ruled.get(id)
+        ruled = self._rulings.get(id)
         escalation = self._open.pop(id, None) or (ruled.escalation if ruled is not None else None)
         if escalation is not None and id in self._withdrawn:
-            self._ruled[id] = Ruling(escalation=escalation, verdict="expire", reason=self._withdrawn[id])
+            self._rulings[id] = Ruling(escalation=escalation, verdict="expire", reason=self._withdrawn[id])
 
     def waiting(self) -> tuple[Escalation, ...]:
         """Everything that waits now, oldest first."""
         return tuple(self._open.values())
 
-    def of(self, call: Call) -> Escalation | Ruling | None:
+    def find(self, call: Call) -> Escalation | Ruling | None:
         """What was asked about this call: still open, ruled on, or never asked."""
-        asked = self._of_call.get(call.id)
+        asked = self._by_call.get(call.id)
         if asked is None:
             return None
-        return self._open.get(asked) or self._ruled[asked]
+        return self._open.get(asked) or self._rulings[asked]
 
     def call(self, id: CallId) -> Call | None:
         """The call that was put before a person under this id, as it was asked."""
-        asked = self._of_call.get(id)
+        asked = self._by_call.get(id)
         if asked is None:
             return None
-        return self._open[asked].call if asked in self._open else self._ruled[asked].escalation.call
+        return self._open[asked].call if asked in self._open else self._rulings[asked].escalation.call
 
     def response_to(self, call: Call) -> Response | None:
         """What a person answered about this call."""
-        asked = self.of(call)
+        asked = self.find(call)
         return asked.response if isinstance(asked, Ruling) else None
 
     async def open(self, escalation: Escalation) -> None:
@@ -117,31 +117,31 @@ class Escalations(Projection[_Heeded]):
         Who made a call may withdraw it and never approves it: that raises InvalidInput.
         """
         async with self._answering:
-            await self._sweep()
+            await self._expire_overdue()
             if id not in self._open:
-                raise EscalationUnknown(self._why_not(id), hint="nothing was changed by this answer")
+                raise EscalationUnknown(self._why_unanswerable(id), hint="nothing was changed by this answer")
             if response.verdict == "approve" and principal == self._open[id].call.principal:
                 raise InvalidInput(f"{principal} made this call and cannot approve it", hint="ask a person")
             await self._record.append(
                 EscalationAnswered(escalation=id, response=response, principal=principal, transport=transport)
             )
-        return self._ruled[id]
+        return self._rulings[id]
 
     async def expire(self, id: EscalationId, reason: str) -> None:
         """End an escalation without an answer, which is a no."""
         async with self._answering:
             await self._expire(id, reason)
 
-    async def sweep(self) -> None:
+    async def expire_overdue(self) -> None:
         """Expire what nobody answered in time."""
         async with self._answering:
-            await self._sweep()
+            await self._expire_overdue()
 
     async def _expire(self, id: EscalationId, reason: str) -> None:
         if id in self._open:
             await self._record.append(EscalationExpired(escalation=id, reason=reason))
 
-    async def _sweep(self) -> None:
+    async def _expire_overdue(self) -> None:
         now_ms = self._clock.now_ms()
         for escalation in self.waiting():
             if escalation.expires_ms <= now_ms:
@@ -155,13 +155,13 @@ class Escalations(Projection[_Heeded]):
             try:
                 await asyncio.wait_for(changed.wait(), timeout=max(0.0, left))
             except TimeoutError:
-                await self.sweep()
-        if id not in self._ruled:
+                await self.expire_overdue()
+        if id not in self._rulings:
             raise EscalationUnknown(f"there is no escalation {id!r}")
-        return self._ruled[id]
+        return self._rulings[id]
 
-    def _why_not(self, id: EscalationId) -> str:
-        ruling = self._ruled.get(id)
+    def _why_unanswerable(self, id: EscalationId) -> str:
+        ruling = self._rulings.get(id)
         if ruling is None:
             return f"there is no escalation {id!r}"
         if ruling.verdict == "expire":

@@ -25,29 +25,31 @@ class Executor:
         judge: Judge,
         paths: Paths,
         clock: Clock,
-        results: OutputFilter,
+        output_filter: OutputFilter,
         call_seconds: float,
     ) -> None:
         self._journal = journal
         self._judge = judge
         self._paths = paths
         self._clock = clock
-        self._results = results
-        self._patience = DeadlineWatcher(call_seconds)
+        self._output_filter = output_filter
+        self._deadlines = DeadlineWatcher(call_seconds)
 
-    async def of(self, cleared: Authorized, reserved: Amount) -> CallSettled:
+    async def execute(self, authorized: Authorized, reserved: Amount) -> CallSettled:
         """Carry it out. Cancelled, it is on record as that before the cancellation goes on."""
-        call = cleared.call
-        begun = self._clock.monotonic()
+        call = authorized.call
+        started = self._clock.monotonic()
         performed: Performed | None = None
         result, error = None, ""
         status: CallStatus = "ok"
         try:
-            performed = await self._patience.wait(self._dispatch(cleared))
-            seen = hide_unreadable_paths(call.operation, performed.result, self._judge.policy, self._paths)
-            result = self._results.clean(seen)
+            performed = await self._deadlines.wait(self._dispatch(authorized))
+            readable = hide_unreadable_paths(
+                call.operation, performed.result, self._judge.policy, self._paths
+            )
+            result = self._output_filter.filter_result(readable)
         except (DeadlineExceeded, ToolTimeout):
-            status, error = "timeout", f"no answer within {self._patience.seconds:g} seconds"
+            status, error = "timeout", f"no answer within {self._deadlines.seconds:g} seconds"
             performed = Performed(amount=at_most(reserved))
         except asyncio.CancelledError:
             settled = CallSettled(
@@ -68,28 +70,28 @@ class Executor:
             call=call.id,
             status=status,
             result=result,
-            error=self._results.tell(error) if error else "",
+            error=self._output_filter.filter_error(error) if error else "",
             amount=performed.amount,
             changes=performed.changes,
-            duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),
+            duration_ms=round((self._clock.monotonic() - started) * 1000, 3),
         )
 
-    async def _dispatch(self, cleared: Authorized) -> Performed:
+    async def _dispatch(self, authorized: Authorized) -> Performed:
         """Hand the very call that was judged to the very tool that was judged."""
-        decision = cleared.decision
+        decision = authorized.decision
         # Writing the intent took time, and arguments, policy, tools and links may be changed by others meanwhile.
-        drift = self._judge.changed_since_judged(
-            cleared.call,
-            cleared.offer,
-            cleared.digest,
-            cleared.targets,
-            policy_digest=cleared.policy_digest,
+        change = self._judge.changed_since_judged(
+            authorized.call,
+            authorized.registered,
+            authorized.digest,
+            authorized.targets,
+            policy_digest=authorized.policy_digest,
         )
-        if drift:
-            raise ToolFailed(drift)
+        if change:
+            raise ToolFailed(change)
         # An approved escalation stays a proposal where another rule or tier said so.
         is_staged = decision.verdict == "stage" or decision.is_staged
-        return await cleared.offer.toolset.perform(cleared.call, is_staged=is_staged)
+        return await authorized.registered.toolset.perform(authorized.call, is_staged=is_staged)
 
 
 def at_most(reserved: Amount) -> Amount:

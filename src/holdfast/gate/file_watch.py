@@ -15,7 +15,7 @@ _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 _HEADER = struct.Struct("iIII")
 
 
-class Watch:
+class FileWatch:
     """Names of files that were closed after writing, or moved, into a folder. Close it when done."""
 
     def __init__(self, folder: Path) -> None:
@@ -31,7 +31,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._descriptor, self._read)
 
-    async def name(self) -> str | None:
+    async def next_name(self) -> str | None:
         """The next file that is complete; None where the kernel lost count and the folder must be looked at."""
         return await self._names.get()
 
@@ -47,10 +47,10 @@ class Watch:
             content = os.read(self._descriptor, 65536)
         except BlockingIOError:
             return
-        place = 0
-        while place < len(content):
-            _, mask, _, length = _HEADER.unpack_from(content, place)
-            place += _HEADER.size
-            name = os.fsdecode(content[place : place + length].rstrip(b"\0"))
+        offset = 0
+        while offset < len(content):
+            _, mask, _, length = _HEADER.unpack_from(content, offset)
+            offset += _HEADER.size
+            name = os.fsdecode(content[offset : offset + length].rstrip(b"\0"))
             self._names.put_nowait(None if mask & _OVERFLOW else name)
-            place += length
+            offset += length

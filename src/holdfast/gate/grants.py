@@ -38,78 +38,76 @@ from holdfast.core.events import (
 from holdfast.core.projection import EventSource, Projection
 from holdfast.policy import Request
 
-MOST_SHOWN = 120
+MAX_SHOWN_CHARACTERS = 120
 """Characters of a value that a grant holds to; who is asked sees the whole call beside it."""
 
 
-_Heeded = GrantGiven | GrantRevoked | SessionOpened | CallIntended
+_Handled = GrantGiven | GrantRevoked | SessionOpened | CallIntended
 
 
-class Grants(Projection[_Heeded]):
+class Grants(Projection[_Handled]):
     """The grants that stand now: this session's, folded from its journal, and those kept for always."""
 
     def __init__(
-        self, journal: EventSource, *, clock: Clock, book: Callable[[], Sequence[Grant]] | None = None
+        self, journal: EventSource, *, clock: Clock, saved: Callable[[], Sequence[Grant]] | None = None
     ) -> None:
         self._clock = clock
-        self._book = book
+        self._saved = saved
         # Not part of `reset`: a rewind gives back neither a grant that was revoked nor a use that was made.
         self._revoked: set[GrantId] = set()
         self._uses: dict[GrantId, set[int]] = {}
-        self._in_use: dict[CallId, GrantId] = {}
+        self._pending_uses: dict[CallId, GrantId] = {}
         super().__init__(journal)
 
     def reset(self) -> None:
         self._grants: dict[GrantId, Grant] = {}
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case GrantGiven():
                 # What stands for always stands in the book, as long as nobody takes it out there.
-                if event.grant.scope != "always" or self._book is None:
+                if event.grant.scope != "always" or self._saved is None:
                     self._grants[event.grant.id] = event.grant
             case GrantRevoked():
                 self._revoked.add(event.grant)
             case SessionOpened():
                 self._revoked.update(map(GrantId, event.taken_back))
             case CallIntended(grant=str() as used):
-                self._in_use.pop(event.call.id, None)
+                self._pending_uses.pop(event.call.id, None)
                 self._uses.setdefault(GrantId(used), set()).add(entry.seq)
 
-    def standing(self, turn: int | None = None) -> tuple[Grant, ...]:
+    def active(self, turn: int | None = None) -> tuple[Grant, ...]:
         """Every grant that could still cover a call, of this turn or of any."""
         now_ms = self._clock.now_ms()
-        kept = self._book() if self._book is not None else ()
+        saved = self._saved() if self._saved is not None else ()
         return tuple(
             grant
-            for grant in map(self._as_used, (*kept, *self._grants.values()))
+            for grant in map(self._with_uses_left, (*saved, *self._grants.values()))
             if grant.id not in self._revoked
             and (grant.expires_ms is None or now_ms < grant.expires_ms)
             and (grant.uses_left is None or grant.uses_left > 0)
             and (turn is None or grant.turn is None or grant.turn == turn)
         )
 
-    def _as_used(self, grant: Grant) -> Grant:
+    def _with_uses_left(self, grant: Grant) -> Grant:
         if grant.uses_left is None:
             return grant
-        used = len(self._uses.get(grant.id, ())) + list(self._in_use.values()).count(grant.id)
+        used = len(self._uses.get(grant.id, ())) + list(self._pending_uses.values()).count(grant.id)
         return msgspec.structs.replace(grant, uses_left=grant.uses_left - used)
 
-    def use(self, grant: GrantId | None, call: CallId) -> None:
+    def reserve_use(self, grant: GrantId | None, call: CallId) -> None:
         """Count a use while its intent is on the way to the disk, so that calls at the same time cannot share one."""
         if grant is not None:
-            self._in_use[call] = grant
+            self._pending_uses[call] = grant
 
-    def give_back(self, call: CallId) -> None:
+    def release_use(self, call: CallId) -> None:
         """Count no longer what came to nothing; a use whose intent is on the disk stays one."""
-        self._in_use.pop(call, None)
+        self._pending_uses.pop(call, None)
 
-    def covering(self, request: Request) -> Grant | None:
+    def find_covering(self, request: Request) -> Grant | None:
         """A grant that covers this request, if one does."""
         call = request.call
-        return next(
-            (grant for grant in self.standing(call.turn) if covers(grant, call, request.targets)), None
-        )
+        return next((grant for grant in self.active(call.turn) if covers(grant, call, request.targets)), None)
 
 
 def grant_for(
@@ -146,38 +144,38 @@ def covers(grant: Grant, call: Call, targets: Sequence[Target]) -> bool:
     """Whether a call is within what the person said yes to: argument by argument, none more and none left out."""
     return (
         grant.operation == call.operation
-        and _referring(targets) == _referring(grant.targets)
-        and all(any(_within(target, given, grant) for given in grant.targets) for target in targets)
+        and _target_arguments(targets) == _target_arguments(grant.targets)
+        and all(any(_covers_target(target, given, grant) for given in grant.targets) for target in targets)
         and _digests(call, targets, grant.contents) == {each.argument: each.digest for each in grant.fixed}
     )
 
 
 def _fixed(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> tuple[FixedArgument, ...]:
-    held = _digests(call, targets, contents)
+    values = _digests(call, targets, contents)
     return tuple(
-        FixedArgument(argument=name, digest=held[name], shown=_shown(call.arguments[name]))
-        for name in sorted(held)
+        FixedArgument(argument=name, digest=values[name], shown=_shown(call.arguments[name]))
+        for name in sorted(values)
     )
 
 
 def _digests(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> dict[str, str]:
     """The arguments that refer to nothing and are no content, each by its value."""
-    others = _referring(targets) | set(contents)
+    others = _target_arguments(targets) | set(contents)
     return {name: digest(value) for name, value in call.arguments.items() if name not in others}
 
 
-def _referring(targets: Sequence[Target]) -> set[str]:
+def _target_arguments(targets: Sequence[Target]) -> set[str]:
     return {target.argument for target in targets}
 
 
 def _shown(value: Json) -> str:
     text = encode(value).decode()
-    if len(text) <= MOST_SHOWN:
+    if len(text) <= MAX_SHOWN_CHARACTERS:
         return text
-    return f"{text[:MOST_SHOWN]}... ({len(text):,} characters, these and no others)"
+    return f"{text[:MAX_SHOWN_CHARACTERS]}... ({len(text):,} characters, these and no others)"
 
 
-def _within(target: Target, given: Target, grant: Grant) -> bool:
+def _covers_target(target: Target, given: Target, grant: Grant) -> bool:
     if (target.role, target.argument) != (given.role, given.argument):
         return False
     match target, given:
@@ -186,7 +184,7 @@ def _within(target: Target, given: Target, grant: Grant) -> bool:
                 return False
             if target.location.real == given.location.real:
                 return True
-            return grant.reach == "folder" and _lies_in(target.location.real, folder_of(given))
+            return grant.reach == "folder" and _is_within(target.location.real, folder_of(given))
         case UrlTarget(), UrlTarget():
             if target.problem or not target.host:
                 return False
@@ -212,7 +210,7 @@ def folder_of(target: PathTarget) -> str:
     return posixpath.dirname(target.location.real)
 
 
-def _lies_in(path: str, folder: str) -> bool:
+def _is_within(path: str, folder: str) -> bool:
     return folder != "/" and path.startswith(f"{folder}/")
 
 
@@ -241,11 +239,13 @@ def describe_rule(grant: Grant) -> str:
     areas: dict[str, list[str]] = {}
     for target in grant.targets:
         areas.setdefault(f"{target.argument} {_area(target, grant)}", []).append(target.role)
-    on = [f"{area} ({', '.join(dict.fromkeys(roles))})" for area, roles in areas.items()]
-    held = [f"{each.argument}={each.shown}" for each in grant.fixed]
-    held += [f"any {argument}" for argument in grant.contents]
-    said = (["on " + ", ".join(on)] if on else []) + (["with " + ", ".join(held)] if held else [])
-    return " ".join([grant.operation, *(said or ["without arguments"])])
+    areas_text = [f"{area} ({', '.join(dict.fromkeys(roles))})" for area, roles in areas.items()]
+    values = [f"{each.argument}={each.shown}" for each in grant.fixed]
+    values += [f"any {argument}" for argument in grant.contents]
+    parts = (["on " + ", ".join(areas_text)] if areas_text else []) + (
+        ["with " + ", ".join(values)] if values else []
+    )
+    return " ".join([grant.operation, *(parts or ["without arguments"])])
 
 
 def grant_description(escalation: Escalation) -> str:

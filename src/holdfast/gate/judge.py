@@ -39,9 +39,9 @@ class ToolRegistry:
         self._toolsets = tuple(toolsets)
         self._policy = policy
         self._seen: list[tuple[Tool, ...]] = []
-        self._offers: dict[str, RegisteredTool] = {}
+        self._tools: dict[str, RegisteredTool] = {}
 
-    def adopt(self, policy: Policy) -> None:
+    def use_policy(self, policy: Policy) -> None:
         """Take the annotations of another policy."""
         self._policy, self._seen = policy, []
 
@@ -51,20 +51,20 @@ class ToolRegistry:
 
     def tools(self) -> tuple[Tool, ...]:
         """Every tool on offer."""
-        return tuple(offer.tool for offer in self._current().values())
+        return tuple(registered.tool for registered in self._current().values())
 
     def _current(self) -> dict[str, RegisteredTool]:
         groups = [toolset.tools() for toolset in self._toolsets]
         if groups != self._seen:
             self._seen = groups
-            self._offers = {}
+            self._tools = {}
             for toolset, tools in zip(self._toolsets, groups, strict=True):
                 estimator = toolset if isinstance(toolset, CostEstimator) else None
                 for offered in tools:
                     tool = annotate(offered, self._policy)
                     # The first to offer a name keeps it: a later toolset cannot put itself in its place.
-                    self._offers.setdefault(tool.name, RegisteredTool(tool, toolset, tool.digest, estimator))
-        return self._offers
+                    self._tools.setdefault(tool.name, RegisteredTool(tool, toolset, tool.digest, estimator))
+        return self._tools
 
 
 class Judgement(NamedTuple):
@@ -72,7 +72,7 @@ class Judgement(NamedTuple):
 
     request: Request
     decision: Decision
-    offer: RegisteredTool | None
+    registered: RegisteredTool | None
     digest: str
     """Of the call that was judged."""
 
@@ -81,49 +81,55 @@ class Judge:
     """Structure first (known, well formed, not a loop), then the policy."""
 
     def __init__(
-        self, *, policy: Policy, offers: ToolRegistry, paths: Paths, calls: CallIndex, repeats: int
+        self, *, policy: Policy, registry: ToolRegistry, paths: Paths, calls: CallIndex, max_repeats: int
     ) -> None:
         self.policy = policy
-        self._offers = offers
+        self._registry = registry
         self._paths = paths
         self._calls = calls
-        self._repeats = repeats
+        self._max_repeats = max_repeats
         self._resolver = Resolver()
 
     async def judge(self, call: Call, digest: str) -> Judgement:
         """Everything that can be said of a call without making it. `digest` was taken before, so that a change meanwhile is found."""
-        offer = self._offers.get(call.operation)
-        if offer is None:
+        registered = self._registry.get(call.operation)
+        if registered is None:
             # The policy still names the rule: an unknown operation is denied by it, or by us where it trusts the whole group.
             request = Request(call=call, tool=None)
             decision = self.policy.judge(request)
             if decision.verdict != "deny":
                 decision = deny("unknown-tool", f"nobody offers {call.operation[:200]!r}")
             return Judgement(request, decision, None, digest)
-        problem = validate_arguments(offer.tool, call.arguments)
+        problem = validate_arguments(registered.tool, call.arguments)
         if problem is not None:
             refused = deny("invalid-arguments", problem)
-            return Judgement(Request(call=call, tool=offer.tool), refused, offer, digest)
-        targets = await self._resolver.targets(offer.tool, call.arguments, self._paths)
-        request = Request(call=call, tool=offer.tool, targets=targets)
-        if self._calls.same_before(call, digest) >= self._repeats:
-            reason = f"the same call was made {self._repeats} times in this turn; do something else"
-            return Judgement(request, deny("circuit-breaker", reason), offer, digest)
+            return Judgement(Request(call=call, tool=registered.tool), refused, registered, digest)
+        targets = await self._resolver.targets(registered.tool, call.arguments, self._paths)
+        request = Request(call=call, tool=registered.tool, targets=targets)
+        if self._calls.count_same_before(call, digest) >= self._max_repeats:
+            reason = f"the same call was made {self._max_repeats} times in this turn; do something else"
+            return Judgement(request, deny("circuit-breaker", reason), registered, digest)
         decision = self.policy.judge(request)
-        if offer.tool.asks_person and decision.verdict != "deny":
+        if registered.tool.asks_person and decision.verdict != "deny":
             decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
-        return Judgement(request, decision, offer, digest)
+        return Judgement(request, decision, registered, digest)
 
     def changed_since_judged(
-        self, call: Call, offer: RegisteredTool, digest: str, targets: Sequence[Target], *, policy_digest: str
+        self,
+        call: Call,
+        registered: RegisteredTool,
+        digest: str,
+        targets: Sequence[Target],
+        *,
+        policy_digest: str,
     ) -> str:
         """What has become another since the call was judged: arguments, policy, tool or a place; empty where nothing has."""
         if call.digest != digest:
             return "its arguments were changed after it was judged"
         if self.policy.digest != policy_digest:
             return "the policy was changed after the call was judged"
-        current = self._offers.get(call.operation)
-        if current is None or current.digest != offer.digest:
+        current = self._registry.get(call.operation)
+        if current is None or current.digest != registered.digest:
             return "the tool was changed after the call was judged"
         for target in targets:
             if (

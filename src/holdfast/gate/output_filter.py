@@ -14,7 +14,7 @@ class OutputFilter:
         # The longest first, so that a secret which contains another is not left half visible.
         self._secrets = tuple(sorted((s for s in secrets if len(s) >= 6), key=len, reverse=True))
 
-    def clean(self, result: Json) -> Json:
+    def filter_result(self, result: Json) -> Json:
         """The result as the guest may have it. Raises ToolFailed where no journal could hold it."""
         if is_too_deep(result):
             raise ToolFailed(f"the tool's result is nested more than {MAX_DEPTH} levels deep")
@@ -36,7 +36,7 @@ class OutputFilter:
             text = text.replace(escaped, "[secret]")
         return text
 
-    def tell(self, error: str) -> str:
+    def filter_error(self, error: str) -> str:
         """The words of an error as they may be told and recorded: whatever a tool put into them."""
         words = self.redact(error.encode(errors="replace").decode())
         return words if len(words.encode()) <= self._max_bytes else self._shorten(words)

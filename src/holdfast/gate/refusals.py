@@ -16,7 +16,7 @@ def over_budget(error: BudgetExceeded) -> Decision:
     return deny(f"budget-{error.dimension}", str(error))
 
 
-def ran_out(decision: Decision) -> Dimension | None:
+def exhausted_dimension(decision: Decision) -> Dimension | None:
     """What the budget had too little of, where that is why a call was refused."""
     if decision.source != _SOURCE:
         return None  # a policy may have a rule of such a name

@@ -22,7 +22,7 @@ class SavedGrants:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def grants(self) -> tuple[Grant, ...]:
+    def load(self) -> tuple[Grant, ...]:
         """Every grant kept. A file that cannot be read grants nothing, and says so."""
         try:
             content = read_plain(self._path, max_bytes=MAX_BYTES)
@@ -34,26 +34,26 @@ class SavedGrants:
                 f"{self._path}: {error}", hint="move the file away; its grants are gone then"
             ) from error
 
-    def standing(self) -> tuple[Grant, ...]:
+    def load_or_empty(self) -> tuple[Grant, ...]:
         """Every grant kept, for a session at work: a file that was damaged meanwhile grants nothing."""
         try:
-            return self.grants()
+            return self.load()
         except InvalidConfig:
             return ()
 
-    def keep(self, grant: Grant) -> None:
+    def save(self, grant: Grant) -> None:
         """Keep a grant for every session to come."""
         self._change(lambda grants: (*grants, grant))
 
     def revoke(self, id: GrantId) -> bool:
         """Drop a grant; False where there was none of this id."""
-        before = len(self.grants())
+        before = len(self.load())
         self._change(lambda grants: tuple(grant for grant in grants if grant.id != id))
-        return len(self.grants()) < before
+        return len(self.load()) < before
 
     def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
         with self._locked():
-            content = msgspec.json.format(msgspec.json.encode(change(self.grants())), indent=2)
+            content = msgspec.json.format(msgspec.json.encode(change(self.load())), indent=2)
             if len(content) > MAX_BYTES:
                 raise InvalidConfig(
                     f"{self._path} has no room for another grant", hint="revoke some: holdfast grants"

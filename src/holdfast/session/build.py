@@ -28,7 +28,7 @@ from holdfast.guests import Guest
 from holdfast.models import Model, ModelToolset
 from holdfast.policy import Policy
 from holdfast.session.approver import Approver
-from holdfast.session.restore_points import TurnRestorePoints, restore_points
+from holdfast.session.restore_points import TurnRestorePoints, open_restore_points
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.staging import already_committed, restage, staged_changes
@@ -94,15 +94,15 @@ async def build_session(parts: SessionParts) -> Session:
     for close in parts.closers:
         resources.push_async_callback(close)
     resources.push_async_callback(parts.guest.close)
-    points = await _points(parts, resources)
+    points = await _open_restore_points(parts, resources)
     await _publish(parts, gate, resources)
-    asking = ModelStep(
+    model_step = ModelStep(
         conversation=conversation,
         gate=gate,
         model=parts.model,
         mode=parts.settings.mode,
         max_tokens=parts.settings.max_tokens or parts.settings.asking.max_tokens,
-        is_compacted_when_full=parts.settings.auto_compact,
+        auto_compact=parts.settings.auto_compact,
         max_history_messages=parts.settings.max_history_messages,
     )
     session = Session(
@@ -110,11 +110,11 @@ async def build_session(parts: SessionParts) -> Session:
         conversation=conversation,
         status=status,
         gate=gate,
-        asking=asking,
-        turn=_turn(parts, conversation, gate, asking),
+        model_step=model_step,
+        turn=_turn(parts, conversation, gate, model_step),
         staged=parts.staged,
         store=parts.store,
-        points=points,
+        restore_points=points,
         resources=resources,
     )
     session.approver = parts.approver
@@ -135,9 +135,9 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
     ]
     if parts.model is not None:
         own.append(ModelToolset(parts.model))
-    book = SavedGrants(parts.place.home.grants) if parts.place is not None else None
-    if book is not None:
-        book.grants()  # a damaged one is told at the start
+    saved_grants = SavedGrants(parts.place.home.grants) if parts.place is not None else None
+    if saved_grants is not None:
+        saved_grants.load()  # a damaged one is told at the start
     settings = parts.settings
     gate = Gate(
         journal=parts.journal,
@@ -147,8 +147,8 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
         clock=parts.clock,
         turn_limits=settings.turn_budget,
         tree=parts.tree,
-        book=book,
-        inbox=ControlRequests(parts.place.home.inbox(parts.journal.session))
+        saved_grants=saved_grants,
+        control_requests=ControlRequests(parts.place.home.inbox(parts.journal.session))
         if parts.place is not None
         else None,
         settings=GateSettings(
@@ -156,18 +156,18 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
             escalation_seconds=settings.escalation_seconds,
             can_ask=parts.can_ask,
         ),
-        results=OutputFilter(secrets=parts.secrets),
+        output_filter=OutputFilter(secrets=parts.secrets),
     )
     return gate
 
 
-def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, asking: ModelStep) -> Turn:
+def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, model_step: ModelStep) -> Turn:
     code = CodeRun(
         journal=parts.journal,
         conversation=conversation,
         gate=gate,
         guest=parts.guest,
-        fetch=parts.store.blob,
+        fetch_blob=parts.store.blob,
         clock=parts.clock,
         limits=parts.settings.code,
         view=parts.place.view if parts.place is not None else None,
@@ -176,7 +176,7 @@ def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, asking: M
         journal=parts.journal,
         conversation=conversation,
         gate=gate,
-        asking=asking,
+        model_step=model_step,
         code=code,
         clock=parts.clock,
         proposals=parts.staged.staged_paths,
@@ -190,15 +190,15 @@ async def _publish(parts: SessionParts, gate: Gate, resources: AsyncExitStack) -
     home, journal = parts.place.home, parts.journal
     home.prepare_session(journal.session)
     AuditFile(home.audit(journal.session)).attach(journal)
-    rendezvous = ApprovalFiles(home.escalations(journal.session), gate=gate, journal=journal)
-    await rendezvous.open()
-    resources.push_async_callback(rendezvous.close)
+    approval_files = ApprovalFiles(home.escalations(journal.session), gate=gate, journal=journal)
+    await approval_files.open()
+    resources.push_async_callback(approval_files.close)
 
 
-async def _points(parts: SessionParts, resources: AsyncExitStack) -> TurnRestorePoints:
+async def _open_restore_points(parts: SessionParts, resources: AsyncExitStack) -> TurnRestorePoints:
     points = None
     if parts.place is not None:
-        points = await restore_points(
+        points = await open_restore_points(
             parts.place.root,
             journal=parts.journal,
             store=parts.store,
@@ -212,9 +212,9 @@ async def _points(parts: SessionParts, resources: AsyncExitStack) -> TurnRestore
 
 async def _record_lost_commit(staged: StagedWorld, journal: Journal) -> None:
     """Record a commit that was made just before the process died, so that it is not taken for a conflict."""
-    made = already_committed(staged, staged_changes(journal.recorded))
-    if made:
-        if gone := [change.path for change in made if change.path in staged.staged_paths()]:
-            staged.reject(gone)
-        changes = tuple(msgspec.structs.replace(change, is_staged=False) for change in made)
+    committed = already_committed(staged, staged_changes(journal.recorded))
+    if committed:
+        if still_staged := [change.path for change in committed if change.path in staged.staged_paths()]:
+            staged.reject(still_staged)
+        changes = tuple(msgspec.structs.replace(change, is_staged=False) for change in committed)
         await journal.append(ProposalsCommitted(changes=changes, principal=PERSON))

@@ -12,12 +12,12 @@ class EventStream:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._news: asyncio.Event | None = None
+        self._appended: asyncio.Event | None = None
         self._is_ended = False
 
     async def events(self, after: int) -> AsyncIterator[RecordedEvent]:
         """Every event above a number, then each new one, until the feed is ended."""
-        news = self._followed()
+        appended = self._subscribe()
         position = 0
         while True:
             while position < len(self._journal.recorded):
@@ -28,18 +28,18 @@ class EventStream:
             if self._is_ended:
                 return
             # Only who has seen everything clears it, and who waits already was woken when it was set.
-            news.clear()
-            await news.wait()
+            appended.clear()
+            await appended.wait()
 
     def end(self) -> None:
         """Let everybody who waits go."""
         self._is_ended = True
-        if self._news is not None:
-            self._news.set()
+        if self._appended is not None:
+            self._appended.set()
 
-    def _followed(self) -> asyncio.Event:
+    def _subscribe(self) -> asyncio.Event:
         """What is set by every event; nobody is told of any before somebody reads."""
-        if self._news is None:
-            news = self._news = asyncio.Event()
-            self._journal.follow(lambda _: news.set())
-        return self._news
+        if self._appended is None:
+            appended = self._appended = asyncio.Event()
+            self._journal.follow(lambda _: appended.set())
+        return self._appended

@@ -53,8 +53,8 @@ class ExternalAgentSession:
         self._clock = clock
         self._description = description
         self._transport = transport
-        self._turn, self._is_open, self._calls = _standing(journal)
-        self._under_way = 0
+        self._turn, self._is_open, self._calls = _last_turn_state(journal)
+        self._calls_in_flight = 0
         self._beginning = asyncio.Lock()
 
     @property
@@ -91,11 +91,11 @@ class ExternalAgentSession:
 
     async def submit(self, call: Call) -> Answer:
         """Judge and carry out a call."""
-        self._under_way += 1
+        self._calls_in_flight += 1
         try:
             return await self._gate.submit(call)
         finally:
-            self._under_way -= 1
+            self._calls_in_flight -= 1
 
     async def wait(self, escalation: EscalationId) -> None:
         """Return when the escalation is settled."""
@@ -116,12 +116,12 @@ class ExternalAgentSession:
         await self._gate.escalations.expire(escalation, reason)
 
     def _has_paused(self) -> bool:
-        if not self._calls or self._under_way or any(self._gate.escalations.waiting()):
+        if not self._calls or self._calls_in_flight or any(self._gate.escalations.waiting()):
             return False
         return self._clock.now_ms() - self._journal.recorded[-1].at_ms > PAUSE_SECONDS * 1000
 
 
-def _standing(journal: Journal) -> tuple[int, bool, int]:
+def _last_turn_state(journal: Journal) -> tuple[int, bool, int]:
     """The number of the last turn, whether it is open, and the number of its last call."""
     turn, is_open, last = 0, False, 0
     for entry in journal.recorded:
@@ -144,22 +144,22 @@ def _number(id: CallId) -> int:
     return int(id.partition(".")[2])
 
 
-REASON = "the program that asked is gone"
+ORPHANED_REASON = "the program that asked is gone"
 
 
 async def expire_orphaned_escalations(store: Store, *, clock: Clock, transport: str) -> int:
     """Withdraw what waits in sessions of a transport that no process holds any more; how many questions that were."""
-    closed = 0
-    for line in await store.sessions():
-        if line.activity != "waiting":
+    expired = 0
+    for summary in await store.sessions():
+        if summary.activity != "waiting":
             continue
-        last = _last_message(await store.read(line.id))
+        last = _last_message(await store.read(summary.id))
         if last is not None and last.transport == transport:
-            closed += await _close(store, line.id, clock, turn=last.turn)
-    return closed
+            expired += await _expire_session(store, summary.id, clock, turn=last.turn)
+    return expired
 
 
-async def _close(store: Store, session: SessionId, clock: Clock, *, turn: int) -> int:
+async def _expire_session(store: Store, session: SessionId, clock: Clock, *, turn: int) -> int:
     try:
         journal = await store.open(session)
     except SessionHeld:
@@ -168,7 +168,7 @@ async def _close(store: Store, session: SessionId, clock: Clock, *, turn: int) -
         escalations = Escalations(journal, clock=clock)
         waiting = escalations.waiting()
         for escalation in waiting:
-            await escalations.expire(escalation.id, REASON)
+            await escalations.expire(escalation.id, ORPHANED_REASON)
         await journal.append(TurnEnded(turn=turn, outcome=Nonconverged(reason="cancelled")))
         return len(waiting)
     finally:

@@ -66,56 +66,58 @@ class ResolvedOptions:
 
 
 def resolve_options(
-    choices: SessionOptions,
+    chosen: SessionOptions,
     settings: Settings,
     *,
     policies: Path,
     weights: Path,
-    policy_before: str = "",
-    model_before: str = "",
-    running_in: str = "",
+    previous_policy: str = "",
+    previous_model: str = "",
+    open_run_engine: str = "",
 ) -> ResolvedOptions:
     """Load the policy and open the model that were chosen. Raises InvalidConfig or ModelMissing."""
-    chosen = choices.get("policy")
-    wanted: Policy | str = chosen if chosen is not None else policy_before or settings.policy
+    chosen_policy = chosen.get("policy")
+    wanted: Policy | str = chosen_policy if chosen_policy is not None else previous_policy or settings.policy
     # By its full path, so that it is the same policy from whatever folder the session is taken up.
     named = _absolute(wanted) if isinstance(wanted, str) else wanted.name
     policy = load_policy(named, search=(policies,)) if isinstance(wanted, str) else wanted
-    given = choices.get("model")
-    is_ours = choices.get("needs_model", True) and (given is None or isinstance(given, str))
+    given = chosen.get("model")
+    is_ours = chosen.get("needs_model", True) and (given is None or isinstance(given, str))
     model: Model | None = None
     if is_ours:
-        model = _open_model(str(given or model_before), settings, weights)
-    elif choices.get("needs_model", True) and not isinstance(given, str):
+        model = _open_model(str(given or previous_model), settings, weights)
+    elif chosen.get("needs_model", True) and not isinstance(given, str):
         model = given
     return ResolvedOptions(
         policy=policy,
         policy_name=named,
         model=model,
-        sandbox=_engine_of_open_run(running_in) or choices.get("sandbox") or _preferred(settings, policy),
-        toolsets=choices.get("toolsets", ()),
-        approver=choices.get("approver"),
-        can_ask=choices.get("can_ask", True),
+        sandbox=_engine_of_open_run(open_run_engine)
+        or chosen.get("sandbox")
+        or _default_sandbox(settings, policy),
+        toolsets=chosen.get("toolsets", ()),
+        approver=chosen.get("approver"),
+        can_ask=chosen.get("can_ask", True),
         closers=(model.close,) if model is not None and is_ours else (),
     )
 
 
-async def record_changes(journal: Journal, status: Status, terms: ResolvedOptions) -> None:
+async def record_changes(journal: Journal, status: Status, resolved: ResolvedOptions) -> None:
     """Put another policy or another model on the record, so that the session keeps it."""
-    is_other_policy = terms.policy_name != status.policy
+    is_other_policy = resolved.policy_name != status.policy
     changed = SessionReconfigured(
-        policy=terms.policy_name if is_other_policy else "",
-        policy_digest=terms.policy.digest if is_other_policy else "",
-        model=terms.model_name if terms.model_name != status.model else "",
+        policy=resolved.policy_name if is_other_policy else "",
+        policy_digest=resolved.policy.digest if is_other_policy else "",
+        model=resolved.model_name if resolved.model_name != status.model else "",
     )
     if not status.policy:
-        text = f"it came from another home and goes on under the policy {terms.policy_name!r} here"
+        text = f"it came from another home and goes on under the policy {resolved.policy_name!r} here"
         await journal.append(changed, Noted(code="policy-chosen", text=text))
     elif changed.policy or changed.model:
         await journal.append(changed)
 
 
-def _preferred(settings: Settings, policy: Policy) -> Sandbox:
+def _default_sandbox(settings: Settings, policy: Policy) -> Sandbox:
     """Where nobody chose: the one of the settings if the policy lets it, else the policy's own."""
     if _may_run(settings.sandbox, policy):
         return settings.sandbox
@@ -134,14 +136,14 @@ def _engine_of_open_run(engine: str) -> Sandbox | None:
 
 
 def _open_model(name: str, settings: Settings, weights: Path) -> Model:
-    asking = msgspec.structs.replace(settings.asking, model=settings.model or "")
-    found = name or resolve_model(os.environ, asking)
+    model_settings = msgspec.structs.replace(settings.asking, model=settings.model or "")
+    found = name or resolve_model(os.environ, model_settings)
     if found is None:
         raise ModelMissing(
             "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start a local server",
             hint="choose one with --model provider:name, or see a whole session without any: holdfast demo",
         )
-    return create_model(found, settings=asking, weights=weights)
+    return create_model(found, settings=model_settings, weights=weights)
 
 
 def _absolute(policy: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from holdfast.agent import bounded, explain_refusal
+from holdfast.agent import bound_value, explain_refusal
 from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, pluralize
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, RecordedEvent, RunEnded, RunStarted
@@ -32,7 +32,7 @@ class Replay(Value):
     skipped: int = 0
 
 
-class _Past:
+class _ReadOnlyJournal:
     """A journal as a fold follows it, without a writer."""
 
     def __init__(self, recorded: list[RecordedEvent]) -> None:
@@ -45,29 +45,29 @@ class _Past:
 
 async def replay(recorded: Iterable[RecordedEvent], *, guest: Guest, tools: tuple[Tool, ...]) -> Replay:
     """Run every recorded run of the guest's engine again. Nothing is performed and nothing is written."""
-    standing = without_rewound(recorded)
-    starts = [entry.event for entry in standing if isinstance(entry.event, RunStarted)]
-    ends = {(e.event.turn, e.event.run): e.event for e in standing if isinstance(e.event, RunEnded)}
-    calls = [e.event.call for e in standing if isinstance(e.event, CallIntended | CallRefused)]
-    again = _Again(guest, CallIndex(_Past(standing)), _with_called(tools, calls))
+    events = without_rewound(recorded)
+    starts = [entry.event for entry in events if isinstance(entry.event, RunStarted)]
+    ends = {(e.event.turn, e.event.run): e.event for e in events if isinstance(e.event, RunEnded)}
+    calls = [e.event.call for e in events if isinstance(e.event, CallIntended | CallRefused)]
+    rerunner = _Rerunner(guest, CallIndex(_ReadOnlyJournal(events)), _with_called(tools, calls))
     found: list[Divergence] = []
     runs = skipped = 0
     for started in starts:
         ended = ends.get((started.turn, started.run))
         if ended is None:
             continue  # cancelled, or still open
-        if (ended.engine or started.engine) != guest.capabilities.engine or not again.knows(started.state):
+        if (ended.engine or started.engine) != guest.capabilities.engine or not rerunner.knows(started.state):
             skipped += 1
             continue
         runs += 1
         last = max(_numbers_of(started, starts, calls), default=started.first_call - 1)
-        what = await again.run(started, ended, last)
+        what = await rerunner.run(started, ended, last)
         if what:
             found.append(Divergence(turn=started.turn, run=started.run, what=what))
     return Replay(runs=runs, calls=len(calls), divergences=tuple(found), skipped=skipped)
 
 
-class _Again:
+class _Rerunner:
     """A guest that is brought to where each run began. States are its own: the recorded ones are sealed by a home."""
 
     def __init__(self, guest: Guest, answers: CallIndex, tools: tuple[Tool, ...]) -> None:
@@ -86,7 +86,7 @@ class _Again:
         request = RunRequest(
             code=started.code, tools=self._tools, seed=started.seed, now_ms=started.started_ms
         )
-        answers = _Answers(self._answers, started)
+        answers = _RecordedAnswers(self._answers, started)
         try:
             run = await self._guest.run(request, answers)
         except Diverged as error:
@@ -99,7 +99,7 @@ class _Again:
         return _difference(run, ended)
 
 
-class _Answers:
+class _RecordedAnswers:
     """Answers a run's calls from the record, in their order."""
 
     def __init__(self, answers: CallIndex, started: RunStarted) -> None:
@@ -142,7 +142,7 @@ def _difference(run: Run, ended: RunEnded) -> str:
     status = "error" if run.status == "refused" else run.status
     if status != ended.status:
         return f"it ended as {status}, the journal says {ended.status}"
-    if (value := bounded(run.value)) != ended.value:
+    if (value := bound_value(run.value)) != ended.value:
         return f"its last line is {_excerpt(value)}, the journal says {_excerpt(ended.value)}"
     if run.printed == ended.printed:
         return ""

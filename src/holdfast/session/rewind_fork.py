@@ -28,7 +28,7 @@ from holdfast.core.events import (
 from holdfast.core.projection import ReplayedHistory, without_rewound
 from holdfast.session.status import Status
 
-_UNDONE_BY_US = ("world", "session", "llm", "person")
+_REVERSIBLE_GROUPS = ("world", "session", "llm", "person")
 
 
 class RewindPlan(Value):
@@ -67,7 +67,7 @@ def plan_rewind(recorded: Iterable[RecordedEvent], turn: int) -> RewindPlan:
         if e.seq > point.seq
         and isinstance(e.event, CallIntended)
         and e.event.call.id in settled
-        and e.event.call.operation.partition(".")[0] not in _UNDONE_BY_US
+        and e.event.call.operation.partition(".")[0] not in _REVERSIBLE_GROUPS
     )
     return RewindPlan(turn=turn, seq=point.seq, manifest=point.event.manifest, stays=stays)
 

@@ -17,31 +17,31 @@ class FifoWaiters:
     """Places in the order they were taken. Nobody is let in before the one in front."""
 
     def __init__(self) -> None:
-        self._places: deque[asyncio.Future[None]] = deque()
+        self._futures: deque[asyncio.Future[None]] = deque()
 
     def __bool__(self) -> bool:
         """Whether anybody waits."""
-        return bool(self._places)
+        return bool(self._futures)
 
     async def wait(self) -> None:
         """Stand in line until called. Raises what the line was dissolved with."""
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._places.append(place)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._futures.append(future)
         try:
-            await place
+            await future
         finally:
-            self._places.remove(place)
+            self._futures.remove(future)
 
-    def call_first(self) -> None:
+    def wake_first(self) -> None:
         """Let the first one in."""
-        if self._places and not self._places[0].done():
-            self._places[0].set_result(None)
+        if self._futures and not self._futures[0].done():
+            self._futures[0].set_result(None)
 
-    def dissolve(self, error: HoldfastError) -> None:
+    def reject_all(self, error: HoldfastError) -> None:
         """Send everybody away."""
-        for place in self._places:
-            if not place.done():
-                place.set_exception(error)
+        for future in self._futures:
+            if not future.done():
+                future.set_exception(error)
 
 
 class TurnLock:
@@ -50,10 +50,10 @@ class TurnLock:
     def __init__(self, session: SessionId, status: Status) -> None:
         self._session = session
         self._status = status
-        self._line = FifoWaiters()
+        self._waiters = FifoWaiters()
         self.holder: asyncio.Task[object] | None = None
         """The task that has the session to itself."""
-        self._left = asyncio.Event()
+        self._released = asyncio.Event()
         """Set when the holder has left, whatever else its task goes on to do."""
         self.is_closed = False
         self.is_preparing = False
@@ -65,33 +65,33 @@ class TurnLock:
         return self.holder is not None or self._status.has_open_turn
 
     @asynccontextmanager
-    async def place(self, *, queue: bool = False) -> AsyncIterator[None]:
+    async def acquire(self, *, queue: bool = False) -> AsyncIterator[None]:
         """The session to oneself, for a turn or for what must not happen during one."""
-        if queue and (self.is_busy or self._line):
+        if queue and (self.is_busy or self._waiters):
             self.check_live()
             try:
-                await self._line.wait()
+                await self._waiters.wait()
                 self.check_ready()
             except BaseException:
-                self._call_next()
+                self._wake_next()
                 raise
         else:
             self.check_ready()
-            if self._line:
+            if self._waiters:
                 raise SessionNotReady("other messages wait in line", hint="stand in line too: queue=True")
-        with self.held():
+        with self.hold():
             yield
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """The session to oneself, also while a turn is open."""
-        self.holder, self._left = asyncio.current_task(), asyncio.Event()
+        self.holder, self._released = asyncio.current_task(), asyncio.Event()
         try:
             yield
         finally:
             self.holder = None
-            self._left.set()
-            self._call_next()
+            self._released.set()
+            self._wake_next()
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
@@ -102,27 +102,27 @@ class TurnLock:
         finally:
             self.is_preparing = False
 
-    async def clear(self) -> None:
+    async def cancel_holder(self) -> None:
         """Cancel whoever is in, and wait until they are out."""
         if self.holder is not None:
-            left = self._left
+            released = self._released
             self.holder.cancel()
-            await left.wait()
+            await released.wait()
 
-    def dissolve(self) -> None:
+    def reject_waiters(self) -> None:
         """Send everybody in line away: the session was closed."""
-        self._line.dissolve(
+        self._waiters.reject_all(
             SessionClosed(f"session {self._session} was closed", hint="open it again to go on")
         )
 
-    def check_held(self) -> None:
+    def check_not_closed(self) -> None:
         """Raise SessionClosed where this process has let the session go."""
         if self.is_closed:
             raise SessionClosed(f"session {self._session} is closed", hint="open it again to go on")
 
     def check_live(self) -> None:
         """Raise SessionClosed also where the session has ended for good."""
-        self.check_held()
+        self.check_not_closed()
         if self._status.lifecycle in ("completed", "aborted", "failed"):
             raise SessionClosed(
                 f"session {self._session} was {self._status.lifecycle}", hint="fork it to go on from here"
@@ -142,6 +142,6 @@ class TurnLock:
                 "a turn is running or waits for a person", hint="wait for it, answer what waits, or cancel it"
             )
 
-    def _call_next(self) -> None:
+    def _wake_next(self) -> None:
         if not self.is_busy:
-            self._line.call_first()
+            self._waiters.wake_first()

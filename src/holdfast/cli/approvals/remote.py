@@ -25,10 +25,10 @@ from holdfast.core.projection import without_rewound
 from holdfast.gate import (
     Escalations,
     ExternalRequest,
-    answer_foreign,
+    answer_external,
     grant_description,
     grant_for,
-    requests_in,
+    list_external_requests,
 )
 from holdfast.session import Status
 from holdfast.store import Home, SqliteStore, replace_private
@@ -53,9 +53,9 @@ async def answer_in(folder: Path, wanted: str | None, console: Console, response
         raise EscalationUnknown(what, hint=f"see: holdfast waiting --folder {folder}")
     [request] = found
     _show(request, console)
-    answer_foreign(folder, request, is_approved=response.verdict == "approve")
+    answer_external(folder, request, is_approved=response.verdict == "approve")
     for _ in range(_LOOKS):
-        if request not in requests_in(folder):
+        if request not in list_external_requests(folder):
             console.say(f"taken: {response.verdict}")
             return OK
         await asyncio.sleep(_LOOK_SECONDS)
@@ -68,7 +68,7 @@ def _requests(folder: Path) -> list[ExternalRequest]:
         raise InvalidInput(
             f"{str(folder)!r} is no folder", hint="name the folder that the other program waits in"
         )
-    return requests_in(folder)
+    return list_external_requests(folder)
 
 
 def _show(request: ExternalRequest, console: Console) -> None:

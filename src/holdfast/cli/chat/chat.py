@@ -182,9 +182,9 @@ class Chat:
         while True:
             await self._more.wait()
             self._more.clear()
-            if self.session.status.can_go_on:
+            if self.session.status.can_continue:
                 self.screen.say("  the budget was raised; the last turn goes on")
-            if self.session.status.has_open_turn or self.session.status.can_go_on:
+            if self.session.status.has_open_turn or self.session.status.can_continue:
                 await self._one(asyncio.create_task(self.session.advance()))
             while self.queue and not self._left.is_set():
                 text = self.queue.popleft()

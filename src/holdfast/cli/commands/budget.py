@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
         recorded = await store.read(session)
     budget = Budget(ReplayedHistory(recorded), turn_limits=Limits())
     tree = _left_in_tree(home, recorded, session)
-    waiting = ControlRequests(home.inbox(session)).waiting()
+    waiting = ControlRequests(home.inbox(session)).count()
     if arguments.json:
         console.json(
             {

@@ -58,12 +58,12 @@ async def _standing(store: SqliteStore, reference: str | None, book: SavedGrants
         if reference is not None:
             raise
         recorded = ()
-    return Grants(ReplayedHistory(recorded), clock=SystemClock(), book=book.grants).standing()
+    return Grants(ReplayedHistory(recorded), clock=SystemClock(), saved=book.load).active()
 
 
 async def _revoke(home: Home, store: SqliteStore, session: SessionId, grant: GrantId) -> str:
     """Take it back: in the journal, or where another process holds it, by asking that one. Tells what happened."""
     recorded = await store.read(session)
-    if grant not in {each.id for each in Grants(ReplayedHistory(recorded), clock=SystemClock()).standing()}:
+    if grant not in {each.id for each in Grants(ReplayedHistory(recorded), clock=SystemClock()).active()}:
         raise InvalidInput(f"no grant {grant!r} stands", hint="see: holdfast grants")
     return await send_control_request(home, store, session, RevokeGrant(grant=grant)) or f"revoked {grant}"

@@ -149,7 +149,7 @@ async def _kept(
                         description="tools of Claude Code, judged by a hook",
                         policy=policy,
                         session=_session(asked),
-                        settings=GateSettings(repeats=10_000),
+                        settings=GateSettings(max_repeats=10_000),
                     )
                 )
             except SessionHeld:

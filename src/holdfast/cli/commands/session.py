@@ -240,9 +240,9 @@ async def _do(
     session: Session, task: str | None, beforehand: PreApproved, console: Console
 ) -> Outcome | None:
     outcome: Outcome | None = None
-    if session.status.can_go_on:
+    if session.status.can_continue:
         console.say("  the budget was raised; the last turn goes on")
-    if session.status.has_open_turn or session.status.can_go_on:
+    if session.status.has_open_turn or session.status.can_continue:
         outcome = await beforehand.go_on(await session.advance())
     if task is not None:
         outcome = await beforehand.go_on(await session.send(task, transport="command"))
