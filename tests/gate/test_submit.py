@@ -104,7 +104,7 @@ async def bench(
         function,
         tool,
         settings or GateSettings(),
-        results or OutputFilter(),
+        output_filter or OutputFilter(),
         toolset,
     )
 

@@ -1,4 +1,4 @@
-"""The gate: judge, ask, record, charge, perform, record. Escalations, grants, budget and the audit view live here."""
+"""The gate: judges, authorizes, records, charges and executes every call. Escalations, grants, budget and audit live here."""
 
 from holdfast.gate.approval_files import (
     MAX_AMOUNT,

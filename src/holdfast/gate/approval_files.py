@@ -1,15 +1,15 @@
-"""Approval by files: a request appears in a folder, and whoever may write there answers with a response beside it.
+"""Approval by files: requests are files in a folder, and any program that may write there answers with a response file.
 
     request-{id}.json    {escalationId, serverName, toolName, arguments, reason, digest, rule, expiresAt, scopes,
                           standing}
     response-{id}.json   {decision: "approved" | "denied", digest?, scope?, amount?, reason?}
 
-Both are written beside and renamed into place. Anything that is not a clear yes is a no. The folder is watched only while
-something waits, so a session at rest costs nothing.
+`ApprovalFiles` writes the requests of our session and reads the responses. Files are renamed into place. Anything that is
+not a clear approval is a denial. The folder is watched only while an escalation is open, so an idle session costs nothing.
 
-The other side of approval by files: another program waits in a folder, and a person answers it from here.
-
-Only what that format has is read and written: {escalationId, serverName, toolName, arguments, reason} and {decision}.
+`list_external_requests` and `answer_external` are the other side: another program waits in a folder and a person answers
+it from here. They use only the fields of its format: {escalationId, serverName, toolName, arguments, reason} and
+{decision}.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ from holdfast.gate.grants import grant_description
 from holdfast.store import Journal, read_own, remove, replace_private
 
 SCOPES: tuple[Scope, ...] = ("once", "turn", "times", "minutes", "session")
-"""What may be answered by file; `always` is given only where its rule was shown."""
+"""Scopes that a file may ask for; `always` is given only where its rule is shown."""
 
 MAX_AMOUNT = 1_000_000
-"""Of times or minutes: nearly two years of minutes."""
+"""Maximum number of times or minutes: nearly two years of minutes."""
 
 
 class _Request(Value, rename="camel"):
@@ -46,7 +46,7 @@ class _Request(Value, rename="camel"):
     expires_at: int
     scopes: tuple[Scope, ...]
     standing: str
-    """What a yes for longer than once would cover, word for word."""
+    """What an approval for longer than once would cover, word for word."""
 
 
 class _Answer(Value, forbid_unknown_fields=True):
@@ -70,9 +70,9 @@ class ApprovalFiles:
         self._is_live = False
 
     async def open(self) -> None:
-        """Sweep what a dead process left, put out what waits now, and listen."""
+        """Remove leftover files of a dead process, write a request for each open escalation, and watch for responses."""
         if self._folder.is_symlink():
-            remove(self._folder)  # what it leads to is not ours to sweep
+            remove(self._folder)  # its target does not belong to us
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         waiting = {escalation.id for escalation in self._gate.escalations.waiting()}
         for path in sorted(self._folder.iterdir()):
@@ -85,7 +85,7 @@ class ApprovalFiles:
             self._write_request(escalation)
 
     async def close(self) -> None:
-        """Stop listening and take the requests away; what waits goes on waiting in the journal. Idempotent."""
+        """Stop watching and remove the requests. Escalations stay open in the journal. Idempotent."""
         self._is_live = False
         if self._watch_task is not None:
             self._watch_task.cancel()
@@ -122,18 +122,18 @@ class ApprovalFiles:
             standing=grant_description(escalation),
         )
         if self._watch_task is None or self._watch_task.done():
-            # The watch stands before the request does, so no answer can come unheard.
+            # Watch before writing the request, so that no response is missed.
             watch = FileWatch(self._folder)
             self._watch_task = asyncio.ensure_future(self._watch_responses(watch))
         replace_private(self._path("request", escalation.id), msgspec.json.format(encode(request), indent=2))
 
     async def _watch_responses(self, watch: FileWatch) -> None:
         try:
-            await self._process_responses()  # answered while nobody listened
+            await self._process_responses()  # answered before the watch started
             while self._gate.escalations.waiting():
                 name = await watch.next_name()
                 if name is None:
-                    await self._process_responses()  # more happened than the kernel could tell
+                    await self._process_responses()  # the kernel's queue overflowed
                     continue
                 kind, id = _parse_name(name)
                 if kind == "response" and id is not None:
@@ -173,16 +173,14 @@ def _response(content: bytes, escalation: Escalation) -> Response:
     try:
         json.loads(content, object_pairs_hook=_reject_duplicate_keys)
         answer = msgspec.json.decode(content, type=_Answer)
-    except (ValueError, RecursionError):  # no JSON, no UTF-8 in it, or not clear
-        return Response(verdict="deny", reason="the response file could not be understood, which is a no")
+    except (ValueError, RecursionError):  # not JSON, not UTF-8, or ambiguous
+        return Response(verdict="deny", reason="denied: the response file is not valid")
     if answer.digest is not None and answer.digest != escalation.digest:
-        return Response(verdict="deny", reason="the response was for another call, which is a no")
+        return Response(verdict="deny", reason="denied: the response names the digest of another call")
     if answer.scope not in _offered_scopes(escalation) or (
         answer.scope in ("times", "minutes") and answer.amount is None
     ):
-        return Response(
-            verdict="deny", reason="the response asked for a scope that was not offered, which is a no"
-        )
+        return Response(verdict="deny", reason="denied: the response asks for a scope that was not offered")
     return Response(
         verdict="approve" if answer.decision == "approved" else "deny",
         scope=answer.scope,
@@ -193,7 +191,7 @@ def _response(content: bytes, escalation: Escalation) -> Response:
 
 def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> None:
     if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key stands twice: which one counts is for each reader to guess")
+        raise ValueError("a key appears twice, so readers could disagree on its value")
 
 
 def _offered_scopes(escalation: Escalation) -> tuple[Scope, ...]:
@@ -211,7 +209,7 @@ _EXTERNAL_NAME = re.compile(r"request-([A-Za-z0-9-]{1,64})\.json")
 
 
 class ExternalRequest(Value, rename="camel"):
-    """A call of another program that waits for a person."""
+    """A call of another program that waits for approval."""
 
     escalation_id: EscalationId
     server_name: str
@@ -221,7 +219,7 @@ class ExternalRequest(Value, rename="camel"):
 
 
 def list_external_requests(folder: Path) -> list[ExternalRequest]:
-    """Every request in a folder that can be read and is what its name says, oldest name first."""
+    """Every readable request in a folder whose content matches its name, ordered by name."""
     found = []
     for path in sorted(folder.glob("request-*.json")):
         name = _EXTERNAL_NAME.fullmatch(path.name)
@@ -230,7 +228,7 @@ def list_external_requests(folder: Path) -> list[ExternalRequest]:
             continue
         try:
             request = msgspec.json.decode(content, type=ExternalRequest)
-        except (ValueError, RecursionError):  # no JSON, or no UTF-8 in it
+        except (ValueError, RecursionError):  # not JSON, or not UTF-8
             continue
         if request.escalation_id == name[1]:
             found.append(request)
@@ -238,8 +236,10 @@ def list_external_requests(folder: Path) -> list[ExternalRequest]:
 
 
 def answer_external(folder: Path, request: ExternalRequest, *, is_approved: bool) -> None:
-    """Answer a request. Raises EscalationUnknown where it no longer waits."""
+    """Answer a request. Raises EscalationUnknown if it is not waiting any more."""
     if request not in list_external_requests(folder):
-        raise EscalationUnknown(f"{request.escalation_id!r} no longer waits there, or it was changed")
+        raise EscalationUnknown(
+            f"{request.escalation_id!r} is not waiting in {str(folder)!r} any more, or it was changed"
+        )
     decision = "approved" if is_approved else "denied"
     replace_private(folder / f"response-{request.escalation_id}.json", encode({"decision": decision}))

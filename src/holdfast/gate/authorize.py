@@ -1,7 +1,7 @@
-"""Clearing a call: judged, and where the policy asks for it, put before a person.
+"""Authorizing a call: judge it and, where the policy requires it, ask a person for approval.
 
-A person's answer counts only for what they saw. The call is judged again after it, and refused if the call, the tool, the
-policy or the place a path leads to is another by then.
+An approval covers only what the person saw. The call is judged again afterwards and refused if the call, the tool, the
+policy or the file behind a path has changed.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from holdfast.policy import contents_of
 
 
 class Authorized(NamedTuple):
-    """A call that may be made: by policy, by a grant or by a person."""
+    """A call that may be executed: allowed by the policy, by a grant or by a person."""
 
     call: Call
     decision: Decision
@@ -41,7 +41,7 @@ class Authorized(NamedTuple):
 
 
 class Authorizer:
-    """Judge, ask, judge again."""
+    """Judges, asks for approval, judges again."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Authorizer:
         self._can_ask = can_ask
 
     async def authorize(self, call: Call, digest: str) -> Authorized | Decision | Parked:
-        """May this be made now? A decision is a no, parked is a wait."""
+        """Decide whether the call may be executed now. A Decision is a refusal; Parked means that it waits for approval."""
         judgement = await self._judge.judge(call, digest)
         decision, registered = judgement.decision, judgement.registered
         if decision.verdict == "deny" or registered is None:
@@ -78,7 +78,7 @@ class Authorizer:
         if not registered.tool.asks_person and (grant := self._grants.find_covering(judgement.request)):
             return self._authorized(judgement, registered, grant=grant.id)
         if not self._can_ask:
-            return _refusal(decision, "no-handler", "it needs a person's yes and nobody can be asked here")
+            return _refusal(decision, "no-handler", "it needs approval and no one can be asked here")
         return await self._escalate(judgement, registered)
 
     async def _escalate(self, judgement: Judgement, registered: RegisteredTool) -> Parked:
@@ -102,16 +102,16 @@ class Authorizer:
     async def _apply_ruling(
         self, ruling: Ruling, judgement: Judgement, registered: RegisteredTool
     ) -> Authorized | Decision:
-        """Act on a person's answer, if what they saw is still what would happen."""
+        """Apply a person's answer, provided that what they saw is still what would happen."""
         asked, call, decision = ruling.escalation, judgement.request.call, judgement.decision
         if ruling.verdict != "approve":
-            said = "said no" if ruling.verdict == "deny" else "did not answer"
+            said = "denied it" if ruling.verdict == "deny" else "did not answer"
             return _refusal(
                 decision, "person", ": ".join(filter(None, (f"the person {said}", ruling.reason)))
             )
         shown = (asked.digest, asked.tool_digest, asked.policy_digest)
         if shown != (judgement.digest, registered.digest, self._judge.policy.digest):
-            reason = "what was approved is no longer what would happen"
+            reason = "what was approved is not what would happen now"
             return _refusal(decision, "changed-after-approval", reason)
         if asked.targets != judgement.request.targets:
             return _refusal(
@@ -124,7 +124,7 @@ class Authorizer:
     async def _authorize_edited(
         self, call: Call, arguments: JsonObject, escalation: EscalationId
     ) -> Authorized | Decision:
-        """A person changed the arguments: judged again, and only a deny stands against their word."""
+        """Judge the arguments as a person edited them. Only a deny overrides the person."""
         edited = Call(
             id=call.id,
             operation=call.operation,
@@ -158,7 +158,7 @@ class Authorizer:
 
 
 def _refusal(decision: Decision, kind: str, reason: str) -> Decision:
-    """A refusal that keeps the name of the rule that asked."""
+    """A refusal under the name of the rule that required approval."""
     return Decision(
         verdict="deny",
         rule=decision.rule,

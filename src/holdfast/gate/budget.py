@@ -1,7 +1,7 @@
-"""The budget: what may still be spent, for the turn, for the session and for the tree it belongs to.
+"""The budget: what may still be spent by the turn, the session and the tree of forks it belongs to.
 
 Reserve before, settle after. A reservation counts as spent until it is settled, so concurrent calls cannot together
-pass a limit that each alone would keep.
+exceed a limit that each of them alone would keep.
 """
 
 import math
@@ -31,7 +31,7 @@ WARN_AT = 0.8
 
 
 class Reservation(Value):
-    """Room that is held until it is settled; `tree` is the same room in the purse of the tree."""
+    """A reserved amount; `tree` is the number of the matching reservation in the shared budget."""
 
     number: int
     amount: Amount
@@ -49,21 +49,21 @@ Spending = (
     | TurnEnded
     | TurnParked
 )
-"""Events that say what was spent."""
+"""Events that record spending."""
 
 _TURN_ENDINGS = (TurnEnded, TurnParked)
 _Handled = Spending | SessionOpened | BudgetRaised | BudgetWarned
 
 
 class Budget(Projection[_Handled]):
-    """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
+    """What a session and its running turn have spent, projected from the journal, plus open reservations."""
 
     def __init__(self, journal: EventSource, *, turn_limits: Limits, tree: TreeBudget | None = None) -> None:
         self._configured = turn_limits
         self._tree: TreeBudget | None = None
         self._last_charged = 0
         super().__init__(journal)
-        # From here on: what the journal holds already was charged when it happened.
+        # Set last: what the journal already holds was charged when it happened.
         self._tree = tree
 
     def reset(self) -> None:
@@ -72,15 +72,15 @@ class Budget(Projection[_Handled]):
         self._spent = Total()
         self._turn_spent = Total()
         self.applied_requests: set[str] = set()
-        """Requests to raise a limit that were heeded."""
+        """Names of the control requests that are already applied."""
         self._held: dict[int, Amount] = {}
         self._last_number = 0
         self._by_call: dict[CallId, Reservation] = {}
-        """What calls hold that have no recorded outcome yet."""
+        """Reservations of calls that have no recorded outcome yet."""
         self._deferred: dict[CallId, Amount] = {}
-        """What calls spent whose outcome is on its way to the disk."""
+        """What calls spent whose outcome is not on disk yet."""
         self._time_reservations: list[Reservation] = []
-        """What the turn at work holds of its time."""
+        """Time reserved by the running turn."""
         self._warned: set[Dimension] = set()
         self._update_limited()
 
@@ -116,7 +116,7 @@ class Budget(Projection[_Handled]):
                 self.release(self._time_reservations.pop())
 
     def _charge_tree(self, event: AnyEvent, entry: RecordedEvent, amount: Amount | None) -> None:
-        """Pass on what is new; a rewind brings a session back, not what the tree has spent."""
+        """Charge the shared budget. A rewind restores the session, not what the tree has spent."""
         if entry.seq <= self._last_charged:
             return
         self._last_charged = entry.seq
@@ -136,29 +136,29 @@ class Budget(Projection[_Handled]):
         return self._turn_spent.amount()
 
     def join_tree(self, tree: TreeBudget) -> None:
-        """Spend from this purse as well, from here on."""
+        """From now on, also spend from this shared budget."""
         self._tree = tree if self._tree is None else CombinedTreeBudget(self._tree, tree)
 
     def check(self) -> None:
-        """Raise BudgetExceeded where a limit is passed already, as by a turn too many, or the time is up."""
+        """Raise BudgetExceeded if a limit is already exceeded or the time is up."""
         check_spent(self.limits, self.spent)
         check_spent(self.turn_limits, self.turn_spent)
         if self._tree is not None:
             self._tree.check()
 
     def reserve(self, amount: Amount, *, call: CallId | None = None) -> Reservation:
-        """Hold room for something about to happen. Raises BudgetExceeded, naming the dimension without room.
+        """Reserve an amount before spending it. Raises BudgetExceeded, naming the dimension that is too low.
 
-        What a call holds is given back by the event that records its outcome.
+        The event that records a call's outcome releases its reservation.
         """
         for dimension in self._limited:
             room = self._own_room(dimension)
             wanted = getattr(amount, dimension)
             if room is not None and (wanted is None or exact(wanted) > room):
                 raise BudgetExceeded(
-                    f"the budget for {dimension} has {plain(room)} left, the next step needs {plain(wanted)}",
+                    f"the budget for {dimension} has {plain(room)} left, but the next step needs {plain(wanted)}",
                     dimension=dimension,
-                    hint="raise the limit to go on; what was done is kept",
+                    hint="raise the limit with: holdfast budget add; completed work is kept",
                 )
         held = self._tree.reserve(amount) if self._tree is not None else None
         self._last_number += 1
@@ -169,7 +169,7 @@ class Budget(Projection[_Handled]):
         return reservation
 
     def release(self, reservation: Reservation) -> None:
-        """Give the room back; what was really spent comes with the event that records it."""
+        """Release a reservation. What was really spent is charged by the event that records it."""
         self._held.pop(reservation.number, None)
         if reservation.call is not None:
             self._by_call.pop(reservation.call, None)
@@ -177,14 +177,14 @@ class Budget(Projection[_Handled]):
             self._tree.release(reservation.tree)
 
     def record_deferred(self, settled: CallSettled) -> None:
-        """Take notice of an outcome whose record is on its way, or has arrived already."""
+        """Count an outcome whose record may not be on disk yet."""
         if settled.call in self._by_call:
             self._deferred[settled.call] = _cost_of_call(settled)
 
     def reserve_time(self) -> float | None:
-        """Hold a part of the time that is left for the turn at work, and say how long it is; None without a limit.
+        """Reserve part of the remaining time for the running turn and return it in seconds; None without a limit.
 
-        Raises BudgetExceeded when the time is up. `TurnEnded` and `TurnParked` charge what was used, and give it back.
+        Raises BudgetExceeded when the time is up. `TurnEnded` and `TurnParked` charge the time used and release the rest.
         """
         left = self.remaining("wall_seconds")
         if left is None:
@@ -194,7 +194,7 @@ class Budget(Projection[_Handled]):
             raise BudgetExceeded(
                 "the time is up",
                 dimension="wall_seconds",
-                hint="raise the limit to go on; what was done is kept",
+                hint="raise the limit with: holdfast budget add; completed work is kept",
             )
         self._time_reservations.append(self.reserve(Amount(wall_seconds=seconds)))
         return seconds
@@ -207,7 +207,7 @@ class Budget(Projection[_Handled]):
         return min((room for room in rooms if room is not None), default=None)
 
     def _update_limited(self) -> None:
-        """The dimensions that have a limit: every call looks at each of them, and most sessions have few."""
+        """Cache the dimensions that have a limit: every call checks each of them, and most sessions have few."""
         self._limited = tuple(
             each
             for each in DIMENSIONS
@@ -215,7 +215,7 @@ class Budget(Projection[_Handled]):
         )
 
     def _own_room(self, dimension: Dimension) -> Decimal | None:
-        """What turn and session leave."""
+        """What the limits of turn and session leave."""
         bounds = [
             (bound, getattr(spent, dimension))
             for limits, spent in ((self.limits, self._spent), (self.turn_limits, self._turn_spent))
@@ -227,7 +227,7 @@ class Budget(Projection[_Handled]):
         return min(left(bound, [spent, *held]) for bound, spent in bounds)
 
     def take_new_warnings(self) -> list[tuple[Dimension, str, str]]:
-        """Dimensions that passed four fifths of their limit since last asked: name, spent, limit."""
+        """Dimensions that passed 80% of their limit since the last call: name, spent, limit."""
         found: list[tuple[Dimension, str, str]] = []
         for dimension in self._limited:
             bound, spent = getattr(self.limits, dimension), getattr(self._known_spent(), dimension)
@@ -250,15 +250,15 @@ _MIN_SLICE_SECONDS, _MAX_SLICE_SECONDS = 1.0, 86_400.0
 
 
 def _time_slice(left: float) -> float:
-    """A quarter, so that turns which begin later find some; not too little, for each part is a trip to the purse."""
+    """A quarter of what is left, so that later turns find some; not too little, because each slice costs a write."""
     seconds = min(max(left / 4, min(left, _MIN_SLICE_SECONDS)), _MAX_SLICE_SECONDS)
     return (
         math.floor(seconds * 1_000_000) / 1_000_000
-    )  # as exact as time is recorded, and never more than is left
+    )  # as precise as time is recorded, and never more than is left
 
 
 def cost_of(event: AnyEvent) -> Amount | None:
-    """What an event says was spent; None where it says nothing of that."""
+    """What an event says was spent; None if it records no spending."""
     match event:
         case CallSettled():
             return _cost_of_call(event)

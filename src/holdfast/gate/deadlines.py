@@ -1,9 +1,9 @@
-"""Patience: how long calls may take. One timer watches all that are under way, for one each costs as much as a quick call.
+"""Deadlines: how long a call may take, and how long a turn may work.
 
-The time of a turn: taken from the budget part by part while it is worked on, and stopped when there is no more.
-
-Turns of one tree work at the same time. Each holds only what it is about to use, so that together they never pass a limit
-that each alone would keep, and none takes all of it from the others.
+`DeadlineWatcher` bounds each call. One timer serves all calls in flight, because a timer per call costs as much as a quick
+call. `time_limit` bounds a turn by the budget's time. It reserves that time slice by slice: turns of one tree run at the
+same time, and each reserves only what it is about to use, so that together they never exceed a limit and none takes all
+of it from the others.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ Result = TypeVar("Result")
 
 
 class DeadlineExceeded(Exception):
-    """It took too long; a time limit of its own that it ran into is another matter."""
+    """The deadline passed. A tool that hit its own time limit raises something else."""
 
 
 class DeadlineWatcher:
-    """Waits for each call as many seconds, and no longer."""
+    """Gives every call the same number of seconds, with one timer for all of them."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._deadlines: dict[asyncio.Timeout, float] = {}
-        """When it ends for what is under way; what began first comes first, and ends first."""
+        """The deadline of each call in flight; the oldest call is first and ends first."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def wait(self, work: Awaitable[Result]) -> Result:
-        """The result. Raises OutOfPatience, with the work cancelled."""
+        """Await the work. Raises DeadlineExceeded after cancelling it."""
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(None)
         try:
@@ -60,9 +60,9 @@ class DeadlineWatcher:
 
 @asynccontextmanager
 async def time_limit(budget: Budget) -> AsyncIterator[None]:
-    """Work for as long as the budget has time. Raises BudgetExceeded in the middle of it when the time is up.
+    """Run the block for as long as the budget has time. Raises BudgetExceeded inside it when the time is up.
 
-    What was held is given back by the event that says how long the turn took.
+    The event that records the turn's duration releases what was reserved.
     """
     loop = asyncio.get_running_loop()
     limit = asyncio.timeout(None)
@@ -74,7 +74,7 @@ async def time_limit(budget: Budget) -> AsyncIterator[None]:
         nonlocal until, timer, problem
         try:
             seconds = budget.reserve_time()
-        except (HoldfastError, OSError) as error:  # a purse that cannot be read gives no time either
+        except (HoldfastError, OSError) as error:  # a shared budget that cannot be read has no time to give
             problem = error
             limit.reschedule(until)
             return

@@ -1,4 +1,4 @@
-"""Carrying out a call that was cleared: whatever happens becomes an event, and what is made is what was judged."""
+"""Executing an authorized call: every result becomes an event, and what is executed is exactly what was judged."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ from holdfast.store import Journal
 
 
 class Executor:
-    """Hands a cleared call to its tool. What cannot be counted is charged as it was reserved."""
+    """Passes an authorized call to its toolset. A cost that cannot be measured is charged as reserved."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Executor:
         self._deadlines = DeadlineWatcher(call_seconds)
 
     async def execute(self, authorized: Authorized, reserved: Amount) -> CallSettled:
-        """Carry it out. Cancelled, it is on record as that before the cancellation goes on."""
+        """Execute the call. A cancellation is recorded before it propagates."""
         call = authorized.call
         started = self._clock.monotonic()
         performed: Performed | None = None
@@ -62,8 +62,8 @@ class Executor:
             if isinstance(problem, ToolFailed) and problem.usage is not None:
                 performed = Performed(amount=Amount.of(problem.usage))
         except Exception as problem:
-            # A toolset that breaks is the toolset's failure; its text may hold anything, so only its kind is told.
-            status, error = "error", f"ToolFailed: the tool broke ({type(problem).__name__})"
+            # An unexpected exception is the toolset's fault. Its text may contain anything, so only its type is reported.
+            status, error = "error", f"ToolFailed: the tool raised {type(problem).__name__}"
             performed = performed or Performed(amount=at_most(reserved))
         performed = performed or Performed()
         return CallSettled(
@@ -77,9 +77,9 @@ class Executor:
         )
 
     async def _dispatch(self, authorized: Authorized) -> Performed:
-        """Hand the very call that was judged to the very tool that was judged."""
+        """Pass exactly the call that was judged to exactly the tool that was judged."""
         decision = authorized.decision
-        # Writing the intent took time, and arguments, policy, tools and links may be changed by others meanwhile.
+        # Writing the intent takes time, and others may change arguments, policy, tools and symlinks meanwhile.
         change = self._judge.changed_since_judged(
             authorized.call,
             authorized.registered,
@@ -89,11 +89,11 @@ class Executor:
         )
         if change:
             raise ToolFailed(change)
-        # An approved escalation stays a proposal where another rule or tier said so.
+        # An approved call is still staged if another rule or tier requires staging.
         is_staged = decision.verdict == "stage" or decision.is_staged
         return await authorized.registered.toolset.perform(authorized.call, is_staged=is_staged)
 
 
 def at_most(reserved: Amount) -> Amount:
-    """A reservation as something to charge; a settled call counts itself."""
+    """A reservation as an amount to charge. The settled call itself counts as one call."""
     return msgspec.structs.replace(reserved, calls=0)

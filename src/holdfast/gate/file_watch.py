@@ -1,7 +1,7 @@
-"""Hearing from the kernel that a file is complete in a folder: inotify, as a queue of names on the event loop.
+"""File notifications: inotify as an asyncio queue of the names of completed files.
 
-By hand and small, because what there is either polls underneath (a thread and a thousand wake-ups a second for an answer
-within milliseconds) or is a dependency for these three system calls.
+Written by hand because the available libraries either poll in a thread, a thousand wake-ups a second for an answer within
+milliseconds, or are a dependency for these three system calls.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _HEADER = struct.Struct("iIII")
 
 
 class FileWatch:
-    """Names of files that were closed after writing, or moved, into a folder. Close it when done."""
+    """Names of files that were written or moved into a folder. Close it when done."""
 
     def __init__(self, folder: Path) -> None:
         self._names: asyncio.Queue[str | None] = asyncio.Queue()
@@ -32,11 +32,11 @@ class FileWatch:
         self._loop.add_reader(self._descriptor, self._read)
 
     async def next_name(self) -> str | None:
-        """The next file that is complete; None where the kernel lost count and the folder must be looked at."""
+        """The next completed file; None if the kernel's queue overflowed and the folder must be listed."""
         return await self._names.get()
 
     def close(self) -> None:
-        """Stop listening. Idempotent."""
+        """Stop watching. Idempotent."""
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)

@@ -1,7 +1,7 @@
-"""The gate: the one road from a call to an effect.
+"""The gate: the only path from a call to an effect.
 
-Below lie the policy that judges, the journal that records and the toolsets that act; above lies whoever has a guest. What
-must always happen stands in `submit` and nowhere else: no effect before its intent is on disk, no call without a record.
+Below are the policy (judges), the journal (records) and the toolsets (act); above is the code that runs a guest. What must
+always happen is in `submit` and nowhere else: no effect before its intent is on disk, and no call without a record.
 """
 
 import asyncio
@@ -57,18 +57,18 @@ from holdfast.store import Journal
 
 
 class GateSettings(Value):
-    """Numbers of the gate."""
+    """Limits and modes of the gate."""
 
     call_seconds: float = 60.0
     escalation_seconds: float = 300.0
     max_repeats: int = 20
-    """How often one turn may make the very same call before the circuit breaks."""
+    """How many times one turn may make the same call before the circuit breaker refuses it."""
     can_ask: bool = True
-    """Whether anybody could answer; where not, an escalation is a no at once."""
+    """Whether anyone can answer an escalation. If not, a call that needs approval is refused at once."""
 
 
 class Gate:
-    """Judges, asks, records, charges, performs, records."""
+    """Judges a call, asks for approval, records the intent, charges the budget, executes, records the outcome."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Gate:
         self._saved_grants = saved_grants
         self._control_requests = control_requests
         self._in_flight: dict[CallId, asyncio.Event] = {}
-        """So that a call which is asked for twice at the same time is made once: each with its end."""
+        """One event per call id in flight, set when it ends, so that a call submitted twice at once is executed once."""
         self._registry = ToolRegistry(toolsets, policy=policy)
         self.calls = CallIndex(journal)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
@@ -128,28 +128,28 @@ class Gate:
 
     @property
     def policy(self) -> Policy:
-        """What judges here."""
+        """The policy in force."""
         return self._judge.policy
 
     def use_policy(self, policy: Policy) -> None:
-        """Judge by another policy from here on; what waits for a person under the old one is refused when it comes back."""
+        """Switch to another policy. Calls that wait for approval under the old one are refused when they resume."""
         self._judge.policy = policy
         self._registry.use_policy(policy)
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools whose calls are not all denied: what a model is shown."""
+        """The tools that the policy could allow: what a model is shown."""
         return tuple(tool for tool in self._registry.tools() if self.policy.could_allow(tool))
 
     def tool(self, operation: str) -> Tool | None:
-        """The tool behind an operation, None where nobody offers it."""
+        """The tool behind an operation; None if no toolset offers it."""
         registered = self._registry.get(operation)
         return registered.tool if registered is not None else None
 
     async def submit(self, call: Call, *, can_defer_outcome: bool = False) -> Answer:
-        """Turn a wish into an answer. Asked again under the same id, a call gets the answer it got before.
+        """Answer a call. A call submitted again under the same id gets its recorded answer.
 
-        Everything about it is on disk by then. Where it is followed by a record of the asker's own before anybody outside can
-        hear of the answer, the outcome goes to the disk together with the next record, be it that one or another intent.
+        Everything about the call is on disk when this returns. With `can_defer_outcome` the caller promises to append a record
+        of its own before anyone outside can see the answer; the outcome is then written together with the next record.
         """
         while (before := self._in_flight.get(call.id)) is not None:
             await before.wait()
@@ -196,7 +196,7 @@ class Gate:
                 )
             )
             settled = await self._executor.execute(authorized, reservation.amount)
-            # What was reserved is held until the outcome is recorded, which is exact where all of it was spent.
+            # The reservation is held until the outcome is recorded, which is exact if all of it was spent.
             if can_defer_outcome and cost_of(settled) == reservation.amount:
                 self._journal.leave(settled)
                 self.calls.record_deferred(settled)
@@ -222,13 +222,13 @@ class Gate:
     async def ask_model_aside(
         self, *, turn: int, model: Model, prompt: Prompt, as_event: Callable[[Reply], Summary]
     ) -> Summary:
-        """Ask the model aside from the conversation; the event made of its reply is recorded, and charged by what it says."""
+        """Ask the model outside the conversation. Records and charges the event made from its reply."""
         return await self._model_calls.ask_aside(turn=turn, model=model, prompt=prompt, as_event=as_event)
 
     async def resolve(
         self, id: EscalationId, response: Response, *, principal: Principal, transport: str
     ) -> Ruling:
-        """Take a person's answer, and the grant it asks for. Raises EscalationUnknown when it comes late."""
+        """Record a person's answer and the grant it includes. Raises EscalationUnknown if it is too late."""
         ruling = await self.escalations.answer(id, response, principal=principal, transport=transport)
         grant = grant_for(ruling.escalation, response, principal=principal, now_ms=self._clock.now_ms())
         if grant is not None:
@@ -238,25 +238,25 @@ class Gate:
         return ruling
 
     async def apply_control_requests(self) -> None:
-        """Do what was asked of this session from other processes: limits raised, grants taken back."""
+        """Apply requests from other processes: raised limits and revoked grants."""
         if self._control_requests is not None and self._control_requests.count():
             await self._control_requests.apply(self._journal, self.budget)
 
     async def wait(self, id: EscalationId) -> Ruling:
-        """Wait for a person's answer; when the time is up that is a no."""
+        """Wait for a person's answer. If the time runs out, the ruling is a denial."""
         return await self.escalations.wait(id)
 
     async def revoke(self, id: GrantId) -> None:
-        """Take a standing yes back."""
+        """Revoke a grant."""
         await self._journal.append(GrantRevoked(grant=id))
 
     async def _record_intent(self, event: CallIntended) -> None:
-        """Put an intent on disk; cancelled meanwhile, the call is settled as never made."""
+        """Write an intent to disk. If this task is cancelled meanwhile, settle the call as never executed."""
         try:
             await self._journal.append(event)
         except asyncio.CancelledError:
             settled = CallSettled(
-                call=event.call.id, status="cancelled", error="cancelled before it was made"
+                call=event.call.id, status="cancelled", error="cancelled before it was executed"
             )
             await asyncio.shield(self._journal.append(settled))
             raise
@@ -266,7 +266,9 @@ class Gate:
         return Refused(reason=decision.reason, rule=decision.rule, ran_out=exhausted_dimension(decision))
 
     async def _settle_unknown(self, interrupted: CallIntended) -> Failed:
-        reason = "the process died during this call; whether it happened is not known, and it is not repeated"
+        reason = (
+            "the process died during this call; whether it took effect is unknown, and it is not repeated"
+        )
         await self._journal.append(
             CallSettled(
                 call=interrupted.call.id, status="unknown", error=reason, amount=at_most(interrupted.reserved)
@@ -280,7 +282,7 @@ class Gate:
 
 
 def _max_cost(authorized: Authorized) -> Amount:
-    """What the call can spend at most, as far as its toolset can say."""
+    """The most the call can spend, if its toolset can estimate it."""
     estimator = authorized.registered.estimator
     return _ONE_CALL if estimator is None else estimator.most(authorized.call).plus(_ONE_CALL)
 

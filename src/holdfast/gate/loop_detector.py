@@ -1,4 +1,4 @@
-"""Loops: an agent that does the same and gets the same. Noticed per turn, and forgotten with it."""
+"""Loop detection: an agent that repeats itself and gets the same results. Per turn; a new turn starts from zero."""
 
 from typing import Literal
 
@@ -7,16 +7,16 @@ from holdfast.core.events import CodePosted, MessagePosted, ModelReplied, Record
 from holdfast.core.projection import Projection
 
 REPEAT_WARN, REPEAT_BLOCK = 3, 5
-"""The same tool call with the same result."""
+"""Thresholds for the same tool call with the same result."""
 STUCK_WARN, STUCK_BLOCK = 5, 8
-"""Other calls, still the same result; or nothing in a row that has not been seen in this turn, as when two calls alternate."""
+"""Thresholds for different calls with the same result, or for calls that were all seen before in this turn, such as two that alternate."""
 
 
 _Handled = MessagePosted | CodePosted | ModelReplied | ToolReturned
 
 
 class LoopDetector(Projection[_Handled]):
-    """Counts how often in a row the agent's calls brought nothing new; any new result starts anew."""
+    """Counts how many calls in a row brought nothing new. Any new result resets the count."""
 
     def reset(self) -> None:
         self._requests: dict[str, str] = {}
@@ -39,7 +39,7 @@ class LoopDetector(Projection[_Handled]):
 
     @property
     def level(self) -> Literal["fine", "warn", "block"]:
-        """Whether the turn may go on."""
+        """Whether the turn may continue."""
         stuck = max(self._stuck, self._seen_in_row)
         if self._repeats >= REPEAT_BLOCK or stuck >= STUCK_BLOCK:
             return "block"
@@ -47,7 +47,7 @@ class LoopDetector(Projection[_Handled]):
 
     @property
     def length(self) -> int:
-        """How many results in a row were nothing new."""
+        """How many results in a row brought nothing new."""
         return max(self._repeats, self._stuck, self._seen_in_row)
 
     def _observe(self, request: str, result: str) -> None:

@@ -1,4 +1,4 @@
-"""Asking the model: recorded before, charged after, and stopped by the budget before it would pass a limit."""
+"""Model calls: recorded before, charged after, and refused when the budget could be exceeded."""
 
 import asyncio
 import sys
@@ -17,16 +17,16 @@ from holdfast.models import Model, OnText, Prompt, Reply, price_of
 from holdfast.store import Journal
 
 Summary = TypeVar("Summary", bound=AnyEvent)
-"""The event that a reply aside from the conversation comes to."""
+"""The event made from a reply outside the conversation."""
 _NOTHING = Usage(cost_usd=Decimal(0))
 _DEFAULT_REPLY_TOKENS = 8_000
-"""The longest reply where a budget has to pay for it and nobody said how long it may be."""
+"""Maximum reply length when a budget applies and the prompt sets no maximum."""
 _BYTES_PER_TOKEN = 3
-"""Fewer than any tokenizer needs for prose, so that an estimate is rather too high than too low."""
+"""Lower than any tokenizer's average for prose, so that an estimate is too high rather than too low."""
 
 
 class ModelCalls:
-    """The one way to a model."""
+    """The only path to a model."""
 
     def __init__(self, *, journal: Journal, budget: Budget) -> None:
         self._journal = journal
@@ -34,7 +34,7 @@ class ModelCalls:
         self._last = Usage()
 
     async def ask(self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText) -> Reply:
-        """One reply. Raises BudgetExceeded before anything is spent, or ModelError."""
+        """Ask for one reply. Raises BudgetExceeded before anything is spent, or ModelError."""
         async with self._recorded_request(turn, step, model, prompt, on_text) as reply:
             self._last = reply.usage if reply.usage.input_tokens else self._estimate(prompt, reply)
             await self._journal.append(
@@ -52,7 +52,7 @@ class ModelCalls:
     async def ask_aside(
         self, *, turn: int, model: Model, prompt: Prompt, as_event: Callable[[Reply], Summary]
     ) -> Summary:
-        """A reply that is no part of the conversation; step 0 marks it in the journal, and this event is what it comes to."""
+        """Ask outside the conversation, recorded as step 0. `as_event` turns the reply into the event that is recorded."""
         async with self._recorded_request(turn, 0, model, prompt, lambda _: None) as reply:
             event = as_event(reply)
             await self._journal.append(event)
@@ -62,7 +62,7 @@ class ModelCalls:
     async def _recorded_request(
         self, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText
     ) -> AsyncIterator[Reply]:
-        """Ask, with the intent on record before and room held until whoever asked has recorded the reply."""
+        """Ask with the intent recorded first; the budget stays reserved until the caller has recorded the reply."""
         amount, allowed = self._max_spend(model, prompt)
         heard_bytes = 0
 
@@ -89,7 +89,7 @@ class ModelCalls:
                     input_tokens=self._prompt_tokens(prompt), output_tokens=heard_bytes // _BYTES_PER_TOKEN
                 )
                 usage = msgspec.structs.replace(usage, cost_usd=price_of(model.name, usage))
-                reason = "stopped before it had answered; what it cost is an estimate"
+                reason = "cancelled before the reply was complete; the cost is an estimate"
                 await asyncio.shield(self._journal.append(failed("cancelled", reason, usage)))
                 raise
             yield reply
@@ -97,7 +97,7 @@ class ModelCalls:
             self._budget.release(reservation)
 
     def _max_spend(self, model: Model, prompt: Prompt) -> tuple[Amount, int | None]:
-        """What to reserve, and how long the reply may be: no longer than what is left after the prompt pays for."""
+        """The amount to reserve and the maximum reply length, which is what the budget can pay for after the prompt."""
         tokens_left, money_left = self._budget.remaining("tokens"), self._budget.remaining("cost_usd")
         if tokens_left is None and money_left is None:
             return Amount(steps=1), prompt.max_tokens
@@ -111,12 +111,12 @@ class ModelCalls:
         return Amount(steps=1, tokens=prompt_tokens + allowed, cost_usd=cost), allowed
 
     def _estimate(self, prompt: Prompt, reply: Reply) -> Usage:
-        """What a reply may have cost in tokens whose provider does not count them."""
+        """Estimated usage of a reply whose provider reports none."""
         reply_tokens = len(encode(reply.message)) // _BYTES_PER_TOKEN
         return Usage(input_tokens=self._prompt_tokens(prompt), output_tokens=reply_tokens)
 
     def _prompt_tokens(self, prompt: Prompt) -> int:
-        """An estimate: what the last reply was charged for, and what was said since; flat in the length of the history."""
+        """Estimated prompt length: the usage of the last reply plus what was added since. Constant time in the history."""
         new_bytes = 0
         for message in reversed(prompt.messages):
             if isinstance(message, ModelMessage) and self._last.input_tokens:
@@ -126,7 +126,7 @@ class ModelCalls:
 
 
 def _affordable(model: str, prompt_tokens: int, money_left: Decimal) -> int:
-    """How many tokens of a reply the money buys after a prompt; a reply that is free, or has no price, is bounded elsewhere."""
+    """How many reply tokens the money buys after the prompt; no bound if the reply is free or has no known price."""
     prompt = price_of(model, Usage(input_tokens=prompt_tokens))
     million = price_of(model, Usage(input_tokens=prompt_tokens, output_tokens=1_000_000))
     if prompt is None or million is None or million <= prompt:

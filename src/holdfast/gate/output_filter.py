@@ -1,4 +1,4 @@
-"""What goes back to a guest: bounded in size, and without the secrets we know."""
+"""The output filter: bounds the size of what a guest receives and removes known secrets from it."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from holdfast.core.errors import ToolFailed
 
 
 class OutputFilter:
-    """Bounds and redacts results. Secrets are exact values that we handed to servers or providers ourselves."""
+    """Bounds and redacts results. Secrets are the exact values that we passed to servers and providers."""
 
     def __init__(self, *, max_bytes: int = 100_000, secrets: tuple[str, ...] = ()) -> None:
         self._max_bytes = max_bytes
@@ -15,7 +15,7 @@ class OutputFilter:
         self._secrets = tuple(sorted((s for s in secrets if len(s) >= 6), key=len, reverse=True))
 
     def filter_result(self, result: Json) -> Json:
-        """The result as the guest may have it. Raises ToolFailed where no journal could hold it."""
+        """The result as the guest receives it. Raises ToolFailed if a journal could not store it."""
         if is_too_deep(result):
             raise ToolFailed(f"the tool's result is nested more than {MAX_DEPTH} levels deep")
         content = encode(result)
@@ -37,7 +37,7 @@ class OutputFilter:
         return text
 
     def filter_error(self, error: str) -> str:
-        """The words of an error as they may be told and recorded: whatever a tool put into them."""
+        """The text of an error as it may be shown and recorded."""
         words = self.redact(error.encode(errors="replace").decode())
         return words if len(words.encode()) <= self._max_bytes else self._shorten(words)
 
@@ -47,7 +47,7 @@ class OutputFilter:
         left_out = len(content) - head - tail
         start = content[:head].decode(errors="ignore")
         end = content[len(content) - tail :].decode(errors="ignore")
-        return f"{start}\n[... {left_out:,} bytes left out ...]\n{end}"
+        return f"{start}\n[... {left_out:,} bytes omitted ...]\n{end}"
 
 
 def _decode(text: str) -> Json:

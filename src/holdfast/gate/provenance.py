@@ -1,7 +1,7 @@
-"""Origins: where the values of a call were seen before in its session, for whoever is asked about it.
+"""Provenance: where the values of a call appeared earlier in its session, shown to the person who is asked to approve it.
 
-Seen means word for word, whole or in a long enough piece. What the agent changed or put together counts as its own, so a
-label can say that a value came from somewhere, never that it did not.
+A value is found by exact text, whole or in a long enough piece. What the agent changed or composed counts as its own, so a
+label can show that a value came from somewhere, never that it did not.
 """
 
 from collections.abc import Iterator
@@ -12,23 +12,23 @@ from holdfast.store import Journal
 
 MIN_VALUE_LENGTH = 4
 MIN_PIECE_LENGTH = 12
-"""A line or a word within a value; shorter ones are found everywhere."""
+"""Minimum length of a line or word within a value; shorter ones are found everywhere."""
 MAX_PIECES = 60
 MAX_TEXTS = 400
-"""How far back it looks, newest first."""
+"""How many texts are searched, newest first."""
 MAX_LABELS = 3
-"""Of one argument."""
+"""Per argument."""
 
 
 class Provenance:
-    """Reads back in the journal where words of a call stand."""
+    """Searches the journal for the words of a call."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     async def labels_for(self, call: Call) -> tuple[Label, ...]:
-        """One label for each argument and place it was seen in, newest first."""
-        await self._journal.append()  # an outcome that is on its way may be where it came from
+        """One label per argument and source, newest first."""
+        await self._journal.append()  # a deferred outcome may be the source
         wanted = {name: _pieces(value) for name, value in call.arguments.items()}
         found: dict[str, list[Label]] = {name: [] for name in wanted}
         for text, source, is_trusted in self._texts():
@@ -38,7 +38,7 @@ class Provenance:
         return tuple(label for labels in found.values() for label in labels)
 
     def _texts(self) -> Iterator[tuple[str, str, bool]]:
-        """What was said and what calls returned, newest first, and whether a person stands behind it."""
+        """Messages and call results, newest first, each with its source and whether a person wrote it."""
         recorded = self._journal.recorded
         operations: dict[CallId, str] = {
             entry.event.call.id: entry.event.call.operation
@@ -67,7 +67,7 @@ def _source(what: str, turn: int, sender: Principal) -> str:
 
 
 def _pieces(value: Json) -> tuple[str, ...]:
-    """What to look for: whole values, names of files, long lines, long words."""
+    """What to search for: whole values, file names, long lines, long words."""
     pieces: dict[str, None] = {}
     for text in _strings(value):
         whole, name = text.strip(), text.rstrip("/").rpartition("/")[2]
