@@ -41,7 +41,7 @@ def test_of_a_long_output_beginning_and_end_are_kept_and_the_gap_is_said() -> No
     text, _ = run_text(ended(printed="first" + "x" * 100_000 + "last"))
     assert text.startswith("first")
     assert text.endswith("last")
-    assert "characters left out" in text
+    assert "characters omitted" in text
 
 
 async def heard_after(reply: Reply, mode: str, policy: FixedPolicy) -> str:

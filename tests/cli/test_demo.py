@@ -25,16 +25,16 @@ from holdfast.store import Home, SqliteStore
 
 DYING_DEMO = """
 import os, signal, sys
-from holdfast.store import EmbeddedStore
+from holdfast.store import SqliteStore
 
-point, create = int(sys.argv[1]), EmbeddedStore.create
+point, create = int(sys.argv[1]), SqliteStore.create
 
 async def create_and_die(self, *arguments, **options):
     journal = await create(self, *arguments, **options)
     journal.follow(lambda entry: os.kill(os.getpid(), signal.SIGKILL) if entry.seq == point else None)
     return journal
 
-EmbeddedStore.create = create_and_die
+SqliteStore.create = create_and_die
 from holdfast.cli import main
 sys.exit(main(["demo"]))
 """

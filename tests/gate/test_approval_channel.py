@@ -53,7 +53,7 @@ async def test_precedence_a_policy_that_changes_while_a_call_is_on_its_way_stops
     scene.journal.follow(tighten)
     answer = await scene.gate.submit(read("a.txt"))
     assert isinstance(answer, Failed)
-    assert "policy was changed" in answer.reason
+    assert "policy changed" in answer.reason
     assert scene.tools.performed == []
 
 

@@ -201,10 +201,10 @@ from pathlib import Path
 from tests.gate.scene import record
 from tests.gate.test_followed import PUT, gate_over, put
 from holdfast.core import FunctionToolset, SystemClock
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import SqliteStore, Home
 
 async def main(folder, last):
-    store = await EmbeddedStore.start(Home(folder), clock=SystemClock())
+    store = await SqliteStore.start(Home(folder), clock=SystemClock())
     journal = await record(store)
     effects = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -215,7 +215,7 @@ async def main(folder, last):
 
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, act)}))
     for number in range(1, 8):
-        await gate.submit(put(number, n=number), is_followed=True)
+        await gate.submit(put(number, n=number), can_defer_outcome=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))

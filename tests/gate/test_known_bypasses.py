@@ -116,7 +116,7 @@ from holdfast.core import PERSON, Call, FunctionToolset, SystemClock, Tool, call
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import Gate
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import SqliteStore, Home
 
 home, effect = Home(Path(sys.argv[1])), Path(sys.argv[2])
 tool = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})
@@ -127,7 +127,7 @@ def send(_):
 
 async def main():
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await store.create(opened, session="killed")
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
@@ -201,7 +201,7 @@ async def test_w16_a_yes_that_comes_late_is_told_so_and_changes_nothing() -> Non
     scene = Scene(await record(), settings=GateSettings(escalation_seconds=10))
     parked = await scene.asked(read("a.txt"))
     scene.clock.advance(11)
-    with pytest.raises(EscalationUnknown, match="came late"):
+    with pytest.raises(EscalationUnknown, match="is too late"):
         await scene.answer(parked)
     assert isinstance(await scene.gate.submit(read("a.txt")), Refused)
 
@@ -266,6 +266,6 @@ async def test_a_trusted_group_is_not_trusted_with_what_nobody_offers() -> None:
     scene = Scene(await record(), policy=policy)
     answer = await scene.gate.submit(Call(id=call_id(1, 1), operation="files.burn", arguments={}))
     assert isinstance(answer, Refused)
-    assert "nobody offers" in answer.reason
+    assert "no toolset offers" in answer.reason
     [entry] = audit_view(scene.journal.recorded)
     assert (entry.result, entry.decision.verdict) == ("refused", "deny")

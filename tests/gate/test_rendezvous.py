@@ -212,7 +212,7 @@ async def test_a_late_answer_is_told_that_it_came_late(tmp_path: Path) -> None:
     async with rendezvous(tmp_path / "e") as folder:
         parked, other = await folder.ask(1), await folder.ask(2)
         folder.clock.advance(301)
-        await folder.gate.escalations.expire(parked.escalation, "nobody answered in time")
+        await folder.gate.escalations.expire(parked.escalation, "no one answered in time")
         folder.answer(parked, {"decision": "approved"})
         noted = asyncio.Event()
         folder.journal.follow(lambda entry: noted.set() if isinstance(entry.event, Noted) else None)

@@ -47,7 +47,7 @@ async def test_an_answer_that_comes_while_the_escalation_is_withdrawn_is_late_an
     parked = await scene.asked(read("/w/a"))
     withdrawn = asyncio.ensure_future(scene.gate.escalations.expire(parked.escalation, "cancelled"))
     await asyncio.sleep(0)
-    with pytest.raises(EscalationUnknown, match="came late: cancelled"):
+    with pytest.raises(EscalationUnknown, match="is too late: cancelled"):
         await scene.answer(parked, Response(verdict="approve", scope="session"))
     await withdrawn
     assert scene.gate.grants.active() == ()

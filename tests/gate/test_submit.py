@@ -376,7 +376,7 @@ async def test_a_call_cancelled_while_its_intent_is_written_is_on_record_as_neve
         await task
     settled = made.journal.recorded[-1].event
     assert isinstance(settled, CallSettled)
-    assert (settled.status, settled.error) == ("cancelled", "cancelled before it was made")
+    assert (settled.status, settled.error) == ("cancelled", "cancelled before it was executed")
     assert made.tools.performed == []
     assert made.gate.budget.spent.bytes_written == 0
     await store.close()

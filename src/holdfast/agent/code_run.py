@@ -1,9 +1,9 @@
-"""One run of a guest inside a turn: started fresh, gone on with after a wait, or run again after a crash.
+"""One run of guest code inside a turn: started, resumed after a wait, or run again after a crash.
 
-All three take the same road. Calls are numbered, and the gate answers a call it has on record without making it again; so
-running the code a second time from the state before it brings the guest to where it was.
+All three take the same path. Calls are numbered, and the gate answers a recorded call without executing it again; running
+the code a second time from the state before it brings the guest to where it was.
 
-The files that an engine changed by itself in the view it works on, put before the gate once its run is over.
+An engine that changes files by itself works on a copy; `FolderChanges` submits those changes to the gate after the run.
 """
 
 import base64
@@ -36,30 +36,42 @@ from holdfast.store import Journal
 from holdfast.world import World
 
 
+FetchBlob = Callable[[str], Awaitable[bytes]]
+"""Loads a blob by its digest."""
+MAX_VALUE_BYTES = 100_000
+
+
+class FinishedRun(Value):
+    """A run that ended but is not recorded yet: it is appended together with what follows from it."""
+
+    event: RunEnded
+    blobs: tuple[bytes, ...] = ()
+
+
 class FolderChanges:
-    """Gathers the changed files of a run; one that waits reports them in pieces."""
+    """Collects the files that a run changed. A run that waits reports them in pieces."""
 
     def __init__(self, view: World | None) -> None:
         self._view = view
-        """A copy of the workspace; None where no engine works on a folder."""
+        """A copy of the workspace; None if no engine works on a folder."""
         self._touched: dict[str, bool] = {}
-        """Each changed file, and whether it was there before the run."""
+        """Each changed file, and whether it existed before the run."""
 
     def __bool__(self) -> bool:
         return bool(self._touched)
 
     def add(self, changes: Iterable[Change]) -> None:
-        """What a run, or a piece of it, has changed."""
+        """Add what a run, or a part of it, changed."""
         for change in changes:
             self._touched.setdefault(change.path, change.kind != "created")
 
     def clear(self) -> None:
-        """A run begins."""
+        """Start over for a new run."""
         self._touched.clear()
 
     async def submit(self, on_call: OnCall) -> str | None:
-        """Put every changed file before the gate. What was refused, in words; None where one waits."""
-        assert self._view is not None, "an engine that changes files by itself is given a view to do it in"
+        """Submit every changed file to the gate. Returns the refusals as text; None if a call waits for approval."""
+        assert self._view is not None, "an engine that changes files is given a copy to work on"
         refusals: list[str] = []
         for path, existed in sorted(self._touched.items()):
             if self._view.exists(path) and self._view.stat(path).kind == "file":
@@ -67,7 +79,7 @@ class FolderChanges:
             elif existed:
                 answer = await on_call("world.delete", {"path": path})
             else:
-                continue  # made and removed again in one run
+                continue  # created and deleted in the same run
             if isinstance(answer, Parked):
                 return None
             if isinstance(answer, Refused | Failed):
@@ -75,27 +87,8 @@ class FolderChanges:
         return "".join(refusals)
 
 
-def _write_arguments(path: str, content: bytes) -> JsonObject:
-    try:
-        return {"path": path, "content": content.decode()}
-    except UnicodeDecodeError:
-        return {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}
-
-
-FetchBlob = Callable[[str], Awaitable[bytes]]
-"""A blob by its digest."""
-MAX_VALUE_BYTES = 100_000
-
-
-class FinishedRun(Value):
-    """A run that is over, not yet recorded: it goes to the journal together with what follows from it."""
-
-    event: RunEnded
-    blobs: tuple[bytes, ...] = ()
-
-
 class CodeRun:
-    """Runs code in the session's guest and records how that went."""
+    """Runs code in the session's guest and records the result."""
 
     def __init__(
         self,
@@ -118,14 +111,14 @@ class CodeRun:
         self._limits = limits
         self._changes = FolderChanges(view)
         self._state: str | None = None
-        """Which recorded state the guest is in now; None is a fresh one."""
+        """The recorded state that the guest is in; None is a new guest."""
         self._waiting_for: tuple[CallId, EscalationId] | None = None
         self._over_budget: Refused | None = None
-        """The call of this run that the budget had no room for."""
+        """The call of this run that the budget could not pay for."""
         self._has_reported_facts = False
 
     async def start(self, code: str, *, tool_call: str | None, seed: int) -> FinishedRun | None:
-        """Run code. None means that it waits for a person."""
+        """Run code. None means that it waits for approval."""
         conversation = self._conversation
         started = RunStarted(
             turn=conversation.turn,
@@ -143,10 +136,10 @@ class CodeRun:
         return await self._run(started)
 
     async def resume(self) -> FinishedRun | None:
-        """Go on with the run that is open: from its snapshot where it has one, else by running it again."""
+        """Resume the open run: from its snapshot if it has one, else by running it again."""
         conversation = self._conversation
         started, parked = conversation.run, conversation.parked_run
-        assert started is not None, "go_on is only called while a run is open"
+        assert started is not None, "resume is called only while a run is open"
         if parked is None or parked.snapshot is None:
             return await self._run(started)
         answer = explain_refusal(
@@ -162,7 +155,7 @@ class CodeRun:
             snapshot = await self._fetch_blob(parked.snapshot)
             run = await self._guest.resume(snapshot, answer, self._request(started), on_call)
         except SnapshotRefused:
-            # Another engine version, or a key that changed: the journal still knows how it went.
+            # Another engine version or another key: the journal still has every answer.
             return await self._run(started)
         return await self._record(started, run, on_call)
 
@@ -170,7 +163,7 @@ class CodeRun:
         await self._restore_state(started.state)
         self._changes.clear()
         self._over_budget = None
-        self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest anywhere
+        self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest in any state
         on_call = self._call_handler(started.turn, started.first_call - 1)
         return await self._record(started, await self._guest.run(self._request(started), on_call), on_call)
 
@@ -213,22 +206,22 @@ class CodeRun:
         return FinishedRun(event=ended, blobs=(state,) if state else ())
 
     async def _restore_state(self, state: str | None) -> None:
-        """Put the guest into a recorded state, unless it is there already."""
+        """Bring the guest to a recorded state, unless it is already in it."""
         if state == self._state:
             return
         try:
             await self._guest.restore(await self._fetch_blob(state) if state is not None else b"")
         except SnapshotRefused as refusal:
-            # Sealed by another home or another version of the engine: never taken up, and no reason to lock a person out.
+            # Signed by another data directory or engine version: never load it, but do not lock the person out either.
             await self._guest.restore(b"")
             text = (
-                f"variables of earlier runs could not be brought back ({refusal}); this run began without any"
+                f"variables of earlier runs could not be restored ({refusal}); this run started without them"
             )
             await self._journal.append(Noted(code="variables-lost", text=text))
         self._state = state
 
     def _new_facts(self) -> tuple[str, ...]:
-        """What the engine can do on this machine; once is enough, for it does not change while the process lives."""
+        """What the engine can do on this machine. Reported once per process, because it does not change."""
         if self._has_reported_facts:
             return ()
         self._has_reported_facts = True
@@ -245,7 +238,7 @@ class CodeRun:
             if isinstance(answer, Parked):
                 self._waiting_for = call.id, answer.escalation
             if isinstance(answer, Refused) and answer.ran_out is not None:
-                # The guest is put down as if it waited; once there is more budget it is run again up to this call.
+                # Park the guest; once there is more budget, the code runs again up to this call.
                 self._over_budget = answer
                 return Parked(escalation=EscalationId(""))
             return explain_refusal(answer)
@@ -259,7 +252,7 @@ class CodeRun:
 
     def _waiting_call(self, id: CallId) -> Call:
         call = self._gate.escalations.call(id)
-        assert call is not None, "a parked run names a call that was put before a person"
+        assert call is not None, "a parked run names a call that was escalated"
         return call
 
     def _request(self, started: RunStarted) -> RunRequest:
@@ -283,6 +276,13 @@ _STATUS: dict[str, RunStatus] = {
 
 
 def bound_value(value: Json) -> Json:
-    """A value as it is kept: itself, or where it is too large, its size in words."""
+    """The value as it is recorded: itself or, if it is too large, a note of its size."""
     size = len(encode(value))
-    return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to keep]"
+    return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to record]"
+
+
+def _write_arguments(path: str, content: bytes) -> JsonObject:
+    try:
+        return {"path": path, "content": content.decode()}
+    except UnicodeDecodeError:
+        return {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}

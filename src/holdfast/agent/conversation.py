@@ -1,6 +1,6 @@
-"""The conversation and the running turn, folded from the journal: everything the loop needs to know what comes next.
+"""The conversation and the running turn, projected from the journal: everything the turn loop needs to choose its next step.
 
-The messages of a conversation up to a point, without a copy of them.
+`Transcript` is a view of the messages up to a point, without a copy.
 """
 
 from bisect import bisect_right
@@ -29,7 +29,7 @@ from holdfast.core.projection import Projection
 
 
 class Transcript(Sequence[Message]):
-    """A look at a list that only grows, with what stands before and after it. What is appended later is not seen."""
+    """A view of a list that only grows, with messages before and after it. Messages appended later are not visible."""
 
     __slots__ = ("_after", "_before", "_length", "_messages")
 
@@ -88,7 +88,7 @@ _Handled = (
 
 
 class Conversation(Projection[_Handled]):
-    """Messages as the model sees them, and how far the running turn has come."""
+    """The messages as the model sees them, and the progress of the running turn."""
 
     def reset(self) -> None:
         self.turn = 0
@@ -106,7 +106,7 @@ class Conversation(Projection[_Handled]):
         self.last_call = 0
         self.answered_calls = 0
         self.summary: str | None = None
-        # INVARIANT: only ever appended to; who was handed a transcript looks at this very list.
+        # INVARIANT: only ever appended to; a transcript is a view of this list.
         self._messages: list[Message] = []
         self._turns: list[int] = []
 
@@ -151,11 +151,11 @@ class Conversation(Projection[_Handled]):
 
     @property
     def next_call(self) -> int:
-        """The number of the next call. Calls of a tool whose return is not recorded yet are asked for again."""
+        """The number of the next call. Calls of a tool whose return is not recorded yet are submitted again."""
         return self.answered_calls + 1
 
     def messages_through(self, turn: int) -> tuple[Message, ...]:
-        """The messages of all turns up to and with this one that are not summarised yet, an older summary first."""
+        """The messages of all turns through this one that are not summarized yet, after an older summary."""
         older = self._messages[: bisect_right(self._turns, turn)]
         if self._tool_message and self.turn <= turn:
             older.extend(self._tool_message)
@@ -163,7 +163,7 @@ class Conversation(Projection[_Handled]):
 
     @property
     def messages(self) -> Sequence[Message]:
-        """What the model is given: the summary of compacted turns, then every message since."""
+        """The messages for the model: the summary of compacted turns, then every message since."""
         return Transcript(self._messages, before=self._summary_message, after=self._tool_message)
 
     @property
@@ -174,7 +174,7 @@ class Conversation(Projection[_Handled]):
 
     @property
     def _tool_message(self) -> tuple[Message, ...]:
-        """What the calls of the last reply came to: all of them in one message, which is not added while it grows."""
+        """The results of the last reply's calls. One message holds them all, and it is not appended while it grows."""
         return (ToolMessage(returns=tuple(self.returned.values())),) if self.returned else ()
 
     def _add(self, turn: int, *messages: Message) -> None:
@@ -195,13 +195,13 @@ class Conversation(Projection[_Handled]):
 
     def _end(self, event: TurnEnded) -> None:
         self.is_open = False
-        # A turn that ran out of budget may be gone on with in the middle of its run.
+        # A turn that ran out of budget may resume in the middle of its run.
         if not (isinstance(event.outcome, Nonconverged) and event.outcome.reason == "budget"):
             self.run = self.parked_run = None
             self._answer_open_calls()
 
     def _answer_open_calls(self) -> None:
-        """No provider takes a call without its return, so what a cut-off turn left open is answered for it."""
+        """Answer the calls that an interrupted turn left open, because providers reject a call without a return."""
         for part in self.reply.tool_calls if self.reply else ():
             if part.id not in self.returned:
                 content = "The turn ended before this call was answered."

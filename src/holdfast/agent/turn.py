@@ -1,6 +1,6 @@
-"""One turn, driven by the journal: fold it, do the next thing, until the agent rests.
+"""One turn, driven by the journal: project it, do the next step, until the agent is done or waits.
 
-A fresh turn, one that a crash cut off, and one that waited for a person until tomorrow all take this road.
+A new turn, one that a crash interrupted and one that waited for approval overnight all take this path.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,11 +40,11 @@ from holdfast.models import OnText
 from holdfast.store import Journal
 
 MAX_CALLS = 128
-"""Of one reply. Whether the agent goes round in circles is only asked once a reply is carried out."""
+"""Maximum number of calls of one reply. The loop detector is consulted only after a reply is executed."""
 
 
 class Turn:
-    """Carries the running turn on. What it knows is in the journal, but for the time it has worked."""
+    """Advances the running turn. Its state is in the journal, except for the time it has worked."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class Turn:
         self._started: float | None = None
 
     async def advance(self, on_text: OnText) -> Outcome:
-        """Do the next thing until the turn is over, or waits for a person (`Needs`, with an escalation open)."""
+        """Take steps until the turn ends or waits for a person (`Needs`, with an escalation open)."""
         try:
             while (outcome := await self._run_within_time_limit(on_text)) is None:
                 pass
         except StoreError:
-            raise  # what cannot be recorded has not happened; there is nothing to end the turn with
+            raise  # without a journal there is no way to end the turn
         except Exception as error:
-            # A fault of ours must not lock the person out of the session.
+            # A bug of ours must not lock the person out of the session.
             if not isinstance(error, HoldfastError):
                 await self._journal.append(traceback_note(error))
             outcome = outcome_of_error(error, self._last_text())
@@ -88,18 +88,18 @@ class Turn:
         return outcome
 
     async def park(self) -> None:
-        """Record how long was worked, before the turn waits for a person or the session is let go."""
+        """Record the time worked, before the turn waits for a person or the session is released."""
         if self._started is not None:
             spent = self.take_worked_seconds()
             await self._journal.append(TurnParked(turn=self._conversation.turn, wall_seconds=spent))
 
     def take_worked_seconds(self) -> float:
-        """How long the turn was worked on since this was last asked; 0 where nobody works on it."""
+        """Seconds worked since this was last called; 0 if the turn is not being worked on."""
         started, self._started = self._started, None
         return 0.0 if started is None else round(self._clock.monotonic() - started, 6)
 
     async def _step(self, on_text: OnText) -> Outcome | None:
-        """One thing: ask the model, carry out one of its calls, or find that the turn is over."""
+        """Take one step: ask the model, execute one of its calls, or find that the turn is over."""
         state = self._conversation
         if state.posted_code is not None:
             return await self._run_host_code(state.posted_code.code)
@@ -118,7 +118,7 @@ class Turn:
         return None
 
     async def _run_within_time_limit(self, on_text: OnText) -> Outcome | None:
-        """One thing after another, as long as the budget has time for it. None where the sandbox had to be built first."""
+        """Take steps while the budget has time. None if the sandbox had to be built first."""
         self._started = self._clock.monotonic()
         self._gate.budget.check()
         try:
@@ -127,7 +127,7 @@ class Turn:
                     pass
                 return outcome
         except EngineNotBuilt as not_built:
-            # Not the turn's own time: whoever comes next will not need it.
+            # Building the sandbox is not charged to the turn: later turns do not need it.
             await self.park()
             await self._journal.append(Noted(code=not_built.code, text=str(not_built)))
             await not_built.make_ready()
@@ -135,7 +135,7 @@ class Turn:
             return None
 
     async def _handle_tool_call(self, part: ToolCallPart) -> Outcome | None:
-        """Answer one tool call of the model. Outcome `Needs` when it waits for a person."""
+        """Execute one tool call of the model. The outcome is `Needs` if it waits for a person."""
         if part.tool == EXECUTE_CODE:
             return await self._run_model_code(part)
         state = self._conversation
@@ -151,17 +151,17 @@ class Turn:
         return None
 
     async def _skip_calls(self, parts: Sequence[ToolCallPart]) -> None:
-        """Carry out no more than the first of these calls, and say so of each of the others."""
+        """Return an explanation for each call beyond the maximum of one reply."""
         state = self._conversation
         skipped = (
-            call_skipped(state.turn, part, number, most=MAX_CALLS)
+            call_skipped(state.turn, part, number, max_calls=MAX_CALLS)
             for number, part in enumerate(parts, start=1)
             if part.id not in state.returned
         )
         await self._journal.append(*skipped)
 
     async def _run_model_code(self, part: ToolCallPart) -> Outcome | None:
-        """Run the code that the model wrote, and tell it what came of it."""
+        """Run the code that the model wrote and return the result to it."""
         state = self._conversation
         source = part.arguments.get("code")
         if not isinstance(source, str):
@@ -188,7 +188,7 @@ class Turn:
         ended = self._conversation.finished_run
         assert ended is not None, "the end of the run was just recorded"
         if given := read_outcome(ended.value):
-            return given  # the program said itself how it ended
+            return given  # the program returned its own outcome
         if ended.status == "ok":
             return success_outcome(ended.value, self._proposals())
         return Error(message=ended.error, code=f"guest-{ended.status}")
@@ -199,7 +199,7 @@ class Turn:
         return await self._code.start(source, tool_call=tool_call, seed=self._conversation.turn)
 
     def _waiting_outcome(self) -> Needs | None:
-        """What the turn waits for; None where that was answered before the turn could lie down, and it goes on."""
+        """What the turn waits for; None if it was answered in the meantime and the turn continues."""
         waiting = self._gate.escalations.waiting()
         return needs_approval(waiting) if waiting else None
 

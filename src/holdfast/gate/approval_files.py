@@ -154,7 +154,7 @@ class ApprovalFiles:
         escalation = next((each for each in self._gate.escalations.waiting() if each.id == id), None)
         if escalation is None:
             await self._journal.append(
-                Noted(code="late-answer", text=f"the answer to {id} by file came late")
+                Noted(code="late-answer", text=f"the answer to {id} by file is too late")
             )
             return
         response = _response(content, escalation)
@@ -162,7 +162,7 @@ class ApprovalFiles:
             await self._gate.resolve(id, response, principal=PERSON, transport=self.transport)
         except EscalationUnknown:
             await self._journal.append(
-                Noted(code="late-answer", text=f"the answer to {id} by file came late")
+                Noted(code="late-answer", text=f"the answer to {id} by file is too late")
             )
 
     def _path(self, kind: str, id: EscalationId) -> Path:

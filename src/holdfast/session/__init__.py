@@ -1,4 +1,4 @@
-"""Sessions: post a message, advance the turn, hear the events; and everything a person may do with them."""
+"""Sessions: send a message, advance a turn, follow the events, and everything else a person can do with a session."""
 
 from holdfast.session.approver import Approver
 from holdfast.session.build import SessionParts, SessionPaths, build_session

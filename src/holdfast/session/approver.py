@@ -1,4 +1,4 @@
-"""Who puts an escalation before a person, and the race of those who may answer it."""
+"""The approver: asks a person about an escalation, in parallel with every other way to answer it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,11 +8,11 @@ from holdfast.core.errors import EscalationUnknown
 from holdfast.gate import Gate
 
 Approver = Callable[[Escalation], Awaitable[Response | None]]
-"""Asks about one escalation. None means that this one has nothing to say; others may still answer."""
+"""Asks about one escalation. None means no answer; another transport may still answer."""
 
 
 async def ask_approver(approver: Approver, gate: Gate, *, transport: str) -> None:
-    """Put what waits before the person; whoever answers first, here or elsewhere, has answered."""
+    """Ask about each open escalation. The first answer counts, here or through another transport."""
     for escalation in gate.escalations.waiting():
         local = asyncio.ensure_future(approver(escalation))
         settled = asyncio.ensure_future(gate.wait(escalation.id))
@@ -23,7 +23,7 @@ async def ask_approver(approver: Approver, gate: Gate, *, transport: str) -> Non
                 await gate.resolve(escalation.id, response, principal=PERSON, transport=transport)
             await settled
         except EscalationUnknown:
-            pass  # answered elsewhere in the same moment
+            pass  # answered elsewhere at the same moment
         finally:
             local.cancel()
             settled.cancel()

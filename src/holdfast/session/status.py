@@ -1,6 +1,6 @@
-"""Where a session stands: three fields folded from the journal, not one word.
+"""The status of a session, projected from the journal: lifecycle, name, turns and notes.
 
-What several changes come to, file by file: a file that was made and removed again was never there.
+`net_changes` combines several changes per file: a file that was created and deleted again never existed.
 """
 
 from collections import deque
@@ -38,32 +38,14 @@ from holdfast.core.projection import EventSource, Projection
 from holdfast.gate import Spending, cost_of
 
 
-def net_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """One change for each file that is different at the end, sorted by path; what is only staged is left out."""
-    merged: dict[str, Change] = {}
-    for change in changes:
-        if change.is_staged:
-            continue
-        first = merged.get(change.path)
-        merged[change.path] = _merge(first.before if first else change.before, change)
-    return tuple(change for _, change in sorted(merged.items()) if change.before != change.after)
-
-
-def _merge(before: str | None, last: Change) -> Change:
-    kind: Literal["created", "modified", "deleted"] = (
-        "created" if before is None else "deleted" if last.after is None else "modified"
-    )
-    return Change(path=last.path, kind=kind, before=before, after=last.after, mode=last.mode)
-
-
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
 Activity = Literal["initializing", "ready", "processing", "waiting"]
 MAX_NOTES = 1000
-"""The newest are kept at hand; all are in the journal."""
+"""The newest notes are kept in memory; all are in the journal."""
 
 
 class TurnRecord(Value):
-    """One turn of the history: what was asked and how it ended; `outcome` is None while it runs or waits."""
+    """One turn of the history; `outcome` is None while it runs or waits."""
 
     number: int
     asked: str
@@ -72,19 +54,19 @@ class TurnRecord(Value):
     ended_ms: int | None = None
     outcome: Outcome | None = None
     spent: Amount = Amount()
-    """Tokens, money (None is unknown) and all else that it cost, side models and what failed included."""
+    """Everything it cost (an unknown price is None), including side models and failed calls."""
     changes: tuple[Change, ...] = ()
-    """The files that were created, modified and deleted since the turn before: by whomever where there are restore
-    points, else by the turn's own calls."""
+    """The files that changed since the previous turn: by anyone if there are restore points, else by the turn's own
+    calls."""
 
 
 def workspace_of(recorded: Iterable[RecordedEvent]) -> str:
-    """The folder a session works in, empty for its own; also after a rewind it stays where it was moved to."""
+    """The folder of a session, empty for its own; after a rewind it stays where it was moved to."""
     workspace = ""
     for entry in recorded:
         match event := entry.event:
             case SessionOpened():
-                workspace = event.workspace  # a fork has its parent's opening before its own
+                workspace = event.workspace  # a fork has its parent's SessionOpened before its own
             case SessionReconfigured():
                 workspace = event.workspace or workspace
             case _:
@@ -116,10 +98,10 @@ class Status(Projection[_Handled]):
     """Lifecycle, name, turns and notes of a session."""
 
     def __init__(self, journal: EventSource) -> None:
-        # Not part of `reset`: a rewind takes back what was done, not what a person chose to run it with.
+        # Not part of `reset`: a rewind undoes what was done, not the chosen policy and model.
         self.model = ""
         self.policy = ""
-        """By name, or the path of its file; empty while nobody here has chosen one for a session that came in by a file."""
+        """A name or the path of a file; empty until a policy is chosen for an imported session."""
         self._last_choice_seq = 0
         super().__init__(journal)
 
@@ -129,14 +111,14 @@ class Status(Projection[_Handled]):
         self.name: str | None = None
         self._turns: list[TurnRecord] = []
         self._spent = Total()
-        """By the last turn. Put into its record when somebody looks."""
+        """Spent by the last turn; written to its record when it is read."""
         self.open_run_engine = ""
-        """The engine of a run that waits, was cut off or ran out of budget; it cannot go on in another one."""
+        """The engine of a run that waits, was interrupted or ran out of budget; it can resume only there."""
         self.notes: deque[Noted] = deque(maxlen=MAX_NOTES)
         self._waiting: set[EscalationId] = set()
         self._is_budget_raised = False
         self._point_changes: tuple[Change, ...] = ()
-        """What the restore points of the last turn tell."""
+        """Changes reported by the restore points of the last turn."""
 
     @property
     def turns(self) -> Sequence[TurnRecord]:
@@ -150,7 +132,7 @@ class Status(Projection[_Handled]):
             self._apply_choice(event)
         match event:
             case ModelReplied():
-                pass  # as most events are; what it cost is added below
+                pass  # the most frequent event; its cost is added below
             case SessionOpened():
                 self.opened, self.name = event, event.name
             case SessionRenamed():
@@ -179,7 +161,7 @@ class Status(Projection[_Handled]):
             case CallSettled() if self._turns and event.changes:
                 self._update_last_turn(changes=net_changes((*self._turns[-1].changes, *event.changes)))
             case RestorePointMade() if self._turns and event.turn == self._turns[-1].number:
-                # A second point of a turn tells what changed since the first.
+                # A second restore point of a turn reports what changed since the first.
                 self._point_changes = (
                     net_changes((*self._point_changes, *event.changes))
                     if self._point_changes
@@ -228,17 +210,17 @@ class Status(Projection[_Handled]):
 
     @property
     def has_open_turn(self) -> bool:
-        """Whether a turn was begun and has no outcome."""
+        """Whether a turn was started and has no outcome."""
         return bool(self._turns) and self._turns[-1].outcome is None
 
     @property
     def can_continue(self) -> bool:
-        """Whether the last turn was stopped by a budget that has been raised since."""
+        """Whether the last turn ran out of a budget that has been raised since."""
         return self._is_budget_raised and bool(self._turns) and _is_out_of_budget(self._turns[-1].outcome)
 
     @property
     def activity(self) -> Literal["ready", "processing", "waiting"]:
-        """What the session does now."""
+        """What the session is doing."""
         if not self.has_open_turn:
             return "ready"
         return "waiting" if self._waiting else "processing"
@@ -246,3 +228,21 @@ class Status(Projection[_Handled]):
 
 def _is_out_of_budget(outcome: Outcome | None) -> bool:
     return isinstance(outcome, Nonconverged) and outcome.reason == "budget"
+
+
+def net_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """One change for each file that differs at the end, sorted by path; staged changes are left out."""
+    merged: dict[str, Change] = {}
+    for change in changes:
+        if change.is_staged:
+            continue
+        first = merged.get(change.path)
+        merged[change.path] = _merge(first.before if first else change.before, change)
+    return tuple(change for _, change in sorted(merged.items()) if change.before != change.after)
+
+
+def _merge(before: str | None, last: Change) -> Change:
+    kind: Literal["created", "modified", "deleted"] = (
+        "created" if before is None else "deleted" if last.after is None else "modified"
+    )
+    return Change(path=last.path, kind=kind, before=before, after=last.after, mode=last.mode)

@@ -190,7 +190,7 @@ async def _heard(store: SqliteStore, session: SessionId, id: EscalationId, respo
                         raise EscalationUnknown(f"{id!r} was already answered: {event.response.verdict}")
                     return f"the process that holds the session took it: {event.response.verdict}"
                 case EscalationExpired(escalation=expired) if expired == id:
-                    raise EscalationUnknown(f"the answer to {id!r} came late: {event.reason}")
+                    raise EscalationUnknown(f"the answer to {id!r} is too late: {event.reason}")
                 case _:
                     pass
         await asyncio.sleep(_LOOK_SECONDS)
