@@ -207,7 +207,7 @@ async def test_two_foreign_agents_do_not_sweep_away_each_others_questions(tmp_pa
     async with entering() as keeper:
         parked = await ask(keeper, "desk.move")
         assert isinstance(parked, Parked)
-        with pytest.raises(InvalidInput, match="another process asks in the folder"):
+        with pytest.raises(InvalidInput, match="another process uses the folder"):
             async with entering():
                 pass
         assert [path.name for path in folder.iterdir()] == [f"request-{parked.escalation}.json"]

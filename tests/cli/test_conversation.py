@@ -272,7 +272,7 @@ def test_a_raised_budget_lets_a_stopped_turn_go_on_at_the_terminal(tmp_path: Pat
     with terminal("budget", "add", "poor", "steps=5", home=tmp_path) as typist:
         assert typist.end() == 0
     with terminal("-r", "poor", home=tmp_path) as typist:
-        assert typist.wait_for("the budget was raised; the last turn goes on")
+        assert typist.wait_for("the budget was raised; resuming the last turn")
         assert typist.wait_for("Two.")
 
 

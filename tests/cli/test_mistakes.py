@@ -25,7 +25,12 @@ MISTAKES = (
     ("-m scripted:four.json -w folder hi", 2, "is not trusted yet", "say so once with --trust"),
     ("-m scripted:four.json -p nosuch hi", 2, "there is no policy named 'nosuch'", "hint: give a name"),
     ("-m scripted:four.json -p broken.yaml hi", 2, "broken.yaml:3:4: is no YAML", "hint: "),
-    ("-m scripted:four.json --budget usd=many hi", 2, "is no limit", "hint: as in usd=1"),
+    (
+        "-m scripted:four.json --budget usd=many hi",
+        2,
+        "is not a quantity of usd",
+        "hint: a number of US dollars",
+    ),
     ("-m scripted:four.json --sandbox docker hi", 2, "invalid choice: 'docker'", "hint: holdfast --help"),
     ("-r nosuch", 1, "no session is called 'nosuch'", "`holdfast sessions` lists what there is"),
     ("-c", 1, "no session was started in this folder", "hint: see: holdfast sessions"),

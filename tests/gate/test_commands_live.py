@@ -71,7 +71,7 @@ def test_a_turn_that_met_the_limit_of_one_turn_is_helped_by_budget_add(terminal:
             reason="budget", dimension="calls"
         )
         await terminal.beside("budget", "add", session.id, "tokens=5", code=2)
-        assert "nothing to add to" in terminal.said
+        assert "nothing can be added to it" in terminal.said
         await terminal.beside("budget", "add", session.id, "calls=1")
         assert isinstance(await session.advance(), Ok)
 

@@ -27,7 +27,7 @@ from holdfast.core.errors import ToolFailed
 from holdfast.core.events import CallRefused, CallSettled, MessagePosted, RecordedEvent, SessionOpened
 from holdfast.gate import Gate, GateSettings, OutputFilter
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import Journal, MemoryStore
+from holdfast.store import Journal, MemoryStore, Redactor
 from holdfast.world import WorldPaths
 
 TEXT: JsonObject = {"type": "string"}
@@ -122,7 +122,7 @@ async def test_the_words_of_an_error_are_bounded_and_can_be_recorded() -> None:
         raise ToolFailed("s3cr3t-value \udc80 " + "x" * 5000)
 
     gate, record = await gate_over(
-        fail, output_filter=OutputFilter(max_bytes=1000, secrets=("s3cr3t-value",))
+        fail, output_filter=OutputFilter(max_bytes=1000, redactor=Redactor("s3cr3t-value"))
     )
     answer = await gate.submit(put())
     assert isinstance(answer, Failed)

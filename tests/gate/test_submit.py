@@ -38,7 +38,7 @@ from holdfast.core.events import (
 )
 from holdfast.gate import Gate, GateSettings, OutputFilter, audit_view
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import Home, Journal, SqliteStore
+from holdfast.store import Home, Journal, Redactor, SqliteStore
 
 TOOL = Tool(
     name="box.put",
@@ -326,7 +326,7 @@ async def test_the_same_call_over_and_over_breaks_the_circuit() -> None:
 
 
 async def test_a_result_is_bounded_and_known_secrets_are_taken_out() -> None:
-    output_filter = OutputFilter(max_bytes=1000, secrets=("s3cr3t-value",))
+    output_filter = OutputFilter(max_bytes=1000, redactor=Redactor("s3cr3t-value"))
     made = await bench(function=lambda _: "x" * 5000 + "s3cr3t-value", output_filter=output_filter)
     answer = await made.gate.submit(put("rope"))
     assert isinstance(answer, Returned)

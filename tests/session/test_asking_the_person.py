@@ -9,7 +9,8 @@ from holdfast.app import Runtime
 from holdfast.core import Needs, Ok, Response, ToolMessage
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
-from holdfast.session import ScriptedTransport, Session, Settings
+from holdfast.session import Session, Settings
+from holdfast.testing import ScriptedTransport
 
 POLICY = FixedPolicy(default="allow")
 ASK = "colour = person.ask(question='Which colour?')\nf'paint it {colour}'"

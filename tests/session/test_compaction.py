@@ -32,7 +32,7 @@ class Talker:
         self.heard: list[Prompt] = []
 
     async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
-        if prompt.system.startswith("Summarise"):
+        if prompt.system.startswith("Summarize"):
             return say("they counted to three")
         if len(prompt.messages) > self._window:
             raise ContextExceeded("too long")

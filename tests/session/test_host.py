@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.app.runtime import LiveSessions
 from holdfast.core import Error, FunctionToolset, Json, JsonObject, Limits, Ok, Tool
 from holdfast.core.errors import SessionNotReady
 from holdfast.policy import FixedPolicy
-from holdfast.session import Settings
+from holdfast.session import LiveSessions, Settings
 from holdfast.testing import memory_session
 
 BREAK = Tool(name="box.crash", parameters={"type": "object", "properties": {}}, roles={})

@@ -92,7 +92,7 @@ async def test_another_value_another_print_and_a_missing_call_are_reported(
 
     report = await again(changed(recorded, another))
     assert [each.run for each in report.divergences] == [1, 2, 4]
-    assert "calls less" in report.divergences[2].what
+    assert "calls fewer" in report.divergences[2].what
 
 
 async def test_runs_of_another_engine_are_counted_and_not_guessed(recorded: list[RecordedEvent]) -> None:

@@ -25,8 +25,8 @@ from holdfast.core.events import RunParked, TurnEnded
 from holdfast.guests import ScriptedEngine, script
 from holdfast.models import Prompt, Reply, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
-from holdfast.session import ScriptedTransport, Session, Settings
-from holdfast.testing import memory_session
+from holdfast.session import Session, Settings
+from holdfast.testing import ScriptedTransport, memory_session
 from holdfast.world import MemoryWorld
 
 

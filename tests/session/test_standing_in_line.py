@@ -49,7 +49,7 @@ class SlowToSummarise(ScriptedModel):
         self.answers = asyncio.Event()
 
     async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
-        if not prompt.system.startswith("Summarise"):
+        if not prompt.system.startswith("Summarize"):
             return await super().ask(prompt, on_text)
         self.asked.set()
         await self.answers.wait()
@@ -78,7 +78,7 @@ async def test_who_does_not_stand_in_line_cannot_pass_those_who_do() -> None:
         await session.send("first")
         [second] = await in_line(session, "second")
         await session.cancel()  # the second is called and has not come in yet
-        with pytest.raises(SessionNotReady, match="in line"):
+        with pytest.raises(SessionNotReady, match="other messages are waiting"):
             await session.send("in between")
         assert await second == Ok(value="one.")
 

@@ -35,7 +35,6 @@ from holdfast.guests import Guest, GuestLimits, OnCall, Run, RunRequest
 from holdfast.store import Journal
 from holdfast.world import World
 
-
 FetchBlob = Callable[[str], Awaitable[bytes]]
 """Loads a blob by its digest."""
 MAX_VALUE_BYTES = 100_000

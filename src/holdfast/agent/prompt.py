@@ -43,9 +43,7 @@ _EXECUTE_CODE = ToolOffer(
     },
 )
 
-LOOP_WARNING = (
-    "\nYou made the same calls and got the same results several times. Do something else, or say what blocks you.\n"
-)
+LOOP_WARNING = "\nYou made the same calls and got the same results several times. Do something else, or say what blocks you.\n"
 
 
 class PromptTemplate(Value):

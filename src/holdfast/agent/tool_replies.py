@@ -58,9 +58,7 @@ def call_returned(turn: int, part: ToolCallPart, answer: Returned | Refused | Fa
 def call_skipped(turn: int, part: ToolCallPart, number: int, *, max_calls: int) -> ToolReturned:
     """The tool return for a call beyond the maximum of one reply."""
     # Include the number: identical texts would look like a loop.
-    content = (
-        f"Not executed: this is call {number}, and only the first {max_calls} of a reply are executed. Ask again."
-    )
+    content = f"Not executed: this is call {number}, and only the first {max_calls} of a reply are executed. Ask again."
     return tool_return(turn, part, content, is_error=True)
 
 

@@ -8,6 +8,7 @@ from holdfast.config.load import (
     check_config,
     load_config,
     read_config,
+    written_key,
 )
 from holdfast.config.schema import Field, fields, tables
 from holdfast.config.templates import PROJECT_CONFIG_TEXT, PROJECT_POLICY_TEXT, config_text, policy_draft
@@ -28,4 +29,5 @@ __all__ = [
     "read_config",
     "tables",
     "with_value",
+    "written_key",
 ]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.config.edit import parse, place_of
-from holdfast.core import DIMENSIONS, Limits, Value
+from holdfast.core import BUDGET_DIMENSIONS, DIMENSIONS, Limits, Value, budget_dimension
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.session import Settings
 from holdfast.store import Home
@@ -84,7 +84,10 @@ def _read(path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str]]:
 
 
 def _understood(text: str, path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str]]:
-    table = parse(text, str(path))
+    try:
+        table = _with_budget_fields(parse(text, str(path)), kind)
+    except InvalidInput as error:
+        raise InvalidConfig(f"{path}: {error}", hint=error.hint) from error
     _check_known(table, kind, path, text)
     try:
         settings = msgspec.convert(_over_defaults(table, kind), kind)
@@ -95,6 +98,35 @@ def _understood(text: str, path: Path, kind: type[Kind]) -> tuple[Kind, dict[str
         place = _stands(path, text, key.rstrip("`") or _out_of_bounds(table))
         raise InvalidConfig(f"{place}: {what}", hint=_HINT) from error
     return settings, {key: _stands(path, text, key) for key in _keys(table)}
+
+
+def _with_budget_fields(table: Mapping[str, object], kind: type[Value]) -> dict[str, object]:
+    """The table with budgets under their field names: `usd` and `time` are accepted, and quantities such as "5m"."""
+    named = dict(table)
+    for field in msgspec.structs.fields(kind):
+        given = table.get(field.name)
+        if field.type is not Limits or not isinstance(given, dict):
+            continue
+        limits: dict[str, object] = {}
+        for word, value in given.items():
+            known = next((each for each in BUDGET_DIMENSIONS if word in (each.word, *each.aliases)), None)
+            name = word if known is None else known.field
+            if name in limits:
+                raise InvalidInput(f"{field.name}.{word} is given twice", hint="give each dimension once")
+            limits[name] = known.parse(value) if known is not None and isinstance(value, str) else value
+        named[field.name] = limits
+    return named
+
+
+def written_key(text: str, key: str) -> str:
+    """The key as a file spells it: `budget.usd` for `budget.cost_usd` where the file uses that word."""
+    table, _, name = key.rpartition(".")
+    if name in DIMENSIONS:
+        dimension = budget_dimension(name)
+        for word in (name, dimension.word, *dimension.aliases):
+            if place_of(text, f"{table}.{word}"):
+                return f"{table}.{word}"
+    return key
 
 
 def _over_defaults(table: Mapping[str, object], kind: type[Value]) -> dict[str, object]:
@@ -129,7 +161,7 @@ def _near(name: str, known: Mapping[str, object]) -> str:
 
 
 def _stands(path: Path, text: str, key: str) -> str:
-    place = place_of(text, key)
+    place = place_of(text, written_key(text, key))
     return f"{path}:{place.line}:{place.column}" if place else str(path)
 
 

@@ -38,7 +38,7 @@ PROJECT_CONFIG_TEXT = """\
 # configuration allows; the stricter of both holds.
 
 [budget]  # of a session
-# cost_usd = 2
+# usd = 2
 # tokens = 500000
 """
 

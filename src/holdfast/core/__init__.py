@@ -39,7 +39,19 @@ from holdfast.core.ids import (
     new_token,
     sanitise_name,
 )
-from holdfast.core.limits import DIMENSIONS, Amount, Dimension, Limits, Total
+from holdfast.core.limits import (
+    BUDGET_DIMENSIONS,
+    BUDGET_WORDS,
+    DIMENSIONS,
+    Amount,
+    BudgetDimension,
+    Dimension,
+    Limits,
+    Total,
+    budget_dimension,
+    budget_word,
+    parse_limits,
+)
 from holdfast.core.messages import (
     Finish,
     Message,
@@ -93,6 +105,8 @@ from holdfast.core.values import (
 
 __all__ = [
     "AGENT",
+    "BUDGET_DIMENSIONS",
+    "BUDGET_WORDS",
     "DIMENSIONS",
     "EXTERNAL",
     "MAX_DEPTH",
@@ -102,6 +116,7 @@ __all__ = [
     "Amount",
     "Answer",
     "ArgumentRoles",
+    "BudgetDimension",
     "Call",
     "CallId",
     "CallStatus",
@@ -165,6 +180,8 @@ __all__ = [
     "Value",
     "Verdict",
     "bind",
+    "budget_dimension",
+    "budget_word",
     "call_id",
     "check_session_id",
     "digest",
@@ -178,6 +195,7 @@ __all__ = [
     "is_too_deep",
     "new_session_id",
     "new_token",
+    "parse_limits",
     "pluralize",
     "read_outcome",
     "sanitise_name",

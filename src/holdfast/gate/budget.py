@@ -7,7 +7,7 @@ exceed a limit that each of them alone would keep.
 import math
 from decimal import Decimal
 
-from holdfast.core import DIMENSIONS, Amount, CallId, Dimension, Limits, Total, Value
+from holdfast.core import DIMENSIONS, Amount, CallId, Dimension, Limits, Total, Value, budget_word
 from holdfast.core.errors import BudgetExceeded
 from holdfast.core.events import (
     AnyEvent,
@@ -156,7 +156,7 @@ class Budget(Projection[_Handled]):
             wanted = getattr(amount, dimension)
             if room is not None and (wanted is None or exact(wanted) > room):
                 raise BudgetExceeded(
-                    f"the budget for {dimension} has {plain(room)} left, but the next step needs {plain(wanted)}",
+                    f"the budget for {budget_word(dimension)} has {plain(room)} left, but the next step needs {plain(wanted)}",
                     dimension=dimension,
                     hint="raise the limit with: holdfast budget add; completed work is kept",
                 )

@@ -37,7 +37,6 @@ from holdfast.core.events import (
 from holdfast.core.projection import EventSource, Projection
 from holdfast.gate import Spending, cost_of
 
-
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
 Activity = Literal["initializing", "ready", "processing", "waiting"]
 MAX_NOTES = 1000

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.core import DIMENSIONS, Call, Json, Performed, Response, Tool, encode
-from holdfast.core.errors import ToolFailed
+from holdfast.core import Call, Json, Performed, Response, Tool, budget_dimension, encode
+from holdfast.core.errors import InvalidInput, ToolFailed
 from holdfast.gate import Gate
 from holdfast.policy import most_permissive_verdict
 from holdfast.session.status import Status
@@ -132,12 +132,11 @@ class ViewToolset:
                 raise ToolFailed("only the person commits proposals; describe your proposal and end the turn")
 
     def _remaining(self, name: str) -> Json:
-        dimension = next(
-            (each for each in DIMENSIONS if each == ("cost_usd" if name == "cost" else name)), None
-        )
-        if dimension is None:
-            raise ToolFailed(f"{name!r} is no dimension of a budget: {', '.join(DIMENSIONS)}")
-        left = self._gate().budget.remaining(dimension)
+        try:
+            dimension = budget_dimension(name)
+        except InvalidInput as error:
+            raise ToolFailed(f"{error}: {error.hint}") from error
+        left = self._gate().budget.remaining(dimension.field)
         return None if left is None else float(left)
 
     def _could_pass(self, operation: str) -> bool:

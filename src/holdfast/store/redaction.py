@@ -1,16 +1,17 @@
-"""Redaction: secrets that we know are taken out of everything before it is written."""
+"""Redaction of known secrets: the one redactor, for what is written to disk and for what a guest receives."""
 
 import json
 
+from holdfast.core import Json, encode
 from holdfast.core.errors import InvalidInput
 
 REDACTED = "[redacted]"
 SHORTEST_SECRET = 4
-"""Shorter ones would be found in every word."""
+"""Shorter values would match inside ordinary words."""
 
 
 class Redactor:
-    """Knows the exact secrets that were handed to servers and providers, and replaces them in the bytes of events."""
+    """Replaces exact secrets, which we passed to servers and providers ourselves, in the JSON of events and in values."""
 
     def __init__(self, *secrets: str) -> None:
         self._forms: list[bytes] = []
@@ -18,16 +19,16 @@ class Redactor:
             self.add(secret)
 
     def add(self, secret: str) -> None:
-        """From here on this value is not written any more. Raises InvalidInput for one that is too short to tell."""
+        """Redact this value from now on. Raises InvalidInput if it is too short."""
         if len(secret) < SHORTEST_SECRET:
             raise InvalidInput(f"a secret has at least {SHORTEST_SECRET} characters")
-        # An event is JSON, in which a secret may stand escaped; and a secret in a JSON text inside is escaped twice.
+        # In JSON a secret may be escaped, and in a JSON text inside a JSON string it is escaped twice.
         plain = secret.encode()
         once = json.dumps(secret, ensure_ascii=False)[1:-1].encode()
         twice = json.dumps(once.decode(), ensure_ascii=False)[1:-1].encode()
         ascii_only = json.dumps(secret)[1:-1].encode()
         known = {*self._forms, twice, ascii_only, once, plain}
-        # A secret that holds another goes as a whole. In one step: another thread may be writing.
+        # Longest first: a secret that contains another is replaced whole. One assignment: another thread may be writing.
         self._forms = sorted(known, key=len, reverse=True)
 
     def __call__(self, body: bytes) -> bytes:
@@ -35,3 +36,23 @@ class Redactor:
             if form in body:
                 body = body.replace(form, REDACTED.encode())
         return body
+
+    def redact_text(self, text: str) -> str:
+        """The text without secrets."""
+        return self(text.encode()).decode()
+
+    def redact_value(self, value: Json, body: bytes) -> Json:
+        """The value without secrets; `body` is its JSON, in which most values show at once that they have none."""
+        return value if self(body) == body else self._redact_parts(value)
+
+    def _redact_parts(self, value: Json) -> Json:
+        match value:
+            case str():
+                return self.redact_text(value)
+            case list():
+                return [self._redact_parts(each) for each in value]
+            case dict():
+                return {self.redact_text(key): self._redact_parts(each) for key, each in value.items()}
+            case _:  # a number may be a secret as well
+                body = encode(value)
+                return value if self(body) == body else REDACTED

@@ -28,7 +28,7 @@ from holdfast.cli.views.session_log import SessionLog
 from holdfast.core import Outcome, Proposed, pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ModelReplied, RecordedEvent
-from holdfast.session import Session
+from holdfast.session import Session, TurnDriver
 
 _LAST_TOUCHES_SECONDS = 2.0
 """The answer is on the screen before its turn is over: the files are kept after it, so that they can be gone back to."""
@@ -94,6 +94,9 @@ class Chat:
     def adopt(self, session: Session) -> None:
         """Talk with this session from here on."""
         self.session = session
+        self._driver = TurnDriver(
+            session, transport=self.name, notify=lambda text: self.screen.say(f"  {text}")
+        )
         self.activity = Activity()
         session.follow(self.activity)
         self.log = SessionLog()
@@ -165,6 +168,10 @@ class Chat:
         self._stopping = asyncio.ensure_future(self.session.cancel())
         return True
 
+    def resume(self) -> None:
+        """Resume the last turn if it can continue, as after its budget was raised."""
+        self._more.set()
+
     def leave(self) -> None:
         """End the conversation; nothing is lost."""
         self._left.set()
@@ -182,15 +189,12 @@ class Chat:
         while True:
             await self._more.wait()
             self._more.clear()
-            if self.session.status.can_continue:
-                self.screen.say("  the budget was raised; the last turn goes on")
-            if self.session.status.has_open_turn or self.session.status.can_continue:
-                await self._one(asyncio.create_task(self.session.advance()))
+            if self._driver.has_unfinished_turn:
+                await self._one(asyncio.create_task(self._driver.resume()))
             while self.queue and not self._left.is_set():
-                text = self.queue.popleft()
-                await self._one(asyncio.create_task(self.session.send(text, transport=self.name)))
+                await self._one(asyncio.create_task(self._driver.send(self.queue.popleft())))
 
-    async def _one(self, turn: "asyncio.Task[Outcome | None] | asyncio.Task[Outcome]") -> None:
+    async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn
         # Where there is no status line, what runs is told now and then.
         with Progress(lambda: self.activity.doing, is_plain=True) if self.screen.is_plain else nullcontext():

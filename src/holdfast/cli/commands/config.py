@@ -3,7 +3,7 @@
 holdfast config                              what is in force, with the source of each value
 holdfast config get budget.tokens
 holdfast config set model anthropic:claude-sonnet-5-5
-holdfast config set budget.cost_usd 2.50     comments and order of the file stay
+holdfast config set budget.usd 2.50          comments and order of the file stay
 holdfast config path                         where the file is
 holdfast config show -w .                    with what the project in this folder narrows
 
@@ -20,7 +20,17 @@ import msgspec
 
 from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.config import Field, Scalar, check_config, config_text, fields, read_config, with_value
+from holdfast.config import (
+    Field,
+    Scalar,
+    check_config,
+    config_text,
+    fields,
+    read_config,
+    with_value,
+    written_key,
+)
+from holdfast.core import budget_dimension
 from holdfast.core.errors import InvalidInput
 from holdfast.models import keys_present, resolve_model
 from holdfast.store import Home, replace_private
@@ -108,7 +118,11 @@ def _show(console: Console, home: Home, rows: list[_Row], project: Path | None, 
 
 def _set(console: Console, home: Home, field: Field, text: str) -> None:
     try:
-        value: Scalar | Decimal | None = msgspec.convert(text, field.type, strict=False)
+        value: Scalar | Decimal | None = (
+            budget_dimension(field.key.rpartition(".")[2]).parse(text)
+            if field.key.startswith(("budget.", "turn_budget."))
+            else msgspec.convert(text, field.type, strict=False)
+        )
     except msgspec.ValidationError as error:
         # "got `str`" would only say that it was typed at a command line.
         why = "" if "got `str`" in str(error) else f": {error}"
@@ -119,7 +133,9 @@ def _set(console: Console, home: Home, field: Field, text: str) -> None:
         )
     home.prepare()
     before = home.config.read_text(encoding="utf-8-sig") if home.config.exists() else config_text("project")
-    after = with_value(before, field.key, float(value) if isinstance(value, Decimal) else value)
+    after = with_value(
+        before, written_key(before, field.key), float(value) if isinstance(value, Decimal) else value
+    )
     check_config(after, home.config)
     replace_private(home.config, after.encode())
     console.say(f"{field.key} = {_shown(value)} in {home.config}")
@@ -127,6 +143,9 @@ def _set(console: Console, home: Home, field: Field, text: str) -> None:
 
 def _field(key: str) -> Field:
     found = {field.key: field for field in fields()}
+    table, _, word = key.rpartition(".")
+    if table in ("budget", "turn_budget"):
+        key = f"{table}.{budget_dimension(word).field}"
     if key in found:
         return found[key]
     from difflib import get_close_matches

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from holdfast.cli.chat.activity import Activity
-from holdfast.core import DIMENSIONS, Dimension
+from holdfast.core import DIMENSIONS, Dimension, budget_word
 from holdfast.session import Session
 
 _LONGEST_NAME = 32
@@ -65,4 +65,4 @@ def _amount(room: Decimal, dimension: Dimension) -> str:
         case "wall_seconds":
             return f"{room:.0f}s"
         case _:
-            return f"{short(int(room))} {dimension.replace('_', ' ')}"
+            return f"{short(int(room))} {budget_word(dimension)}"

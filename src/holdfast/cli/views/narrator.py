@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from holdfast.cli.terminal.console import Tone, visible
-from holdfast.core import Call, Decision, Verdict, escape_to_one_line
+from holdfast.core import Call, Decision, Verdict, budget_word, escape_to_one_line
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -85,7 +85,9 @@ class Narrator:
             case ProposalsRejected():
                 self._say(f"  reject  {', '.join(event.paths)}", "ask")
             case BudgetWarned():
-                self._say(f"  budget  {event.dimension}: {event.spent} of {event.limit} spent", "ask")
+                self._say(
+                    f"  budget  {budget_word(event.dimension)}: {event.spent} of {event.limit} spent", "ask"
+                )
             case Noted():
                 self._say(f"  note    {visible(event.text)}", "dim")
             case _:

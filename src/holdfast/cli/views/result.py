@@ -4,7 +4,19 @@ from typing import assert_never
 
 from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console, Output, visible
-from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, encode, pluralize
+from holdfast.core import (
+    Cycle,
+    Error,
+    Json,
+    Needs,
+    Nonconverged,
+    Ok,
+    Outcome,
+    Proposed,
+    budget_word,
+    encode,
+    pluralize,
+)
 from holdfast.session import Session
 
 
@@ -59,7 +71,9 @@ def print_outcome(outcome: Outcome, console: Output) -> None:
         case _:
             assert_never(outcome)
     if isinstance(outcome, Nonconverged) and outcome.reason == "budget":
-        console.say(f"hint: holdfast budget add {outcome.dimension}=N, which also says how to go on")
+        console.say(
+            f"hint: holdfast budget add {budget_word(outcome.dimension)}=N, which also says how to go on"
+        )
     elif isinstance(outcome, Needs):
         console.say("hint: holdfast approve or deny answers it and says how to go on", folds=True)
     elif isinstance(outcome, Proposed):
@@ -78,7 +92,7 @@ def in_words(outcome: Outcome) -> str:
         case Needs():
             return visible(outcome.description)
         case Nonconverged(reason="budget"):
-            return f"stopped before it was done: the limit of {outcome.dimension} is reached"
+            return f"stopped before it was done: the limit of {budget_word(outcome.dimension)} is reached"
         case Nonconverged(reason="cancelled"):
             return "stopped before it was done, by you or the program that runs it"
         case Nonconverged():

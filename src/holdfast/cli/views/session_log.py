@@ -7,7 +7,7 @@ from datetime import datetime
 from holdfast.cli.terminal.console import visible
 from holdfast.cli.views.narrator import describe, why_it_ended
 from holdfast.cli.views.result import in_words
-from holdfast.core import pluralize
+from holdfast.core import budget_word, pluralize
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -96,7 +96,7 @@ def _told(entry: RecordedEvent) -> tuple[str, str] | None:
         case SessionRewound():
             return "note", f"gone back to the end of turn {event.turn}"
         case BudgetWarned():
-            return "budget", f"{event.dimension}: {event.spent} of {event.limit} spent"
+            return "budget", f"{budget_word(event.dimension)}: {event.spent} of {event.limit} spent"
         case Noted():
             return "note", f"{event.code}: {event.text}"
         case TurnEnded():

@@ -39,6 +39,10 @@ class ChatContext(Protocol):
         """Talk with this session from here on."""
         ...
 
+    def resume(self) -> None:
+        """Resume the last turn if it can continue."""
+        ...
+
     def leave(self) -> None:
         """End the conversation."""
         ...

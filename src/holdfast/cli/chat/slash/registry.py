@@ -39,7 +39,7 @@ _ALL = (
     Command("/deny [N] [reason]", "say no to what waits", approvals.deny),
     Command("/grants", "standing yeses", approvals.grants),
     Command("/logs [all]", "what happened: words, code, calls, answers and notes", inspect.logs),
-    Command("/budget", "what may be spent and was", inspect.budget),
+    Command("/budget [add usd=1]", "what may be spent and was; add raises a limit", inspect.budget),
     Command("/cost", "what was spent, in a line", inspect.cost),
     Command("/diff [PATH...]", "what is staged", files.diff),
     Command("/commit [PATH...]", "make what is staged", files.commit),

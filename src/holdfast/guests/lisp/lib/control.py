@@ -11,7 +11,7 @@ from holdfast.guests.lisp.lib.numbers import integer
 from holdfast.guests.lisp.lib.strings import shown, text
 from holdfast.guests.lisp.lib.tables import key, table
 from holdfast.guests.lisp.vm.environment import Cell, Closure, Root
-from holdfast.guests.lisp.vm.limits import Budget, parse_limits
+from holdfast.guests.lisp.vm.limits import ALIASES, Budget, parse_limits
 from holdfast.guests.lisp.vm.registers import Control, Registers
 from holdfast.guests.lisp.vm.state import FactStore
 
@@ -75,7 +75,7 @@ def _with_budget(machine: Registers, arguments: list[Datum]) -> None:
 def _budget_remaining(machine: Registers, arguments: list[Datum]) -> None:
     """What the budgets around this place leave of a dimension; nil is no bound."""
     budget = machine.context.budget
-    machine.give(None if budget is None else budget.room(key(arguments[0])))
+    machine.give(None if budget is None else budget.room(ALIASES.get(name := key(arguments[0]), name)))
 
 
 def _begin_round(machine: Registers, arguments: list[Datum]) -> None:

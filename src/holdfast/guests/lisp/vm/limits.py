@@ -101,6 +101,8 @@ class Meter:
 MAX_DEPTH = 100
 """Every charge walks through the budgets around it."""
 DIMENSIONS = ("tokens", "cost", "time", "iterations", "calls", "steps")
+ALIASES = {"usd": "cost"}
+"""The word of every other budget; images hold `cost`."""
 
 
 class BudgetSpent(LispTrouble):
@@ -177,7 +179,8 @@ def parse_limits(table: Datum) -> dict[str, float]:
     if not isinstance(table, dict):
         raise LispError("type-error", "with-budget takes a table of limits, such as {:iterations 3}")
     limits: dict[str, float] = {}
-    for dimension, limit in table.items():
+    for name, limit in table.items():
+        dimension = ALIASES.get(name, name)
         if dimension not in DIMENSIONS:
             raise LispError(
                 "type-error", f"{dimension!r} is no dimension of a budget; there are {', '.join(DIMENSIONS)}"
