@@ -14,6 +14,7 @@ from holdfast.core.calls import (
 from holdfast.core.clock import Clock, FakeClock, SystemClock
 from holdfast.core.decisions import (
     STRICTNESS,
+    VERDICTS,
     Decision,
     Escalation,
     FixedArgument,
@@ -22,6 +23,7 @@ from holdfast.core.decisions import (
     Response,
     Scope,
     Verdict,
+    restricts,
     strictest,
 )
 from holdfast.core.ids import (
@@ -113,6 +115,7 @@ __all__ = [
     "MAX_NAME_LENGTH",
     "PERSON",
     "STRICTNESS",
+    "VERDICTS",
     "Amount",
     "Answer",
     "ArgumentRoles",
@@ -198,6 +201,7 @@ __all__ = [
     "parse_limits",
     "pluralize",
     "read_outcome",
+    "restricts",
     "sanitise_name",
     "strictest",
 ]

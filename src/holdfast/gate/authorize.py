@@ -4,7 +4,7 @@ An approval covers only what the person saw. The call is judged again afterwards
 policy or the file behind a path has changed.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import msgspec
 
@@ -66,10 +66,23 @@ class Authorizer:
         """Decide whether the call may be executed now. A Decision is a refusal; Parked means that it waits for approval."""
         judgement = await self._judge.judge(call, digest)
         decision, registered = judgement.decision, judgement.registered
-        if decision.verdict == "deny" or registered is None:
-            return decision
-        if decision.verdict != "escalate":
-            return self._authorized(judgement, registered)
+        if registered is None:
+            return decision  # an operation that no toolset offers is denied
+        match decision.verdict:
+            case "deny":
+                return decision
+            case "allow" | "stage":
+                return self._authorized(judgement, registered)
+            case "escalate":
+                return await self._seek_approval(judgement, registered)
+            case _:
+                assert_never(decision.verdict)
+
+    async def _seek_approval(
+        self, judgement: Judgement, registered: RegisteredTool
+    ) -> Authorized | Decision | Parked:
+        """Use the answer there is, or a grant, or escalate."""
+        call, decision = judgement.request.call, judgement.decision
         asked = self._escalations.find(call)
         if isinstance(asked, Ruling):
             return await self._apply_ruling(asked, judgement, registered)

@@ -78,7 +78,6 @@ class Executor:
 
     async def _dispatch(self, authorized: Authorized) -> Performed:
         """Pass exactly the call that was judged to exactly the tool that was judged."""
-        decision = authorized.decision
         # Writing the intent takes time, and others may change arguments, policy, tools and symlinks meanwhile.
         change = self._judge.changed_since_judged(
             authorized.call,
@@ -90,8 +89,9 @@ class Executor:
         if change:
             raise ToolFailed(change)
         # An approved call is still staged if another rule or tier requires staging.
-        is_staged = decision.verdict == "stage" or decision.is_staged
-        return await authorized.registered.toolset.perform(authorized.call, is_staged=is_staged)
+        return await authorized.registered.toolset.perform(
+            authorized.call, is_staged=authorized.decision.requires_staging
+        )
 
 
 def at_most(reserved: Amount) -> Amount:

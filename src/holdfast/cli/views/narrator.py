@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from holdfast.cli.terminal.console import Tone, visible
-from holdfast.core import Call, Decision, Verdict, budget_word, escape_to_one_line
+from holdfast.core import Call, Decision, Verdict, budget_word, escape_to_one_line, restricts
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -24,7 +24,6 @@ from holdfast.core.events import (
 )
 
 Say = Callable[[str, Tone], None]
-_TONES: dict[Verdict, Tone] = {"allow": "good", "stage": "good", "escalate": "ask", "deny": "bad"}
 
 _WORDS_WIDTH = 70
 """Of what the model says, beside its name, on a terminal of 80."""
@@ -94,9 +93,9 @@ class Narrator:
                 pass
 
     def _judged(self, decision: Decision, call: Call) -> None:
-        tone = _TONES[decision.verdict]
+        tone = _tone(decision.verdict)
         self._say(f"  {_word(decision.verdict):<8}{describe(call)}", tone)
-        if decision.verdict in ("deny", "escalate"):
+        if restricts(decision.verdict):
             self._say(f"          rule {decision.rule}: {visible(decision.reason)}", tone)
 
 
@@ -121,6 +120,18 @@ def why_it_ended(run: RunEnded) -> str:
     """The gist of what is wrong with a run: the end of its trace, or the limit it met and what became of it."""
     lines = run.error.strip().splitlines()
     return " ".join(lines[-1:] if run.status == "error" else lines[-2:])
+
+
+def _tone(verdict: Verdict) -> Tone:
+    match verdict:
+        case "allow" | "stage":
+            return "good"
+        case "escalate":
+            return "ask"
+        case "deny":
+            return "bad"
+        case _:
+            assert_never(verdict)
 
 
 def _word(verdict: Verdict) -> str:

@@ -7,7 +7,7 @@ Finds what is probably wrong with a policy that loads: rules never reached, rule
 from collections.abc import Iterator, Set
 from typing import Literal
 
-from holdfast.core import STRICTNESS, Value
+from holdfast.core import STRICTNESS, Value, restricts
 from holdfast.policy.document import HostTest, PathTest, PolicyDocument, Rule, matches_operation
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.targets import OPAQUE_ROLES
@@ -163,7 +163,7 @@ def _reachable(document: PolicyDocument, rule: Rule, cover: Rule | None) -> Iter
 
 
 def _open(rule: Rule) -> Iterator[Finding]:
-    if rule.verdict not in ("allow", "stage"):
+    if restricts(rule.verdict):
         return
     if rule.is_unconditional and "*" in rule.operations:
         yield _finding("too-open", rule, "lets everything through; name operations, roles or paths")
