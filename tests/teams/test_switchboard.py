@@ -342,6 +342,6 @@ async def test_no_time_to_wait_is_refused(tmp_path: Path, seconds: float) -> Non
 async def test_half_of_a_character_is_refused_before_anything_is_kept(tmp_path: Path) -> None:
     async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
         for take in (board.ask, board.send, board.notify):
-            with pytest.raises(InvalidInput, match="half of a character"):
+            with pytest.raises(InvalidInput, match="half of a surrogate pair"):
                 await take("alpha", "beta", "\ud800")
         assert await board.sessions() == []

@@ -116,8 +116,39 @@ class CodeRun:
         """The call of this run that the budget could not pay for."""
         self._has_reported_facts = False
 
-    async def start(self, code: str, *, tool_call: str | None, seed: int) -> FinishedRun | None:
-        """Run code. None means that it waits for approval."""
+    async def run(self, code: str, *, tool_call: str | None, seed: int) -> FinishedRun | None:
+        """Run code, or resume the open run: from its snapshot if it has one, else by running it again.
+
+        None means that it waits for approval.
+        """
+        started = self._conversation.run or await self._record_start(code, tool_call, seed)
+        parked = self._conversation.parked_run
+        if parked is not None and parked.snapshot is not None:
+            answer = explain_refusal(
+                raise_if_over_budget(
+                    await self._gate.submit(self._waiting_call(parked.call), can_defer_outcome=True)
+                )
+            )
+            if isinstance(answer, Parked):
+                return None
+            self._state = _UNKNOWN
+            on_call = self._call_handler(started.turn, int(parked.call.partition(".")[2]))
+            try:
+                snapshot = await self._fetch_blob(parked.snapshot)
+                run = await self._guest.resume(snapshot, answer, self._request(started), on_call)
+            except SnapshotRefused:
+                pass  # another engine version or another key: the journal still has every answer
+            else:
+                return await self._record(started, run, on_call)
+        await self._restore_state(started.state)
+        self._changes.clear()
+        self._over_budget = None
+        self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest in any state
+        on_call = self._call_handler(started.turn, started.first_call - 1)
+        run = await self._guest.run(self._request(started), on_call)
+        return await self._record(started, run, on_call)
+
+    async def _record_start(self, code: str, tool_call: str | None, seed: int) -> RunStarted:
         conversation = self._conversation
         started = RunStarted(
             turn=conversation.turn,
@@ -132,39 +163,7 @@ class CodeRun:
             facts=self._new_facts(),
         )
         await self._journal.append(started)
-        return await self._run(started)
-
-    async def resume(self) -> FinishedRun | None:
-        """Resume the open run: from its snapshot if it has one, else by running it again."""
-        conversation = self._conversation
-        started, parked = conversation.run, conversation.parked_run
-        assert started is not None, "resume is called only while a run is open"
-        if parked is None or parked.snapshot is None:
-            return await self._run(started)
-        answer = explain_refusal(
-            raise_if_over_budget(
-                await self._gate.submit(self._waiting_call(parked.call), can_defer_outcome=True)
-            )
-        )
-        if isinstance(answer, Parked):
-            return None
-        self._state = _UNKNOWN
-        on_call = self._call_handler(started.turn, int(parked.call.partition(".")[2]))
-        try:
-            snapshot = await self._fetch_blob(parked.snapshot)
-            run = await self._guest.resume(snapshot, answer, self._request(started), on_call)
-        except SnapshotRefused:
-            # Another engine version or another key: the journal still has every answer.
-            return await self._run(started)
-        return await self._record(started, run, on_call)
-
-    async def _run(self, started: RunStarted) -> FinishedRun | None:
-        await self._restore_state(started.state)
-        self._changes.clear()
-        self._over_budget = None
-        self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest in any state
-        on_call = self._call_handler(started.turn, started.first_call - 1)
-        return await self._record(started, await self._guest.run(self._request(started), on_call), on_call)
+        return started
 
     async def _record(self, started: RunStarted, run: Run, on_call: OnCall) -> FinishedRun | None:
         self._check_budget()

@@ -5,7 +5,7 @@ A new turn, one that a crash interrupted and one that waited for approval overni
 
 from collections.abc import Callable, Sequence
 
-from holdfast.agent.code_run import CodeRun, FinishedRun
+from holdfast.agent.code_run import CodeRun
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.model_step import ModelStep
 from holdfast.agent.prompt import EXECUTE_CODE, operation_name
@@ -109,7 +109,8 @@ class Turn:
                     await self._skip_calls(state.reply.tool_calls)
                     break
                 if part.id not in state.returned:
-                    return await self._handle_tool_call(part)
+                    run = self._run_model_code if part.tool == EXECUTE_CODE else self._make_call
+                    return await run(part)
             if self._gate.loop_detector.level == "block":
                 return Cycle(value=self._last_text(), length=self._gate.loop_detector.length)
             if not state.reply.tool_calls:
@@ -134,10 +135,8 @@ class Turn:
             await self._journal.append(Noted(code="engine-ready", text="the sandbox is ready"))
             return None
 
-    async def _handle_tool_call(self, part: ToolCallPart) -> Outcome | None:
-        """Execute one tool call of the model. The outcome is `Needs` if it waits for a person."""
-        if part.tool == EXECUTE_CODE:
-            return await self._run_model_code(part)
+    async def _make_call(self, part: ToolCallPart) -> Outcome | None:
+        """Make one tool call of the model. The outcome is `Needs` if it waits for a person."""
         state = self._conversation
         call = Call(
             id=call_id(state.turn, state.next_call),
@@ -171,7 +170,7 @@ class Turn:
         if state.finished_run is not None and state.finished_for == part.id:
             await self._journal.append(run_returned(state.turn, part, state.finished_run))
             return None
-        ended = await self._run(source, tool_call=part.id)
+        ended = await self._code.run(source, tool_call=part.id, seed=state.turn)
         if ended is None:
             return self._waiting_outcome()
         returned = run_returned(state.turn, part, ended.event)
@@ -181,7 +180,7 @@ class Turn:
     async def _run_host_code(self, source: str) -> Outcome | None:
         """Run the code that the host posted; its end is the turn's end."""
         if self._conversation.finished_run is None:
-            run = await self._run(source, tool_call=None)
+            run = await self._code.run(source, tool_call=None, seed=self._conversation.turn)
             if run is None:
                 return self._waiting_outcome()
             await self._journal.append(run.event, blobs=run.blobs)
@@ -192,11 +191,6 @@ class Turn:
         if ended.status == "ok":
             return success_outcome(ended.value, self._proposals())
         return Error(message=ended.error, code=f"guest-{ended.status}")
-
-    async def _run(self, source: str, *, tool_call: str | None) -> FinishedRun | None:
-        if self._conversation.run is not None:
-            return await self._code.resume()
-        return await self._code.start(source, tool_call=tool_call, seed=self._conversation.turn)
 
     def _waiting_outcome(self) -> Needs | None:
         """What the turn waits for; None if it was answered in the meantime and the turn continues."""

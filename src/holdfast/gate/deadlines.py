@@ -7,14 +7,11 @@ of it from the others.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 from holdfast.core.errors import HoldfastError
 from holdfast.gate.budget import Budget
-
-Result = TypeVar("Result")
 
 
 class DeadlineExceeded(Exception):
@@ -30,8 +27,9 @@ class DeadlineWatcher:
         """The deadline of each call in flight; the oldest call is first and ends first."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def wait(self, work: Awaitable[Result]) -> Result:
-        """Await the work. Raises DeadlineExceeded after cancelling it."""
+    @asynccontextmanager
+    async def limit(self) -> AsyncIterator[None]:
+        """Run the block until its deadline. Raises DeadlineExceeded after cancelling it."""
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(None)
         try:
@@ -39,7 +37,7 @@ class DeadlineWatcher:
                 self._deadlines[limit] = loop.time() + self.seconds
                 if self._loop is not loop:
                     self._expire_due(loop)
-                return await work
+                yield
         except TimeoutError:
             if limit.expired():
                 raise DeadlineExceeded from None

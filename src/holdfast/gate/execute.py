@@ -43,7 +43,12 @@ class Executor:
         result, error = None, ""
         status: CallStatus = "ok"
         try:
-            performed = await self._deadlines.wait(self._dispatch(authorized))
+            async with self._deadlines.limit():
+                self._check_unchanged(authorized)
+                # An approved call is still staged if another rule or tier requires staging.
+                performed = await authorized.registered.toolset.perform(
+                    call, is_staged=authorized.decision.requires_staging
+                )
             readable = hide_unreadable_paths(
                 call.operation, performed.result, self._judge.policy, self._paths
             )
@@ -76,8 +81,8 @@ class Executor:
             duration_ms=round((self._clock.monotonic() - started) * 1000, 3),
         )
 
-    async def _dispatch(self, authorized: Authorized) -> Performed:
-        """Pass exactly the call that was judged to exactly the tool that was judged."""
+    def _check_unchanged(self, authorized: Authorized) -> None:
+        """Raise ToolFailed unless the call and its tool are exactly what was judged."""
         # Writing the intent takes time, and others may change arguments, policy, tools and symlinks meanwhile.
         change = self._judge.changed_since_judged(
             authorized.call,
@@ -88,10 +93,6 @@ class Executor:
         )
         if change:
             raise ToolFailed(change)
-        # An approved call is still staged if another rule or tier requires staging.
-        return await authorized.registered.toolset.perform(
-            authorized.call, is_staged=authorized.decision.requires_staging
-        )
 
 
 def at_most(reserved: Amount) -> Amount:

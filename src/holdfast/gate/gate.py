@@ -5,7 +5,8 @@ always happen is in `submit` and nowhere else: no effect before its intent is on
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from holdfast.core import (
     Amount,
@@ -151,64 +152,55 @@ class Gate:
         Everything about the call is on disk when this returns. With `can_defer_outcome` the caller promises to append a record
         of its own before anyone outside can see the answer; the outcome is then written together with the next record.
         """
-        while (before := self._in_flight.get(call.id)) is not None:
-            await before.wait()
-        ended = self._in_flight[call.id] = asyncio.Event()
-        try:
-            return await self._submit(call, can_defer_outcome)
-        finally:
-            del self._in_flight[call.id]
-            ended.set()
-
-    async def _submit(self, call: Call, can_defer_outcome: bool) -> Answer:
-        call, digest, problem = sanitize_call(call)
-        recorded = self.calls.answer(call)
-        if recorded is not None:
-            return recorded
-        if problem:
-            return await self._refuse(call, deny("invalid-arguments", problem))
-        await self.apply_control_requests()
-        interrupted = self.calls.interrupted(call)
-        if interrupted is not None and not interrupted.is_idempotent:
-            return await self._settle_unknown(interrupted)
-        authorized = await self._authorizer.authorize(call, digest)
-        if isinstance(authorized, Parked):
-            return authorized
-        if isinstance(authorized, Decision):
-            return await self._refuse(call, authorized)
-        try:
-            reservation = self.budget.reserve(_max_cost(authorized), call=call.id)
-        except BudgetExceeded as error:
-            return await self._refuse(call, over_budget(error))
-        try:
-            self.grants.reserve_use(authorized.grant, call.id)
-            await self._record_intent(
-                CallIntended(
-                    call=authorized.call,
-                    decision=authorized.decision,
-                    digest=authorized.digest,
-                    tool_digest=authorized.registered.digest,
-                    asked=digest if authorized.call is not call else "",
-                    is_idempotent=authorized.registered.tool.is_idempotent,
-                    escalation=authorized.escalation,
-                    grant=authorized.grant,
-                    reserved=reservation.amount,
+        async with self._one_at_a_time(call.id):
+            call, digest, problem = sanitize_call(call)
+            recorded = self.calls.answer(call)
+            if recorded is not None:
+                return recorded
+            if problem:
+                return await self._refuse(call, deny("invalid-arguments", problem))
+            await self.apply_control_requests()
+            interrupted = self.calls.interrupted(call)
+            if interrupted is not None and not interrupted.is_idempotent:
+                return await self._settle_unknown(interrupted)
+            authorized = await self._authorizer.authorize(call, digest)
+            if isinstance(authorized, Parked):
+                return authorized
+            if isinstance(authorized, Decision):
+                return await self._refuse(call, authorized)
+            try:
+                reservation = self.budget.reserve(_max_cost(authorized), call=call.id)
+            except BudgetExceeded as error:
+                return await self._refuse(call, over_budget(error))
+            try:
+                self.grants.reserve_use(authorized.grant, call.id)
+                await self._record_intent(
+                    CallIntended(
+                        call=authorized.call,
+                        decision=authorized.decision,
+                        digest=authorized.digest,
+                        tool_digest=authorized.registered.digest,
+                        asked=digest if authorized.call is not call else "",
+                        is_idempotent=authorized.registered.tool.is_idempotent,
+                        escalation=authorized.escalation,
+                        grant=authorized.grant,
+                        reserved=reservation.amount,
+                    )
                 )
-            )
-            settled = await self._executor.execute(authorized, reservation.amount)
-            # The reservation is held until the outcome is recorded, which is exact if all of it was spent.
-            if can_defer_outcome and cost_of(settled) == reservation.amount:
-                self._journal.leave(settled)
-                self.calls.record_deferred(settled)
-                self.budget.record_deferred(settled)
-            else:
-                await self._journal.append(settled)
-        except BaseException:
-            self.budget.release(reservation)
-            self.grants.release_use(call.id)
-            raise
-        await self._record_warnings()
-        return answer_of(settled)
+                settled = await self._executor.execute(authorized, reservation.amount)
+                # The reservation is held until the outcome is recorded, which is exact if all of it was spent.
+                if can_defer_outcome and cost_of(settled) == reservation.amount:
+                    self._journal.leave(settled)
+                    self.calls.record_deferred(settled)
+                    self.budget.record_deferred(settled)
+                else:
+                    await self._journal.append(settled)
+            except BaseException:
+                self.budget.release(reservation)
+                self.grants.release_use(call.id)
+                raise
+            await self._record_warnings()
+            return answer_of(settled)
 
     async def ask_model(
         self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText
@@ -249,6 +241,17 @@ class Gate:
     async def revoke(self, id: GrantId) -> None:
         """Revoke a grant."""
         await self._journal.append(GrantRevoked(grant=id))
+
+    @asynccontextmanager
+    async def _one_at_a_time(self, call: CallId) -> AsyncIterator[None]:
+        while (before := self._in_flight.get(call)) is not None:
+            await before.wait()
+        ended = self._in_flight[call] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._in_flight[call]
+            ended.set()
 
     async def _record_intent(self, event: CallIntended) -> None:
         """Write an intent to disk. If this task is cancelled meanwhile, settle the call as never executed."""

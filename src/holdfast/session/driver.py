@@ -40,9 +40,15 @@ class TurnDriver:
         return status.has_open_turn or status.can_continue
 
     async def run(self, text: str | None) -> Outcome | None:
-        """Finish the unfinished turn, then send the message. None if there was nothing to do."""
+        """Finish the unfinished turn, then send the message. None if there was nothing to do.
+
+        A turn continues while what it waits for can be answered without a person.
+        """
         outcome = await self.resume()
-        return outcome if text is None else await self.send(text)
+        if text is not None:
+            outcome = await self._session.send(text, transport=self._transport)
+            outcome = await self._while_answered(outcome)
+        return outcome
 
     async def resume(self) -> Outcome | None:
         """Finish the unfinished turn; None if there is none."""
@@ -51,10 +57,6 @@ class TurnDriver:
         if self._session.status.can_continue:
             self._notify("the budget was raised; resuming the last turn")
         return await self._while_answered(await self._session.advance())
-
-    async def send(self, text: str) -> Outcome | None:
-        """Send a message, and continue while what the turn waits for can be answered without a person."""
-        return await self._while_answered(await self._session.send(text, transport=self._transport))
 
     async def _while_answered(self, outcome: Outcome | None) -> Outcome | None:
         while isinstance(outcome, Needs) and await self._answer_pending():

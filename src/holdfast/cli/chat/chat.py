@@ -190,9 +190,9 @@ class Chat:
             await self._more.wait()
             self._more.clear()
             if self._driver.has_unfinished_turn:
-                await self._one(asyncio.create_task(self._driver.resume()))
+                await self._one(asyncio.create_task(self._driver.run(None)))
             while self.queue and not self._left.is_set():
-                await self._one(asyncio.create_task(self._driver.send(self.queue.popleft())))
+                await self._one(asyncio.create_task(self._driver.run(self.queue.popleft())))
 
     async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn
