@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.gate.scene import ASKS, YES, Scene, read, record
+from tests.gate.gate_setup import ASKS, YES, Scene, read, record
 
 from holdfast.core import (
     AGENT,
@@ -43,7 +43,7 @@ async def test_precedence_edited_arguments_are_judged_again() -> None:
     assert scene.tools.performed == []
 
 
-async def test_precedence_a_policy_that_changes_while_a_call_is_on_its_way_stops_it() -> None:
+async def test_precedence_a_policy_change_during_a_call_stops_it() -> None:
     scene = Scene(await record(), policy=FixedPolicy(default="allow"))
 
     def tighten(entry: RecordedEvent) -> None:
@@ -60,7 +60,7 @@ async def test_precedence_a_policy_that_changes_while_a_call_is_on_its_way_stops
 # -- the approval channel
 
 
-async def test_approval_channel_who_made_a_call_cannot_approve_it() -> None:
+async def test_approval_channel_the_maker_of_a_call_cannot_approve_it() -> None:
     scene = Scene(await record())
     parked = await scene.asked(read("a.txt"))
     with pytest.raises(InvalidInput, match="cannot approve"):
@@ -69,7 +69,7 @@ async def test_approval_channel_who_made_a_call_cannot_approve_it() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
-async def test_approval_channel_a_response_of_another_user_is_a_no(tmp_path: Path) -> None:
+async def test_approval_channel_a_response_of_another_user_is_a_denial(tmp_path: Path) -> None:
     scene = Scene(await record())
     meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await meeting.open()
@@ -81,7 +81,7 @@ async def test_approval_channel_a_response_of_another_user_is_a_no(tmp_path: Pat
     await meeting.close()
 
 
-async def test_approval_channel_an_answer_that_is_played_again_answers_nothing_else(tmp_path: Path) -> None:
+async def test_approval_channel_a_replayed_answer_answers_nothing_else(tmp_path: Path) -> None:
     scene = Scene(await record())
     meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await meeting.open()
@@ -95,7 +95,7 @@ async def test_approval_channel_an_answer_that_is_played_again_answers_nothing_e
     await meeting.close()
 
 
-async def test_approval_channel_one_bad_item_spoils_the_batch(tmp_path: Path) -> None:
+async def test_approval_channel_one_invalid_item_denies_the_batch(tmp_path: Path) -> None:
     paths = WorldPaths(tmp_path, protected=[tmp_path / "secret"])
     (tmp_path / "secret").mkdir()
     scene = Scene(await record(), policy=FixedPolicy(default="allow"), paths=paths)
@@ -105,7 +105,7 @@ async def test_approval_channel_one_bad_item_spoils_the_batch(tmp_path: Path) ->
     assert len(scene.tools.performed) == 1
 
 
-async def test_approval_channel_a_yes_to_one_call_of_many_is_a_yes_to_that_one() -> None:
+async def test_approval_channel_an_approval_of_one_call_of_many_covers_that_one() -> None:
     scene = Scene(await record())
     first, second = await scene.asked(read("a.txt")), await scene.asked(read("/etc/shadow", number=2))
     await scene.answer(first)
@@ -113,7 +113,7 @@ async def test_approval_channel_a_yes_to_one_call_of_many_is_a_yes_to_that_one()
     assert await scene.gate.submit(read("/etc/shadow", number=2)) == second
 
 
-async def test_approval_channel_what_is_shown_has_the_digest_of_what_is_made() -> None:
+async def test_approval_channel_what_is_shown_has_the_digest_of_what_is_executed() -> None:
     scene = Scene(await record())
     parked = await scene.asked(read("a.txt"))
     [shown] = scene.gate.escalations.waiting()
@@ -123,7 +123,7 @@ async def test_approval_channel_what_is_shown_has_the_digest_of_what_is_made() -
     assert shown.digest == made.digest == scene.tools.performed[0].digest
 
 
-async def test_approval_channel_arguments_that_change_after_they_were_shown_are_not_made() -> None:
+async def test_approval_channel_arguments_changed_after_they_were_shown_are_not_executed() -> None:
     scene = Scene(await record())
     call = read("a.txt")
     await scene.answer(await scene.asked(call))
@@ -134,7 +134,7 @@ async def test_approval_channel_arguments_that_change_after_they_were_shown_are_
     assert scene.tools.performed == []
 
 
-async def test_approval_channel_after_a_session_was_closed_no_answer_is_taken() -> None:
+async def test_approval_channel_a_closed_session_accepts_no_answer() -> None:
     async with memory_session(
         [ASKS],
         policy=FixedPolicy(default="escalate"),
@@ -147,7 +147,7 @@ async def test_approval_channel_after_a_session_was_closed_no_answer_is_taken() 
         assert session.escalations() == (waits,)
 
 
-async def test_approval_channel_a_grant_is_never_wider_than_its_words() -> None:
+async def test_approval_channel_a_grant_is_never_wider_than_its_description() -> None:
     scene = Scene(await record())
     wide = Response(verdict="approve", scope="session", reach="folder")
     await scene.answer(await scene.asked(read("notes/a.txt")), wide)

@@ -60,7 +60,7 @@ class Rope(FunctionToolset):
 # -- stopped and gone on with
 
 
-async def test_code_of_the_host_that_runs_out_is_no_error_and_goes_on_at_the_very_call() -> None:
+async def test_host_code_that_runs_out_of_budget_resumes_at_the_same_call() -> None:
     rope = Rope()
     async with memory_session(toolsets=[rope], limits=Limits(calls=2)) as session:
         stopped = await session.execute(pulls(1, 2, 3, 4))
@@ -73,7 +73,7 @@ async def test_code_of_the_host_that_runs_out_is_no_error_and_goes_on_at_the_ver
         assert session.budget.spent.calls == 4
 
 
-async def test_a_budget_that_was_raised_lets_a_turn_go_on_once() -> None:
+async def test_a_raised_budget_resumes_a_turn_once() -> None:
     rope = Rope()
     async with memory_session(toolsets=[rope], limits=Limits(calls=1)) as session:
         await session.execute(pulls(1, 2, 3))
@@ -83,7 +83,7 @@ async def test_a_budget_that_was_raised_lets_a_turn_go_on_once() -> None:
         assert rope.pulled == [1, 2]
 
 
-async def test_code_of_the_model_that_runs_out_goes_on_at_the_very_call() -> None:
+async def test_model_code_that_runs_out_of_budget_resumes_at_the_same_call() -> None:
     rope = Rope()
     replies = [use("execute_code", {"code": pulls(1, 2, 3)}), say("pulled")]
     async with memory_session(replies, toolsets=[rope], limits=Limits(calls=2)) as session:
@@ -93,7 +93,7 @@ async def test_code_of_the_model_that_runs_out_goes_on_at_the_very_call() -> Non
         assert rope.pulled == [1, 2, 3]
 
 
-async def test_a_guest_that_catches_refusals_cannot_run_on_without_a_budget() -> None:
+async def test_a_guest_that_catches_refusals_cannot_continue_without_budget() -> None:
     steps: list[JsonObject] = [
         {"call": TOOL.name, "arguments": {"n": number}, "catch": True} for number in (1, 2, 3)
     ]
@@ -102,7 +102,7 @@ async def test_a_guest_that_catches_refusals_cannot_run_on_without_a_budget() ->
         assert len(session.audit()) == 2, "the call that was too much, and none after it"
 
 
-async def test_after_a_run_that_ran_out_a_new_message_may_come_instead() -> None:
+async def test_after_a_run_without_budget_a_new_message_can_be_sent() -> None:
     replies = [use("execute_code", {"code": pulls(1, 2)}), say("Of course.")]
     async with memory_session(replies, toolsets=[Rope()], limits=Limits(calls=1)) as session:
         assert isinstance(await session.send("pull"), Nonconverged)
@@ -110,7 +110,7 @@ async def test_after_a_run_that_ran_out_a_new_message_may_come_instead() -> None
 
 
 @pytest.mark.parametrize(("dimension", "one"), [("calls", Limits(calls=1)), ("steps", Limits(steps=1))])
-async def test_a_turn_stopped_by_the_limit_of_one_turn_goes_on_with_what_was_added(
+async def test_a_turn_stopped_by_a_turn_limit_resumes_with_what_was_added(
     dimension: str, one: Limits
 ) -> None:
     replies = [use("execute_code", {"code": pulls(1, 2)}), say("pulled")]
@@ -121,7 +121,7 @@ async def test_a_turn_stopped_by_the_limit_of_one_turn_goes_on_with_what_was_add
         assert await session.advance() == Ok(value="pulled")
 
 
-async def test_what_was_added_to_one_turn_is_not_there_in_the_next() -> None:
+async def test_what_was_added_to_one_turn_does_not_apply_to_the_next() -> None:
     settings = Settings(turn_budget=Limits(calls=1))
     async with memory_session(toolsets=[Rope()], settings=settings) as session:
         await session.execute(pulls(1, 2))
@@ -133,7 +133,7 @@ async def test_what_was_added_to_one_turn_is_not_there_in_the_next() -> None:
 # -- time
 
 
-async def test_time_worked_before_a_wait_is_on_record_before_the_wait() -> None:
+async def test_time_worked_before_a_wait_is_recorded_before_the_wait() -> None:
     clock = FakeClock()
     policy = FixedPolicy(default="allow", verdicts={"world.delete": "escalate"})
     code = pulls(1, 2) + "\n" + script({"call": "world.delete", "arguments": {"path": "a"}, "catch": True})
@@ -161,7 +161,7 @@ async def test_time_before_and_after_a_wait_counts_against_one_limit() -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "close"])
-async def test_a_turn_that_is_cancelled_or_put_away_is_charged_for_its_time(how: str) -> None:
+async def test_a_turn_that_is_cancelled_or_released_is_charged_for_its_time(how: str) -> None:
     clock = FakeClock()
     rope = Rope(clock)
     async with memory_session(toolsets=[rope], clock=clock) as session:
@@ -196,7 +196,7 @@ async def listed(session: Session, times: int) -> object:
     return await session.execute(" ".join(["(world/list)"] * times), language="lisp")
 
 
-async def test_a_session_and_its_forks_draw_on_one_purse(tmp_path: Path) -> None:
+async def test_a_session_and_its_forks_share_one_budget(tmp_path: Path) -> None:
     async with runtime(tmp_path) as made:
         first = await limited(made, 4)
         choices = {"policy": FixedPolicy(default="allow"), "needs_model": False, "sandbox": "lisp"}
@@ -212,7 +212,7 @@ async def test_a_session_and_its_forks_draw_on_one_purse(tmp_path: Path) -> None
         assert isinstance(await fork.advance(), Ok), "what is added to one is added to the purse"
 
 
-async def test_a_purse_outlives_the_process_and_is_made_anew_where_it_is_lost(tmp_path: Path) -> None:
+async def test_a_shared_budget_outlives_the_process_and_is_rebuilt_when_lost(tmp_path: Path) -> None:
     choices = {"policy": FixedPolicy(default="allow"), "needs_model": False, "sandbox": "lisp"}
     async with runtime(tmp_path) as made:
         first = await limited(made, 4)
@@ -228,7 +228,7 @@ async def test_a_purse_outlives_the_process_and_is_made_anew_where_it_is_lost(tm
         assert isinstance(await listed(first, 2), Nonconverged)
 
 
-async def test_a_fork_goes_on_with_its_own_limits_when_the_first_of_its_tree_is_deleted(
+async def test_a_fork_keeps_its_own_limits_when_the_root_of_its_tree_is_deleted(
     tmp_path: Path,
 ) -> None:
     choices = {"policy": FixedPolicy(default="allow"), "needs_model": False, "sandbox": "lisp"}

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 import pytest
-from tests.gate.scene import record
+from tests.gate.gate_setup import record
 
 from holdfast.core import (
     PERSON,
@@ -101,7 +101,7 @@ def compacted(reply: Reply) -> HistoryCompacted:
     return HistoryCompacted(through=0, summary=reply.message.text, usage=reply.usage)
 
 
-async def test_a_summary_that_fails_is_on_record_with_what_it_cost() -> None:
+async def test_a_failed_summary_is_recorded_with_its_cost() -> None:
     journal = await record()
     gate = gate_over(journal)
     with pytest.raises(ModelError):
@@ -120,7 +120,7 @@ async def test_a_side_model_that_fails_after_it_was_paid_is_counted() -> None:
     assert (gate.budget.spent.tokens, gate.budget.spent.steps) == (77, 1)
 
 
-async def test_a_side_model_that_cannot_be_reached_costs_nothing_and_is_a_step_all_the_same() -> None:
+async def test_an_unreachable_side_model_costs_nothing_but_counts_as_a_step() -> None:
     gate = gate_over(
         await record(limits=Limits(steps=1, cost_usd=Decimal(1))), [ModelToolset(FailingModel(None))]
     )
@@ -134,7 +134,7 @@ async def test_a_side_model_that_cannot_be_reached_costs_nothing_and_is_a_step_a
 
 
 @pytest.mark.parametrize("is_aside", [False, True], ids=["in the turn", "aside"])
-async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_was_heard(
+async def test_a_cancelled_model_is_charged_for_the_prompt_and_the_partial_reply(
     is_aside: bool,
 ) -> None:
     model = EndlessModel()
@@ -154,7 +154,7 @@ async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_wa
     assert left == 1000 - gate.budget.spent.tokens, "the room that was held is given back"
 
 
-async def test_a_call_that_is_cut_short_is_charged_as_it_was_reserved() -> None:
+async def test_a_cancelled_call_is_charged_as_reserved() -> None:
     slow = Costly()
     gate = gate_over(await record(limits=Limits(tokens=100)), [slow])
     task = asyncio.create_task(gate.submit(CALL))
@@ -165,7 +165,7 @@ async def test_a_call_that_is_cut_short_is_charged_as_it_was_reserved() -> None:
     assert gate.budget.spent == Amount(tokens=40, bytes_written=5, calls=1, iterations=1)
 
 
-async def test_a_call_that_times_out_is_charged_as_it_was_reserved() -> None:
+async def test_a_call_that_times_out_is_charged_as_reserved() -> None:
     gate = gate_over(await record(), [Costly()], call_seconds=0)
     assert isinstance(await gate.submit(CALL), Failed)
     assert gate.budget.spent == Amount(tokens=40, bytes_written=5, calls=1, iterations=1)
@@ -192,7 +192,7 @@ class Failing(Costly):
     ],
     ids=["said no", "was paid", "said why", "broke"],
 )
-async def test_a_call_that_failed_is_charged_what_it_says_and_as_reserved_where_it_broke(
+async def test_a_failed_call_is_charged_its_reported_cost_or_as_reserved(
     error: Exception, charged: Amount
 ) -> None:
     gate = gate_over(await record(), [Failing(error)])
@@ -200,7 +200,7 @@ async def test_a_call_that_failed_is_charged_what_it_says_and_as_reserved_where_
     assert gate.budget.spent == charged.plus(Amount(calls=1, iterations=1))
 
 
-async def test_a_call_whose_result_cannot_be_told_is_charged_for_what_it_did() -> None:
+async def test_a_call_whose_result_is_not_recordable_is_charged_for_what_it_did() -> None:
     class Odd(Costly):
         async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             return Performed(result={1j: "no JSON"}, amount=Amount(tokens=3))  # type: ignore[dict-item]
@@ -210,7 +210,7 @@ async def test_a_call_whose_result_cannot_be_told_is_charged_for_what_it_did() -
     assert gate.budget.spent.tokens == 3
 
 
-async def test_a_call_whose_outcome_nobody_knows_is_charged_as_it_was_reserved() -> None:
+async def test_a_call_with_unknown_outcome_is_charged_as_reserved() -> None:
     journal = await record()
     allowed = Decision(verdict="allow", rule="r", reason="")
     reserved = Amount(tokens=40, calls=1)
@@ -222,7 +222,7 @@ async def test_a_call_whose_outcome_nobody_knows_is_charged_as_it_was_reserved()
     assert gate.budget.spent == Amount(tokens=40, calls=1, iterations=1)
 
 
-async def test_a_call_refused_for_want_of_budget_is_made_once_there_is_more() -> None:
+async def test_a_call_refused_for_lack_of_budget_is_made_once_there_is_more() -> None:
     class Quick(Costly):
         async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             return Performed(result="done")
@@ -243,7 +243,7 @@ class NamedLikeABudget(FixedPolicy):
         return Decision(verdict="deny", rule="budget-calls", reason="no", source="policy.yaml:3")
 
 
-async def test_a_rule_that_is_named_like_a_budget_says_no_for_good() -> None:
+async def test_a_deny_by_a_rule_named_like_a_budget_is_final() -> None:
     gate = gate_over(await record(), [Costly()])
     gate.use_policy(NamedLikeABudget(default="deny"))
     refused = await gate.submit(CALL)
@@ -265,7 +265,7 @@ class Chatterbox(ScriptedModel):
         return Reply(message=say("well").message, usage=usage)
 
 
-async def test_a_reply_is_no_longer_than_the_money_that_is_left_pays_for() -> None:
+async def test_a_reply_is_no_longer_than_the_remaining_money_pays_for() -> None:
     journal = await record(limits=Limits(cost_usd=Decimal("0.05")))
     gate = gate_over(journal)
 

@@ -73,14 +73,14 @@ class Office:
         return Desk(journal, self.clock, self.saved_grants)
 
 
-async def test_once_is_this_call_and_no_other(tmp_path: Path) -> None:
+async def test_a_grant_for_once_covers_only_this_call(tmp_path: Path) -> None:
     desk = await Office(tmp_path).desk()
     await desk.approved("once")
     assert isinstance(await desk.call(), Parked)
     assert desk.gate.grants.active() == ()
 
 
-async def test_a_turn_ends_with_the_turn(tmp_path: Path) -> None:
+async def test_a_grant_for_a_turn_ends_with_the_turn(tmp_path: Path) -> None:
     desk = await Office(tmp_path).desk()
     await desk.approved("turn")
     assert isinstance(await desk.call(), Returned)
@@ -89,7 +89,7 @@ async def test_a_turn_ends_with_the_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2, 5])
-async def test_n_times_are_n_the_first_included(tmp_path: Path, times: int) -> None:
+async def test_a_grant_for_n_times_covers_n_calls_including_the_first(tmp_path: Path, times: int) -> None:
     office = Office(tmp_path)
     desk = await office.desk()
     await desk.approved("times", times)
@@ -102,7 +102,7 @@ async def test_n_times_are_n_the_first_included(tmp_path: Path, times: int) -> N
     assert isinstance(await again.call(), Parked), "a restart gives none back"
 
 
-async def test_minutes_are_over_when_they_are_over(tmp_path: Path) -> None:
+async def test_a_grant_for_minutes_expires(tmp_path: Path) -> None:
     office = Office(tmp_path)
     desk = await office.desk()
     await desk.approved("minutes", 5)
@@ -114,7 +114,7 @@ async def test_minutes_are_over_when_they_are_over(tmp_path: Path) -> None:
     assert isinstance(await desk.call(), Parked)
 
 
-async def test_a_session_is_this_one_also_after_a_restart(tmp_path: Path) -> None:
+async def test_a_grant_for_a_session_survives_a_restart(tmp_path: Path) -> None:
     office = Office(tmp_path)
     desk = await office.desk()
     await desk.approved("session")
@@ -122,7 +122,7 @@ async def test_a_session_is_this_one_also_after_a_restart(tmp_path: Path) -> Non
     assert isinstance(await (await office.desk()).call(), Parked)
 
 
-async def test_always_is_every_session_until_it_is_taken_back(tmp_path: Path) -> None:
+async def test_a_grant_for_always_covers_every_session_until_revoked(tmp_path: Path) -> None:
     office = Office(tmp_path)
     await (await office.desk()).approved("always")
     other = await office.desk()
@@ -132,7 +132,7 @@ async def test_always_is_every_session_until_it_is_taken_back(tmp_path: Path) ->
     assert isinstance(await other.call(), Parked)
 
 
-async def test_a_rewind_gives_back_neither_a_revoked_grant_nor_a_use_that_was_made(tmp_path: Path) -> None:
+async def test_a_rewind_restores_neither_a_revoked_grant_nor_a_use(tmp_path: Path) -> None:
     office = Office(tmp_path)
     desk = await office.desk()
     await desk.approved("times", 2)
@@ -150,7 +150,7 @@ async def test_a_rewind_gives_back_neither_a_revoked_grant_nor_a_use_that_was_ma
     assert again.gate.grants.active() == (), "also after a restart"
 
 
-async def test_a_rewind_takes_back_a_yes_that_was_given_after_it(tmp_path: Path) -> None:
+async def test_a_rewind_removes_a_later_grant(tmp_path: Path) -> None:
     desk = await Office(tmp_path).desk()
     point = desk.journal.recorded[-1].seq
     await desk.approved("session")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.gate.scene import ASKS, READ, YES, Scene, read, record
+from tests.gate.gate_setup import ASKS, READ, YES, Scene, read, record
 
 from holdfast.cli.commands.why import explain
 from holdfast.core import (
@@ -46,7 +46,7 @@ from holdfast.testing import memory_session
 from holdfast.world import WorldPaths
 
 
-async def test_w3_a_path_that_leads_elsewhere_than_approved_is_not_opened(tmp_path: Path) -> None:
+async def test_w3_a_path_that_changed_after_approval_is_not_opened(tmp_path: Path) -> None:
     for folder in ("work/a", "elsewhere"):
         (tmp_path / folder).mkdir(parents=True)
     scene = Scene(await record(), paths=WorldPaths(tmp_path / "work"))
@@ -75,7 +75,7 @@ async def test_w5_the_time_to_answer_is_the_configured_one() -> None:
             await session.resolve(waits.id, YES)
 
 
-async def test_w6_many_wait_at_once_and_each_is_seen_and_answered_by_itself(tmp_path: Path) -> None:
+async def test_w6_many_wait_at_once_and_each_is_answered_separately(tmp_path: Path) -> None:
     scene = Scene(await record())
     meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await meeting.open()
@@ -99,7 +99,7 @@ async def test_w7_a_request_of_a_dead_process_neither_shows_nor_blocks(tmp_path:
     await meeting.close()
 
 
-async def test_w8_a_session_closes_at_once_though_a_call_waits() -> None:
+async def test_w8_a_session_closes_at_once_while_a_call_waits() -> None:
     async with memory_session(
         [ASKS],
         policy=FixedPolicy(default="escalate"),
@@ -141,7 +141,7 @@ asyncio.run(main())
 """
 
 
-async def test_w10_a_process_killed_in_mid_call_leaves_its_intent_and_the_call_is_not_made_again(
+async def test_w10_a_process_killed_during_a_call_leaves_its_intent_and_the_call_is_not_repeated(
     tmp_path: Path,
 ) -> None:
     effect = tmp_path / "effect"
@@ -163,7 +163,7 @@ async def test_w10_a_process_killed_in_mid_call_leaves_its_intent_and_the_call_i
     await store.close()
 
 
-async def test_w13_turns_of_mere_words_are_counted_and_the_session_has_a_cap() -> None:
+async def test_w13_text_only_turns_are_counted_and_the_session_has_a_limit() -> None:
     async with memory_session(["words"] * 20, limits=Limits(steps=3)) as session:
         outcomes = [await session.send("hello") for _ in range(4)]
         assert session.budget.spent.steps == 3
@@ -172,7 +172,7 @@ async def test_w13_turns_of_mere_words_are_counted_and_the_session_has_a_cap() -
         assert not any(isinstance(outcome, Nonconverged) for outcome in outcomes[:3])
 
 
-async def test_w14_a_circuit_that_broke_in_one_turn_is_whole_in_the_next() -> None:
+async def test_w14_the_circuit_breaker_resets_with_the_next_turn() -> None:
     scene = Scene(await record(), policy=FixedPolicy(default="allow"), settings=GateSettings(max_repeats=2))
     answers = [await scene.gate.submit(read("a.txt", number=number)) for number in (1, 2, 3)]
     assert isinstance(answers[2], Refused)
@@ -180,7 +180,7 @@ async def test_w14_a_circuit_that_broke_in_one_turn_is_whole_in_the_next() -> No
     assert isinstance(await scene.gate.submit(read("a.txt", turn=2)), Returned)
 
 
-async def test_w15_one_slow_call_holds_up_no_other() -> None:
+async def test_w15_one_slow_call_does_not_block_others() -> None:
     class Slow(FunctionToolset):
         async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             if call.arguments["paths"] == ["slow"]:
@@ -197,7 +197,7 @@ async def test_w15_one_slow_call_holds_up_no_other() -> None:
     await asyncio.gather(slow, return_exceptions=True)
 
 
-async def test_w16_a_yes_that_comes_late_is_told_so_and_changes_nothing() -> None:
+async def test_w16_a_late_approval_is_reported_and_changes_nothing() -> None:
     scene = Scene(await record(), settings=GateSettings(escalation_seconds=10))
     parked = await scene.asked(read("a.txt"))
     scene.clock.advance(11)
@@ -206,7 +206,7 @@ async def test_w16_a_yes_that_comes_late_is_told_so_and_changes_nothing() -> Non
     assert isinstance(await scene.gate.submit(read("a.txt")), Refused)
 
 
-async def test_w17_a_response_that_is_written_half_is_a_no_and_its_files_go(tmp_path: Path) -> None:
+async def test_w17_a_partial_response_is_a_denial_and_its_files_are_removed(tmp_path: Path) -> None:
     scene = Scene(await record())
     meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await meeting.open()
@@ -218,7 +218,7 @@ async def test_w17_a_response_that_is_written_half_is_a_no_and_its_files_go(tmp_
     await meeting.close()
 
 
-async def test_w18_a_standing_yes_covers_the_very_call_and_not_its_whole_folder(tmp_path: Path) -> None:
+async def test_w18_a_grant_covers_the_exact_call_and_not_its_whole_folder(tmp_path: Path) -> None:
     saved_grants = SavedGrants(tmp_path / "grants.json")
     scene = Scene(await record(), saved_grants=saved_grants)
     both = read("notes/a.txt", "letters/b.txt")
@@ -233,7 +233,7 @@ async def test_w18_a_standing_yes_covers_the_very_call_and_not_its_whole_folder(
     assert isinstance(await later.gate.submit(read("notes/a.txt", "letters/b.txt", number=3)), Parked)
 
 
-async def test_w22_the_record_says_who_approved_by_which_way_and_that_it_was_asked() -> None:
+async def test_w22_the_audit_names_the_approver_the_transport_and_the_escalation() -> None:
     scene = Scene(await record())
     await scene.answer(await scene.asked(read("a.txt")))
     await scene.gate.submit(read("a.txt"))
@@ -244,7 +244,7 @@ async def test_w22_the_record_says_who_approved_by_which_way_and_that_it_was_ask
     assert all(later[0] == earlier[1] for earlier, later in pairwise(hashes))
 
 
-async def test_w22_a_call_that_a_standing_yes_let_pass_names_it_and_who_gave_it() -> None:
+async def test_w22_a_call_allowed_by_a_grant_names_the_grant_and_its_giver() -> None:
     scene = Scene(await record())
     parked = await scene.asked(read("a.txt"))
     await scene.answer(parked, Response(verdict="approve", scope="session"))
@@ -261,7 +261,7 @@ async def test_w22_a_call_that_a_standing_yes_let_pass_names_it_and_who_gave_it(
     )
 
 
-async def test_a_trusted_group_is_not_trusted_with_what_nobody_offers() -> None:
+async def test_a_trusted_group_does_not_allow_an_unknown_tool() -> None:
     policy = RulePolicy(PolicyDocument(name="trusting", trusted_groups=("files",)))
     scene = Scene(await record(), policy=policy)
     answer = await scene.gate.submit(Call(id=call_id(1, 1), operation="files.burn", arguments={}))

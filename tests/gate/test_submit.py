@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.gate.scene import record
+from tests.gate.gate_setup import record
 
 from holdfast.core import (
     PERSON,
@@ -113,7 +113,7 @@ def put(what: str, number: int = 1) -> Call:
     return Call(id=call_id(1, number), operation="box.put", arguments={"what": what})
 
 
-async def test_an_allowed_call_is_made_and_its_intent_is_on_record_before_it() -> None:
+async def test_an_allowed_call_is_executed_after_its_intent_is_recorded() -> None:
     seen: list[list[str]] = []
 
     def look(arguments: JsonObject) -> Json:
@@ -126,7 +126,7 @@ async def test_an_allowed_call_is_made_and_its_intent_is_on_record_before_it() -
     assert made.events == ["CallIntended", "CallSettled"]
 
 
-async def test_a_denied_call_is_not_made_and_is_on_record() -> None:
+async def test_a_denied_call_is_not_executed_and_is_recorded() -> None:
     made = await bench("deny")
     answer = await made.gate.submit(put("rope"))
     assert isinstance(answer, Refused)
@@ -150,7 +150,7 @@ async def test_a_malformed_call_is_refused_whatever_the_policy(call: Call) -> No
     assert made.tools.performed == []
 
 
-async def test_what_is_to_be_staged_and_cannot_be_is_not_made() -> None:
+async def test_a_call_that_must_be_staged_but_cannot_be_is_not_executed() -> None:
     made: list[JsonObject] = []
     scene = await bench("stage", made.append)
     answer = await scene.gate.submit(put("rope"))
@@ -159,7 +159,7 @@ async def test_what_is_to_be_staged_and_cannot_be_is_not_made() -> None:
     assert made == []
 
 
-async def test_a_failing_tool_is_an_answer_and_on_record() -> None:
+async def test_a_failing_tool_is_an_answer_and_is_recorded() -> None:
     def fail(arguments: JsonObject) -> Json:
         raise ToolFailed("the box is full")
 
@@ -168,7 +168,7 @@ async def test_a_failing_tool_is_an_answer_and_on_record() -> None:
     assert made.events == ["CallIntended", "CallSettled"]
 
 
-async def test_a_broken_tool_tells_its_kind_and_not_its_words() -> None:
+async def test_an_unexpected_exception_reports_its_type_and_not_its_text() -> None:
     def breaks(arguments: JsonObject) -> Json:
         raise RuntimeError("password is hunter2")
 
@@ -178,7 +178,7 @@ async def test_a_broken_tool_tells_its_kind_and_not_its_words() -> None:
     assert "hunter2" not in answer.reason
 
 
-async def test_a_call_on_record_is_not_made_again() -> None:
+async def test_a_recorded_call_is_not_executed_again() -> None:
     made = await bench()
     first = await made.gate.submit(put("rope"))
     again = await bench(journal=made.journal)
@@ -194,7 +194,7 @@ async def test_another_call_under_a_recorded_id_is_reported_as_diverged() -> Non
 
 
 @pytest.mark.parametrize("is_idempotent", [True, False])
-async def test_a_call_cut_off_by_a_crash_is_repeated_only_if_idempotent(is_idempotent: bool) -> None:
+async def test_an_interrupted_call_is_repeated_only_if_idempotent(is_idempotent: bool) -> None:
     tool = Tool(name=TOOL.name, parameters=TOOL.parameters, roles={}, is_idempotent=is_idempotent)
     died = await bench(tool=tool)
     call = put("rope")
@@ -214,7 +214,7 @@ async def test_a_call_cut_off_by_a_crash_is_repeated_only_if_idempotent(is_idemp
     assert len(next_process.tools.performed) == (1 if is_idempotent else 0)
 
 
-async def test_an_escalated_call_parks_and_goes_on_after_a_yes() -> None:
+async def test_an_escalated_call_parks_and_continues_after_approval() -> None:
     made = await bench("escalate")
     parked = await made.gate.submit(put("rope"))
     assert isinstance(parked, Parked)
@@ -227,7 +227,7 @@ async def test_an_escalated_call_parks_and_goes_on_after_a_yes() -> None:
     assert (entry.result, entry.approver, entry.transport) == ("ok", PERSON, "test")
 
 
-async def test_a_no_is_a_refusal_with_the_persons_reason() -> None:
+async def test_a_denial_is_a_refusal_with_the_persons_reason() -> None:
     made = await bench("escalate")
     parked = await made.gate.submit(put("rope"))
     assert isinstance(parked, Parked)
@@ -238,7 +238,7 @@ async def test_a_no_is_a_refusal_with_the_persons_reason() -> None:
     assert "not today" in refused.reason
 
 
-async def test_silence_is_a_no() -> None:
+async def test_no_answer_is_a_denial() -> None:
     made = await bench("escalate", settings=GateSettings(escalation_seconds=10))
     parked = await made.gate.submit(put("rope"))
     assert isinstance(parked, Parked)
@@ -253,7 +253,7 @@ async def test_silence_is_a_no() -> None:
     assert sum(isinstance(e.event, EscalationExpired) for e in made.journal.recorded) == 1
 
 
-async def test_where_nobody_can_be_asked_an_escalation_is_a_no() -> None:
+async def test_without_anyone_to_ask_an_escalation_is_a_denial() -> None:
     made = await bench("escalate", settings=GateSettings(can_ask=False))
     assert isinstance(await made.gate.submit(put("rope")), Refused)
 
@@ -284,7 +284,7 @@ async def test_a_tool_that_changed_after_the_approval_is_not_called() -> None:
     assert after.tools.performed == []
 
 
-async def test_edited_arguments_are_what_is_performed() -> None:
+async def test_edited_arguments_are_what_is_executed() -> None:
     made = await bench("escalate")
     parked = await made.gate.submit(put("rope"))
     assert isinstance(parked, Parked)
@@ -305,14 +305,14 @@ async def test_a_grant_for_the_turn_covers_the_same_call_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 3])
-async def test_n_calls_are_usable_and_never_one_more(allowed: int) -> None:
+async def test_exactly_n_calls_are_usable(allowed: int) -> None:
     made = await bench(limits=Limits(calls=allowed))
     answers: list[Answer] = [await made.gate.submit(put(f"item {n}", n)) for n in range(1, allowed + 2)]
     assert sum(isinstance(answer, Returned) for answer in answers) == allowed
     assert isinstance(answers[-1], Refused)
 
 
-async def test_concurrent_calls_cannot_pass_a_limit_together() -> None:
+async def test_concurrent_calls_cannot_exceed_a_limit_together() -> None:
     made = await bench(limits=Limits(calls=5))
     answers = await asyncio.gather(*(made.gate.submit(put(f"item {n}", n)) for n in range(1, 21)))
     assert sum(isinstance(answer, Returned) for answer in answers) == 5
@@ -325,7 +325,7 @@ async def test_the_same_call_over_and_over_breaks_the_circuit() -> None:
     assert isinstance(await made.gate.submit(put("chain", 6)), Returned), "another call is not held up"
 
 
-async def test_a_result_is_bounded_and_known_secrets_are_taken_out() -> None:
+async def test_a_result_is_bounded_and_known_secrets_are_redacted() -> None:
     output_filter = OutputFilter(max_bytes=1000, redactor=Redactor("s3cr3t-value"))
     made = await bench(function=lambda _: "x" * 5000 + "s3cr3t-value", output_filter=output_filter)
     answer = await made.gate.submit(put("rope"))
@@ -335,7 +335,7 @@ async def test_a_result_is_bounded_and_known_secrets_are_taken_out() -> None:
     assert "s3cr3t-value" not in answer.value
 
 
-async def test_a_cancelled_call_is_on_record() -> None:
+async def test_a_cancelled_call_is_recorded() -> None:
     class Stuck(FunctionToolset):
         async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             begun.set()
@@ -361,7 +361,7 @@ async def test_a_refusal_keeps_its_answer_on_replay() -> None:
     assert sum(isinstance(e.event, CallRefused) for e in made.journal.recorded) == 1
 
 
-async def test_a_call_cancelled_while_its_intent_is_written_is_on_record_as_never_made(
+async def test_a_call_cancelled_while_its_intent_is_written_is_recorded_as_never_executed(
     tmp_path: Path,
 ) -> None:
     home = Home(tmp_path)
@@ -382,7 +382,7 @@ async def test_a_call_cancelled_while_its_intent_is_written_is_on_record_as_neve
     await store.close()
 
 
-async def test_a_toolset_that_writes_its_list_anew_each_time_offers_the_same_tools() -> None:
+async def test_a_toolset_that_rebuilds_its_list_each_time_offers_the_same_tools() -> None:
     class Forgetful(FunctionToolset):
         def tools(self) -> tuple[Tool, ...]:
             return tuple(

@@ -59,7 +59,7 @@ def check_whole(messages: Sequence[Message]) -> None:
             assert isinstance(messages[number - 1], ModelMessage)
 
 
-async def test_a_summary_takes_the_place_of_older_turns_and_the_originals_stay() -> None:
+async def test_a_summary_replaces_older_turns_and_the_originals_stay() -> None:
     model = Talker()
     async with memory_session(model=model) as session:
         for text in ("one", "two", "three", "four"):
@@ -76,14 +76,14 @@ async def test_a_summary_takes_the_place_of_older_turns_and_the_originals_stay()
     check_whole(given)
 
 
-async def test_there_has_to_be_something_older_to_summarise() -> None:
+async def test_compaction_needs_older_turns() -> None:
     async with memory_session(model=Talker()) as session:
         await session.send("one")
         with pytest.raises(InvalidInput):
             await session.compact(keep_turns=2)
 
 
-async def test_a_full_window_ends_the_turn_and_names_the_ways_out() -> None:
+async def test_a_full_context_ends_the_turn_and_suggests_what_to_do() -> None:
     async with memory_session(model=Talker(window=6)) as session:
         await session.send("one")
         await session.send("two")
@@ -95,7 +95,7 @@ async def test_a_full_window_ends_the_turn_and_names_the_ways_out() -> None:
         assert session.status.activity == "ready"
 
 
-async def test_with_auto_compact_a_full_window_is_summarised_and_the_turn_goes_on() -> None:
+async def test_with_auto_compact_a_full_context_is_summarized_and_the_turn_continues() -> None:
     async with memory_session(model=Talker(window=6), settings=Settings(auto_compact=True)) as session:
         for text in ("one", "two", "three", "four"):
             outcome = await session.send(text)
@@ -105,7 +105,7 @@ async def test_with_auto_compact_a_full_window_is_summarised_and_the_turn_goes_o
 
 
 @pytest.mark.parametrize("limit", range(1, 14))
-async def test_a_bound_on_messages_parts_no_call_from_its_return(limit: int) -> None:
+async def test_a_limit_on_messages_separates_no_call_from_its_return(limit: int) -> None:
     model = Talker()
     async with memory_session(model=model, settings=Settings(max_history_messages=limit)) as session:
         for text in ("one", "two", "three"):

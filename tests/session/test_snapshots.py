@@ -52,7 +52,9 @@ def files(session: Session) -> dict[str, bytes]:
     return {path: session.workspace.read(path) for path in session.workspace.list()}
 
 
-async def test_a_snapshot_is_taken_up_on_another_home(here: Runtime, there: Runtime, tmp_path: Path) -> None:
+async def test_a_snapshot_opens_in_another_data_directory(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
     heard: list[Prompt] = []
 
     def listen(prompt: Prompt) -> Reply:
@@ -80,9 +82,7 @@ async def test_a_snapshot_is_taken_up_on_another_home(here: Runtime, there: Runt
     assert [turn.number for turn in again.history()] == [1, 2]
 
 
-async def test_what_a_person_granted_there_does_not_hold_here(
-    here: Runtime, there: Runtime, tmp_path: Path
-) -> None:
+async def test_grants_of_a_snapshot_do_not_apply(here: Runtime, there: Runtime, tmp_path: Path) -> None:
     async def always(escalation: Escalation) -> Response:
         return Response(verdict="approve", scope="session")
 
@@ -94,7 +94,7 @@ async def test_what_a_person_granted_there_does_not_hold_here(
     assert len(again.escalations()) == 1
 
 
-async def test_what_a_person_granted_there_does_not_hold_in_a_fork_of_it_either(
+async def test_grants_of_a_snapshot_do_not_apply_in_its_fork(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     async def always(escalation: Escalation) -> Response:
@@ -110,7 +110,7 @@ async def test_what_a_person_granted_there_does_not_hold_in_a_fork_of_it_either(
     assert len(fork.escalations()) == 1
 
 
-async def test_what_was_taken_back_is_so_in_a_fork_from_its_very_first_event(here: Runtime) -> None:
+async def test_what_was_revoked_stays_revoked_in_a_fork_from_the_first_event(here: Runtime) -> None:
     """So a crash right after it cannot leave a fork with a yes that its parent no longer has."""
 
     async def yes(escalation: Escalation) -> Response:
@@ -142,9 +142,7 @@ async def lawless(here: Runtime, file: Path) -> SessionId:
     return session.id
 
 
-async def test_a_file_does_not_choose_the_policy_it_goes_on_under(
-    here: Runtime, there: Runtime, tmp_path: Path
-) -> None:
+async def test_a_snapshot_does_not_choose_its_policy(here: Runtime, there: Runtime, tmp_path: Path) -> None:
     id = await lawless(here, tmp_path / "session.zip")
     ours = there.settings.policy
     again = await there.restore(tmp_path / "session.zip", needs_model=False)
@@ -158,7 +156,7 @@ async def test_a_file_does_not_choose_the_policy_it_goes_on_under(
     assert len([note for note in again.diagnostics() if note.code == "policy-chosen"]) <= 1
 
 
-async def test_a_fork_of_what_came_in_by_a_file_goes_on_under_our_policy_too(
+async def test_a_fork_of_a_snapshot_runs_under_our_policy(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     await lawless(here, tmp_path / "session.zip")
@@ -169,7 +167,7 @@ async def test_a_fork_of_what_came_in_by_a_file_goes_on_under_our_policy_too(
     assert fork.status.policy == there.settings.policy
 
 
-async def test_the_policy_that_is_chosen_for_a_session_from_a_file_is_kept(
+async def test_the_policy_chosen_for_a_snapshot_is_kept(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     id = await lawless(here, tmp_path / "session.zip")
@@ -178,7 +176,7 @@ async def test_the_policy_that_is_chosen_for_a_session_from_a_file_is_kept(
     assert (await there.resume(id, needs_model=False)).status.policy == "ask-always"
 
 
-async def test_a_yes_that_was_given_there_and_not_acted_on_does_not_count_here(
+async def test_an_unused_approval_of_a_snapshot_does_not_count(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     box = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
@@ -195,7 +193,7 @@ async def test_a_yes_that_was_given_there_and_not_acted_on_does_not_count_here(
     assert entry.decision.reason.endswith("the yes to it was given on another home")
 
 
-async def test_variables_sealed_by_another_home_are_not_taken_up_and_the_session_goes_on(
+async def test_variables_signed_elsewhere_are_not_loaded_and_the_session_continues(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     session = await here.create(policy=STAGES, needs_model=False)
@@ -207,14 +205,14 @@ async def test_variables_sealed_by_another_home_are_not_taken_up_and_the_session
     assert await again.execute("m + 1") == Ok(value=2), "what it makes here it keeps"
 
 
-async def test_a_snapshot_is_not_taken_up_over_a_session_that_is_there(here: Runtime, tmp_path: Path) -> None:
+async def test_a_snapshot_does_not_replace_an_existing_session(here: Runtime, tmp_path: Path) -> None:
     session = await here.create(policy=STAGES, needs_model=False)
     await here.snapshot(session.id, tmp_path / "session.zip")
     with pytest.raises(SessionExists):
         await here.restore(tmp_path / "session.zip", policy=STAGES, needs_model=False)
 
 
-async def test_going_back_to_before_the_arrival_leaves_a_session_in_its_own_folder(
+async def test_a_rewind_before_the_import_leaves_the_session_in_its_own_folder(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     project = tmp_path / "project"
