@@ -1,7 +1,7 @@
-"""Kill a real process after each event of a turn, and take the session up in another: `python -m tests.agent.crash_main`.
+"""Kill a real process after each event of a turn, and resume the session in another: `python -m tests.agent.crash_main`.
 
-Takes a folder, an engine and a step; prints one JSON line for each cut. Lives are forked from this process, which has no
-threads then, so that many crashes take seconds.
+Takes a folder, an engine and a step; prints one JSON line for each crash. The processes are forked from this one, which has
+no threads at that point, so that many crashes take seconds.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What a turn costs does not grow with the conversation: counted in calls of functions, not in seconds."""
+"""The cost of a turn does not grow with the conversation: counted in function calls, not in seconds."""
 
 import sys
 from types import FrameType
@@ -12,7 +12,7 @@ from holdfast.session import Session, Settings
 from holdfast.testing import memory_session
 
 
-class Instant:
+class InstantModel:
     """Asks for one tool, then answers; looks only at the last message."""
 
     name = "scripted:instant"
@@ -39,7 +39,7 @@ async def fill(session: Session, turns: int) -> None:
 async def calls_of_a_turn(turns_before: int, limit: int | None, tokens: int | None) -> int:
     settings = Settings(mode="tools", max_history_messages=limit)
     limits = Limits(tokens=tokens)
-    async with memory_session(model=Instant(), settings=settings, limits=limits) as session:
+    async with memory_session(model=InstantModel(), settings=settings, limits=limits) as session:
         await fill(session, turns_before)
         await session.send("the first estimate of what a prompt costs reads all of it")
         count = 0

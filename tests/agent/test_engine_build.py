@@ -1,4 +1,4 @@
-"""A sandbox that has to be built first: the turn waits for it, and is charged for its own work alone."""
+"""A sandbox that must be built first: the turn waits for it and is charged only for its own work."""
 
 from holdfast.core import Answer, FakeClock, Limits, Ok
 from holdfast.core.errors import EngineNotBuilt
@@ -11,7 +11,7 @@ from holdfast.testing import memory_session
 BUILD_SECONDS = 1000.0
 
 
-class Unbuilt:
+class UnbuiltEngine:
     """An engine, and its one guest, that must be built before the first run."""
 
     def __init__(self, clock: FakeClock) -> None:
@@ -21,7 +21,7 @@ class Unbuilt:
         self._is_built = False
         self.capabilities: Capabilities = self._engine.capabilities
 
-    def guest(self) -> "Unbuilt":
+    def guest(self) -> "UnbuiltEngine":
         return self
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
@@ -49,7 +49,7 @@ class Unbuilt:
 async def test_building_a_sandbox_is_not_charged_to_the_turn() -> None:
     clock = FakeClock()
     limits = Limits(wall_seconds=10)
-    async with memory_session(engine=Unbuilt(clock), clock=clock, limits=limits) as session:
+    async with memory_session(engine=UnbuiltEngine(clock), clock=clock, limits=limits) as session:
         assert await session.execute(script({"value": 42})) == Ok(value=42)
         assert session.budget.spent.wall_seconds < 10
         assert await session.execute(script({"value": 43})) == Ok(value=43)
@@ -59,7 +59,7 @@ async def test_the_build_is_reported_and_the_code_starts_once() -> None:
     clock = FakeClock()
     store = MemoryStore(clock=clock)
     replies: list[ScriptedReply] = [use("execute_code", {"code": script({"value": 42})}), "Done."]
-    async with memory_session(replies, engine=Unbuilt(clock), clock=clock, store=store) as session:
+    async with memory_session(replies, engine=UnbuiltEngine(clock), clock=clock, store=store) as session:
         assert await session.send("go") == Ok(value="Done.")
         events = [entry.event for entry in await store.read(session.id)]
     assert [event.code for event in events if isinstance(event, Noted)] == ["engine-unready", "engine-ready"]

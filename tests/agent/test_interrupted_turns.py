@@ -1,4 +1,4 @@
-"""A turn cut off after any of its events goes on to the same end: nothing asked twice, nothing done twice."""
+"""A turn interrupted after any of its events ends the same: nothing asked twice, nothing done twice."""
 
 from collections.abc import Sequence
 
@@ -61,7 +61,7 @@ REPLIES: list[ScriptedReply] = [
 POLICY = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "escalate"})
 
 
-class Life:
+class InterruptedTurn:
     """One process: its own store with what survived, the mail it sent, the outcome it came to."""
 
     def __init__(self, recorded: Sequence[RecordedEvent] = (), blobs: Sequence[bytes] = ()) -> None:
@@ -129,8 +129,8 @@ def files() -> MemoryWorld:
     return world
 
 
-async def whole(mode: str) -> tuple[list[RecordedEvent], list[bytes], Outcome]:
-    life = Life()
+async def uninterrupted(mode: str) -> tuple[list[RecordedEvent], list[bytes], Outcome]:
+    life = InterruptedTurn()
     session = await life.open(files(), mode)
     outcome = await session.send("go")
     recorded = list(session._journal.recorded)
@@ -155,7 +155,7 @@ def _blobs_of(entry: RecordedEvent) -> list[str]:
 
 @pytest.mark.parametrize("mode", ["code", "tools"])
 async def test_a_turn_interrupted_after_any_event_ends_the_same(mode: str) -> None:
-    recorded, blobs, outcome = await whole(mode)
+    recorded, blobs, outcome = await uninterrupted(mode)
     assert outcome == Proposed(value="All done.", proposals=("a.txt",))
     end = next(n for n, entry in enumerate(recorded) if isinstance(entry.event, TurnEnded))
     assert end > 20
@@ -164,7 +164,7 @@ async def test_a_turn_interrupted_after_any_event_ends_the_same(mode: str) -> No
 
 
 async def check_cut(prefix: list[RecordedEvent], blobs: list[bytes], outcome: Outcome, mode: str) -> None:
-    life = Life(prefix, blobs)
+    life = InterruptedTurn(prefix, blobs)
     world = files()
     settled = {entry.event.call for entry in prefix if isinstance(entry.event, CallSettled)}
     begun = {e.event.call.id: e.event.call for e in prefix if isinstance(e.event, CallIntended)}
@@ -181,8 +181,8 @@ async def check_cut(prefix: list[RecordedEvent], blobs: list[bytes], outcome: Ou
     assert len(life.sent) == len(set(life.sent))
     unknown = [e for e in events if isinstance(e, CallSettled) and e.status == "unknown"]
     mail_in_flight = [c for c in begun.values() if c.operation == "mail.send" and c.id not in settled]
-    assert len(unknown) == len(mail_in_flight), "what nobody knows is said so"
-    if unknown:  # the code is told, and may well take another way from there
+    assert len(unknown) == len(mail_in_flight), "an unknown outcome is reported"
+    if unknown:  # the code gets an error and may take another path from there
         assert isinstance(came_to, Ok | Proposed)
     else:
         assert came_to == outcome, f"cut after {type(prefix[-1].event).__name__}"

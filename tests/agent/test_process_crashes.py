@@ -1,4 +1,4 @@
-"""A process killed after any event of a turn: the next one goes on to the same end, asking and doing nothing twice."""
+"""A process killed after any event of a turn: the next one ends the same, asking and doing nothing twice."""
 
 import json
 import subprocess
@@ -43,7 +43,7 @@ def check_cut(cut: dict[str, object], whole: dict[str, object]) -> None:
     assert isinstance(cut["sent"], list)
     assert cut["asked"] == whole["asked"], f"{where}: the model is asked once for each reply"
     assert len(cut["sent"]) == len(set(cut["sent"])), f"{where}: no mail is sent twice"
-    if cut["unknown"]:  # a mail was under way: the code is told that nobody knows, and ends by its error
+    if cut["unknown"]:  # a mail was in flight: its outcome is unknown, and the code ends with that error
         assert set(cut["sent"]) < {"one", "two", "three"}, where
         assert len(cut["outcomes"]) == 1, where  # type: ignore[arg-type]
         return

@@ -1,4 +1,4 @@
-"""What the model is told of its code and calls: bounded, and a refusal with its rule and a way on."""
+"""What the model receives for its code and calls: bounded, and a refusal with its rule and advice."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The messages of a conversation: no copy is made, and what was handed out does not change."""
+"""The transcript of a conversation: no copy is made, and a transcript does not change."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +24,7 @@ def test_a_transcript_reads_like_the_equivalent_tuple(
 ) -> None:
     whole = (*before, *body, *after)
     transcript = Transcript(body, before=tuple(before), after=tuple(after))
-    body.extend(later)  # the conversation goes on
+    body.extend(later)  # the conversation continues
     assert transcript == whole
     assert len(transcript) == len(whole)
     assert list(transcript) == list(whole)

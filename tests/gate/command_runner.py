@@ -1,4 +1,4 @@
-"""A terminal of the tests: commands as a person types them, and what they said."""
+"""Runs commands in-process, as a person types them, and keeps their output."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from holdfast.cli import main
 
 
 class Terminal:
-    """Runs commands as a person would and keeps what they said."""
+    """Runs commands as a person would and keeps what they print."""
 
     def __init__(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.home = home
@@ -25,11 +25,11 @@ class Terminal:
         return out
 
     async def beside(self, *words: str, code: int = 0) -> str:
-        """The same while the event loop of a live session goes on."""
+        """The same in a thread, while the event loop of a live session keeps running."""
         return await asyncio.to_thread(self, *words, code=code)
 
     def script(self, *replies: object) -> str:
-        """A model that says these things."""
+        """A scripted model with these replies."""
         path = self.home / "script.json"
         path.write_text(json.dumps(replies))
         return f"scripted:{path}"

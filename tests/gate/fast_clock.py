@@ -1,4 +1,4 @@
-"""Time that leaps: an event loop which goes to its next timer at once, so that hours are tried in moments."""
+"""Fake time: an event loop that jumps to its next timer, so that hours pass in milliseconds."""
 
 import asyncio
 import selectors
@@ -20,7 +20,7 @@ class _Selector(selectors.DefaultSelector):
         return ready
 
 
-class LeapingLoop(asyncio.SelectorEventLoop):
+class SkippingLoop(asyncio.SelectorEventLoop):
     """An event loop, and the clock of whatever runs on it."""
 
     def __init__(self) -> None:
@@ -36,14 +36,14 @@ class LeapingLoop(asyncio.SelectorEventLoop):
         return round(self._leaping.now * 1000)
 
 
-def leap(work: Coroutine[Any, Any, None]) -> None:
+def run_with_fake_time(work: Coroutine[Any, Any, None]) -> None:
     """Run this on a loop whose time leaps."""
-    with asyncio.Runner(loop_factory=LeapingLoop) as runner:
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
         runner.run(work)
 
 
-def clock() -> LeapingLoop:
+def clock() -> SkippingLoop:
     """The clock of the loop at hand."""
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, LeapingLoop)
+    assert isinstance(loop, SkippingLoop)
     return loop

@@ -1,4 +1,4 @@
-"""A gate over one journal with one tool that reads paths, and a person who is asked: the scene of the bypass tests."""
+"""A gate over one journal with a tool that reads paths and a person who can be asked, for the bypass tests."""
 
 from collections.abc import Callable
 
@@ -46,7 +46,7 @@ def read(*paths: str, number: int = 1, turn: int = 1) -> Call:
     return Call(id=call_id(turn, number), operation=READ.name, arguments={"paths": list(paths)})
 
 
-class Scene:
+class GateSetup:
     """A gate over one journal with one tool that reads paths, and a person who is asked."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Scene:
 
 
 async def record(store: Store | None = None, limits: Limits | None = None) -> Journal:
-    """A session in which somebody has just said something; in memory, unless a store is given."""
+    """A session with one message; in memory unless a store is given."""
     opened = SessionOpened(
         principal=PERSON,
         folder="/",

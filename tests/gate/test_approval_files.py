@@ -1,4 +1,4 @@
-"""Approval by files, in the format other programs already know, both ways and against hostile ones."""
+"""Approval by files, in the format that other programs already use, in both directions and against hostile files."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ os.replace(draft, folder / f"response-{request['escalationId']}.json")
 """
 
 
-class Folder:
+class RequestFolder:
     def __init__(self, path: Path, gate: Gate, journal: Journal, clock: FakeClock) -> None:
         self.path, self.gate, self.journal, self.clock = path, gate, journal, clock
 
@@ -64,7 +64,7 @@ class Folder:
 
 
 @asynccontextmanager
-async def rendezvous(path: Path, journal: Journal | None = None) -> AsyncIterator[Folder]:
+async def approval_files(path: Path, journal: Journal | None = None) -> AsyncIterator[RequestFolder]:
     clock = FakeClock()
     if journal is None:
         opened = SessionOpened(
@@ -82,13 +82,13 @@ async def rendezvous(path: Path, journal: Journal | None = None) -> AsyncIterato
     meeting = ApprovalFiles(path, gate=gate, journal=journal)
     await meeting.open()
     try:
-        yield Folder(path, gate, journal, clock)
+        yield RequestFolder(path, gate, journal, clock)
     finally:
         await meeting.close()
 
 
 async def test_a_request_has_the_fields_that_other_programs_read(tmp_path: Path) -> None:
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         parked = await folder.ask()
         [path] = folder.path.glob("request-*.json")
         request = json.loads(path.read_text())
@@ -108,7 +108,7 @@ async def test_a_request_has_the_fields_that_other_programs_read(tmp_path: Path)
 async def test_a_response_is_read_and_both_files_are_removed(
     tmp_path: Path, decision: str, verdict: str
 ) -> None:
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         parked = await folder.ask()
         folder.answer(parked, {"decision": decision})
         assert (await folder.ruling(parked)).verdict == verdict
@@ -116,7 +116,7 @@ async def test_a_response_is_read_and_both_files_are_removed(
 
 
 async def test_a_program_that_knows_only_the_file_format_can_approve(tmp_path: Path) -> None:
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         other = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-c", OTHER_PROGRAM, str(folder.path), stderr=subprocess.PIPE
         )
@@ -129,7 +129,7 @@ async def test_a_program_that_knows_only_the_file_format_can_approve(tmp_path: P
 
 
 async def test_many_may_wait_at_once_and_each_gets_its_own_answer(tmp_path: Path) -> None:
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         parked = [await folder.ask(number) for number in range(1, 6)]
         for number, each in enumerate(reversed(parked)):
             folder.answer(each, {"decision": "approved" if number % 2 else "denied"})
@@ -183,7 +183,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 async def test_anything_but_a_clear_approval_is_a_denial(tmp_path: Path, kind: str) -> None:
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         parked = await folder.ask()
         HOSTILE[kind](folder.response(parked))
         assert (await folder.ruling(parked)).verdict == "deny"
@@ -193,7 +193,7 @@ async def test_files_of_a_dead_process_are_removed_and_do_not_block(tmp_path: Pa
     (tmp_path / "e").mkdir()
     for name in ("request-phantom00001.json", "response-phantom00001.json", "junk", ".request-x.json.new"):
         (tmp_path / "e" / name).write_text('{"decision": "approved"}')
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         assert list(folder.path.iterdir()) == []
         parked = await folder.ask()
         folder.answer(parked, {"decision": "approved"})
@@ -201,15 +201,15 @@ async def test_files_of_a_dead_process_are_removed_and_do_not_block(tmp_path: Pa
 
 
 async def test_an_answer_given_while_no_process_watched_counts_after_a_restart(tmp_path: Path) -> None:
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         parked, journal = await folder.ask(), folder.journal
     folder.answer(parked, {"decision": "approved"})
-    async with rendezvous(tmp_path / "e", journal) as again:
+    async with approval_files(tmp_path / "e", journal) as again:
         assert (await again.ruling(parked)).verdict == "approve"
 
 
 async def test_a_late_answer_is_reported_as_late(tmp_path: Path) -> None:
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         parked, other = await folder.ask(1), await folder.ask(2)
         folder.clock.advance(301)
         await folder.gate.escalations.expire(parked.escalation, "no one answered in time")
@@ -223,12 +223,12 @@ async def test_a_late_answer_is_reported_as_late(tmp_path: Path) -> None:
 
 async def test_a_folder_in_place_of_a_file_does_not_block_opening(tmp_path: Path) -> None:
     (tmp_path / "e" / "request-phantom00001.json" / "deep").mkdir(parents=True)
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         assert list(folder.path.iterdir()) == []
 
 
 async def test_an_answer_among_many_other_files_is_still_read(tmp_path: Path) -> None:
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         parked, first = await folder.ask(1), await folder.ask(2)
         folder.answer(first, {"decision": "denied"})
         await folder.ruling(first)  # it listens
@@ -242,7 +242,7 @@ async def test_an_answer_among_many_other_files_is_still_read(tmp_path: Path) ->
 
 
 async def test_closing_with_an_open_escalation_is_prompt_and_keeps_it_open(tmp_path: Path) -> None:
-    async with rendezvous(tmp_path / "e") as folder:
+    async with approval_files(tmp_path / "e") as folder:
         await folder.ask()
     assert len(folder.gate.escalations.waiting()) == 1
     assert list(folder.path.glob("request-*")) == []

@@ -1,4 +1,4 @@
-"""audit.jsonl: derived, tailable, and made anew when it is gone or wrong."""
+"""audit.jsonl: derived from the journal, tailable, and rebuilt when it is missing or wrong."""
 
 import json
 from pathlib import Path

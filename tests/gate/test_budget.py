@@ -1,4 +1,4 @@
-"""What may be spent: N and never N+1, counted to the last step, warned about, and gone on with once it is raised."""
+"""Budgets: N units and never N+1, counted to the last step, with a warning, resumable once raised."""
 
 import asyncio
 from decimal import Decimal
@@ -245,7 +245,7 @@ async def test_a_turn_stopped_by_a_budget_keeps_its_work_and_resumes_once_it_is_
         stopped = await session.send("write it")
         assert stopped == Nonconverged(value="", reason="budget", dimension="steps")
         assert world.read("a") == b"1"
-        assert await session.advance() is None, "without more budget there is nothing to go on with"
+        assert await session.advance() is None, "without more budget there is nothing to resume"
         await session.raise_budget(Limits(steps=5))
         assert await session.advance() == Ok(value="All done.")
         assert [turn.outcome for turn in session.history()] == [Ok(value="All done.")]

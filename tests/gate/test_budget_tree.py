@@ -1,4 +1,4 @@
-"""A tree of sessions has one purse, and together they never take more out than it holds."""
+"""A tree of sessions shares one budget, and together they never exceed it."""
 
 import asyncio
 import random

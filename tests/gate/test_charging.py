@@ -1,4 +1,4 @@
-"""What is charged when things go wrong: a model that fails, a call that is cut short, an outcome nobody knows."""
+"""What is charged when things go wrong: a failing model, a cancelled call, an unknown outcome."""
 
 import asyncio
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ class FailingModel(ScriptedModel):
 
 
 class EndlessModel(ScriptedModel):
-    """A model that begins to speak and does not come to an end."""
+    """A model that starts a reply and never finishes it."""
 
     def __init__(self) -> None:
         super().__init__([])
@@ -172,7 +172,7 @@ async def test_a_call_that_times_out_is_charged_as_reserved() -> None:
 
 
 class Failing(Costly):
-    """A tool that may cost something, and fails in the way it is told to."""
+    """A tool that may cost something and fails in a given way."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -253,7 +253,7 @@ async def test_a_deny_by_a_rule_named_like_a_budget_is_final() -> None:
     assert await gate.submit(CALL) == refused, "it is on record"
 
 
-class Chatterbox(ScriptedModel):
+class LongReplyModel(ScriptedModel):
     """A model that says as much as it may, at the price of a real one."""
 
     def __init__(self) -> None:
@@ -271,7 +271,9 @@ async def test_a_reply_is_no_longer_than_the_remaining_money_pays_for() -> None:
 
     async def ask_on() -> None:
         for step in range(1, 100):
-            await gate.ask_model(turn=1, step=step, model=Chatterbox(), prompt=PROMPT, on_text=lambda _: None)
+            await gate.ask_model(
+                turn=1, step=step, model=LongReplyModel(), prompt=PROMPT, on_text=lambda _: None
+            )
 
     with pytest.raises(BudgetExceeded, match="cost_usd"):
         await ask_on()

@@ -1,4 +1,4 @@
-"""A session that spends from two purses: that of its family and that of its company."""
+"""A session that spends from two shared budgets: its fork tree's and its team's."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""audit, why, grants and budget at the command line, over a real home, also while a session is live elsewhere."""
+"""audit, why, grants and budget at the command line, over a real data directory, also while a session is live elsewhere."""
 
 import asyncio
 import csv
@@ -60,7 +60,7 @@ def in_home(terminal: Terminal, work: Callable[[Runtime], Awaitable[None]]) -> N
 
 
 async def asked_and_answered(runtime: Runtime) -> None:
-    """A session with a call that was allowed, one denied, one approved and one that nobody answered."""
+    """A session with a call that was allowed, one denied, one approved and one without an answer."""
     verdicts = {"world.write": "allow", "world.delete": "deny", "world.read": "escalate"}
     tools = FunctionToolset({TOOL.name: (TOOL, lambda _: "put")})
     session = await runtime.create(
@@ -159,10 +159,10 @@ def test_code_that_ran_out_of_budget_resumes_at_the_same_call_as_budget_add_says
     terminal("exec", "--session", session["id"], code=1)
     assert "no code waits" in terminal.said
     terminal("budget", "add", "calls=1")
-    assert f"goes on with: holdfast exec --session {session['id']}" in terminal.said
+    assert f"resume the turn that ran out with: holdfast exec --session {session['id']}" in terminal.said
     terminal("rename", session["id"], "appends")
     terminal("budget", "add", "appends", "calls=1")
-    assert "goes on with: holdfast exec --session appends" in terminal.said
+    assert "resume the turn that ran out with: holdfast exec --session appends" in terminal.said
     terminal("exec", "--session", session["id"])
     audit = json.loads(terminal("audit", "--json"))
     assert [(entry["call"], entry["result"]) for entry in audit] == [
@@ -182,7 +182,7 @@ def test_grants_of_a_live_session_can_be_listed_and_revoked(terminal: Terminal) 
         await session.execute('(world/write "a.txt" "1")', language="lisp")
         await answer(session, Response(verdict="approve", scope="always"))
         await session.execute('(world/write "a.txt" "2")', language="lisp")
-        assert session.escalations() == (), "the standing yes covers it"
+        assert session.escalations() == (), "the grant covers it"
         assert "world.write" in await asyncio.to_thread(terminal, "grants")
         assert "calls" in await asyncio.to_thread(terminal, "budget")
         [grant] = json.loads(await asyncio.to_thread(terminal, "grants", "--json"))

@@ -1,4 +1,4 @@
-"""Commands about a session that somebody else holds: what they ask for is heeded, and they say what became of it."""
+"""Commands about a session that another process holds: the holder applies them, and they report the result."""
 
 import asyncio
 import io
@@ -57,7 +57,7 @@ def test_a_limit_can_be_raised_while_another_process_holds_the_session(terminal:
         await terminal.beside("budget", "add", session.id, "calls=1")
         assert "in use" in terminal.said
         shown = json.loads(await terminal.beside("budget", "show", session.id, "--json"))
-        assert (shown["requests"], shown["limits"]["calls"]) == (1, 1), "asked for, and not heeded yet"
+        assert (shown["requests"], shown["limits"]["calls"]) == (1, 1), "requested and not applied yet"
         assert isinstance(await session.advance(), Ok)
         shown = json.loads(await terminal.beside("budget", "show", session.id, "--json"))
         assert (shown["requests"], shown["limits"]["calls"]) == (0, 2)
@@ -85,7 +85,7 @@ def test_a_limit_raised_while_no_process_holds_the_session_applies_at_once(termi
     live(terminal, work, limits=Limits(calls=1))
     [line] = json.loads(terminal("sessions", "--json"))
     terminal("budget", "add", line["id"], "calls=1")
-    assert "goes on with" in terminal.said
+    assert "resume the turn that ran out with" in terminal.said
     assert json.loads(terminal("budget", "--json"))["limits"]["calls"] == 2
     assert not (terminal.home / "sessions" / line["id"] / "inbox").exists()
 

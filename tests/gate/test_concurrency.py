@@ -1,4 +1,4 @@
-"""What happens in the same moment: on a disk, where an event is on its way before it is on record."""
+"""Concurrent events on disk, where an event is in flight before it is recorded."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from tests.gate.gate_setup import ASKS, Scene, read
+from tests.gate.gate_setup import ASKS, GateSetup, read
 
 from holdfast.core import PERSON, FakeClock, Needs, Parked, Response, Returned
 from holdfast.core.errors import EscalationUnknown
@@ -32,40 +32,40 @@ async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
 
 
 async def test_concurrent_calls_do_not_share_a_use_of_a_grant(journal: Journal) -> None:
-    scene = Scene(journal)
-    await scene.answer(await scene.asked(read("/w/a")), Response(verdict="approve", scope="times", amount=3))
-    assert isinstance(await scene.gate.submit(read("/w/a")), Returned)
-    answers = await asyncio.gather(*(scene.gate.submit(read("/w/a", number=n)) for n in range(2, 7)))
+    setup = GateSetup(journal)
+    await setup.answer(await setup.asked(read("/w/a")), Response(verdict="approve", scope="times", amount=3))
+    assert isinstance(await setup.gate.submit(read("/w/a")), Returned)
+    answers = await asyncio.gather(*(setup.gate.submit(read("/w/a", number=n)) for n in range(2, 7)))
     assert [type(each) for each in answers] == [Returned, Returned, Parked, Parked, Parked]
-    assert len(scene.tools.performed) == 3
+    assert len(setup.tools.performed) == 3
 
 
 async def test_an_answer_during_a_withdrawal_is_late_and_grants_nothing(
     journal: Journal,
 ) -> None:
-    scene = Scene(journal)
-    parked = await scene.asked(read("/w/a"))
-    withdrawn = asyncio.ensure_future(scene.gate.escalations.expire(parked.escalation, "cancelled"))
+    setup = GateSetup(journal)
+    parked = await setup.asked(read("/w/a"))
+    withdrawn = asyncio.ensure_future(setup.gate.escalations.expire(parked.escalation, "cancelled"))
     await asyncio.sleep(0)
     with pytest.raises(EscalationUnknown, match="is too late: cancelled"):
-        await scene.answer(parked, Response(verdict="approve", scope="session"))
+        await setup.answer(parked, Response(verdict="approve", scope="session"))
     await withdrawn
-    assert scene.gate.grants.active() == ()
+    assert setup.gate.grants.active() == ()
     assert not [entry for entry in journal.recorded if isinstance(entry.event, EscalationAnswered)]
 
 
 async def test_an_approved_call_submitted_twice_at_once_is_executed_once(
     journal: Journal,
 ) -> None:
-    scene = Scene(journal)
-    await scene.answer(await scene.asked(read("/w/a")))
-    answers = await asyncio.gather(*(scene.gate.submit(read("/w/a")) for _ in range(3)))
+    setup = GateSetup(journal)
+    await setup.answer(await setup.asked(read("/w/a")))
+    answers = await asyncio.gather(*(setup.gate.submit(read("/w/a")) for _ in range(3)))
     assert answers == [Returned(value="read")] * 3
-    assert len(scene.tools.performed) == 1
+    assert len(setup.tools.performed) == 1
 
 
-class Dawdling(ScriptedEngine):
-    """Its guests lie down slowly: not before somebody has answered what they wait for."""
+class SlowEngine(ScriptedEngine):
+    """An engine whose guests park slowly: not before the escalation is answered."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Dawdling(ScriptedEngine):
 async def test_an_answer_before_the_turn_parks_lets_it_continue(
     verdict: Literal["approve", "deny"], is_code: bool
 ) -> None:
-    engine, policy = Dawdling(), FixedPolicy(default="escalate")
+    engine, policy = SlowEngine(), FixedPolicy(default="escalate")
     async with memory_session([ASKS, "Done."], engine=engine, policy=policy) as session:
 
         async def answer() -> None:

@@ -1,4 +1,4 @@
-"""What is asked of a session from another process: durable, heeded before the next step, and once."""
+"""Control requests from another process: durable, applied before the next step, and once."""
 
 import asyncio
 import json
@@ -51,12 +51,12 @@ async def gate_over(
 async def test_a_limit_raised_by_another_process_applies_to_the_next_call(tmp_path: Path) -> None:
     gate, journal = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
     assert isinstance(await gate.submit(call(1)), Refused)
-    elsewhere = ControlRequests(tmp_path / "inbox")
-    elsewhere.put(RaiseBudget(added=Limits(calls=1)))
-    assert elsewhere.count() == 1
+    other_process = ControlRequests(tmp_path / "inbox")
+    other_process.put(RaiseBudget(added=Limits(calls=1)))
+    assert other_process.count() == 1
     assert isinstance(await gate.submit(call(1)), Returned)
     assert isinstance(await gate.submit(call(2)), Refused), "one was added, not more"
-    assert elsewhere.count() == 0
+    assert other_process.count() == 0
     assert not (tmp_path / "inbox").exists()
     [raised] = [each.event for each in journal.recorded if isinstance(each.event, BudgetRaised)]
     assert (raised.limits.calls, raised.principal) == (1, PERSON)

@@ -1,4 +1,4 @@
-"""Arguments and results that nest without end: refused by their depth, on record, and nothing breaks on the way."""
+"""Deeply nested arguments and results: refused by their depth and recorded, and nothing breaks."""
 
 import pytest
 from tests.gate.gate_setup import record

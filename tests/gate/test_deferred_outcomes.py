@@ -1,4 +1,4 @@
-"""An outcome that the asker's own record follows goes to the disk with the next record; and nothing can tell the difference."""
+"""Deferred outcomes: written together with the caller's next record, without any observable difference."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Whatever a tool does, its call is on record; and what is made is what was judged."""
+"""Whatever a tool does, its call is recorded, and what is executed is what was judged."""
 
 import asyncio
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def last(record: Journal) -> CallSettled:
     return event
 
 
-class Stuck(FunctionToolset):
+class HangingToolset(FunctionToolset):
     """A toolset whose first tool never answers."""
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
@@ -82,7 +82,7 @@ class Stuck(FunctionToolset):
 
 
 async def test_a_timed_out_call_is_recorded() -> None:
-    stuck = Stuck({"box.put": (tool(), lambda _: None)})
+    stuck = HangingToolset({"box.put": (tool(), lambda _: None)})
     gate, record = await gate_over(toolset=stuck, settings=GateSettings(call_seconds=0))
     answer = await gate.submit(put())
     assert isinstance(answer, Failed)
@@ -100,7 +100,7 @@ async def test_a_timeout_of_the_tool_itself_is_reported_in_its_own_words() -> No
 
 
 async def test_a_slow_call_does_not_block_others() -> None:
-    tools = Stuck({name: (tool(name), lambda _: "quick") for name in ("box.put", "jar.put")})
+    tools = HangingToolset({name: (tool(name), lambda _: "quick") for name in ("box.put", "jar.put")})
     gate, _ = await gate_over(toolset=tools)
     slow = asyncio.create_task(gate.submit(put()))
     answers = [await gate.submit(put(number, "jar.put")) for number in range(2, 5)]

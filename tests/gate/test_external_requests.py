@@ -1,4 +1,4 @@
-"""The other side of approval by files: another program asks, a person answers it with our commands."""
+"""The other side of approval by files: another program asks, and a person answers it with our commands."""
 
 import io
 import json

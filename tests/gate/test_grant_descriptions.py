@@ -1,4 +1,4 @@
-"""A grant covers a call only if its words, read to the letter by somebody who knows nothing else, cover it."""
+"""A grant covers a call only if its description, read literally, covers it."""
 
 import json
 import posixpath

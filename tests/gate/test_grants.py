@@ -1,4 +1,4 @@
-"""Grants: a standing yes covers what was shown, no more, and no longer."""
+"""Grants: a saved approval covers what was shown, no more and no longer."""
 
 from pathlib import Path
 

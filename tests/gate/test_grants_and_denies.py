@@ -1,4 +1,4 @@
-"""No grant lifts a deny or a protection, whatever was granted and however wide."""
+"""No grant overrides a deny or a protection, however wide it is."""
 
 from pathlib import Path
 

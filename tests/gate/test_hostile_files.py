@@ -1,4 +1,4 @@
-"""Files of the home that somebody put something else in the place of: nothing is granted, followed or waited for."""
+"""Files of the data directory replaced by something else: nothing is granted, followed or waited for."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.gate.gate_setup import Scene, read, record
+from tests.gate.gate_setup import GateSetup, read, record
 
 from holdfast.core import GrantId, Limits, Parked
 from holdfast.core.errors import InvalidConfig, InvalidInput
@@ -68,9 +68,9 @@ def test_a_lock_that_is_a_symlink_is_not_followed(tmp_path: Path) -> None:
 async def test_an_invalid_audit_file_is_replaced_and_its_target_untouched(tmp_path: Path, trap: Trap) -> None:
     path = tmp_path / "audit.jsonl"
     trap(path)
-    scene = Scene(await record())
-    await scene.asked(read("a"))
-    assert AuditFile(path).attach(scene.journal)
+    setup = GateSetup(await record())
+    await setup.asked(read("a"))
+    assert AuditFile(path).attach(setup.journal)
     assert path.is_file()
     assert not path.is_symlink()
     assert path.read_bytes() == b""
@@ -80,35 +80,35 @@ async def test_an_invalid_audit_file_is_replaced_and_its_target_untouched(tmp_pa
 
 async def test_a_pipe_in_place_of_the_audit_file_does_not_block(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
-    scene = Scene(await record())
-    AuditFile(path).attach(scene.journal)
-    parked = await scene.asked(read("a"))
+    setup = GateSetup(await record())
+    AuditFile(path).attach(setup.journal)
+    parked = await setup.asked(read("a"))
     path.unlink(missing_ok=True)
     os.mkfifo(path)
-    await scene.answer(parked)
-    await scene.gate.submit(read("a"))
-    assert len(scene.tools.performed) == 1
+    await setup.answer(parked)
+    await setup.gate.submit(read("a"))
+    assert len(setup.tools.performed) == 1
 
 
 @pytest.mark.parametrize("amount", [0, -1, 1_000_001, 10**4297], ids=["none", "less", "more", "endless"])
 async def test_a_response_with_an_absurd_amount_is_a_denial_and_the_next_one_is_read(
     tmp_path: Path, amount: int
 ) -> None:
-    scene = Scene(await record())
-    files = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
+    setup = GateSetup(await record())
+    files = ApprovalFiles(tmp_path, gate=setup.gate, journal=setup.journal)
     await files.open()
-    first, second = await scene.asked(read("a")), await scene.asked(read("b", number=2))
+    first, second = await setup.asked(read("a")), await setup.asked(read("b", number=2))
     hostile = f'{{"decision": "approved", "scope": "minutes", "amount": {amount}}}'
-    assert await ruled(scene, tmp_path, first, hostile) == "deny"
-    assert await ruled(scene, tmp_path, second, '{"decision": "approved"}') == "approve"
+    assert await ruled(setup, tmp_path, first, hostile) == "deny"
+    assert await ruled(setup, tmp_path, second, '{"decision": "approved"}') == "approve"
     await files.close()
 
 
-async def ruled(scene: Scene, folder: Path, parked: Parked, content: str) -> str:
+async def ruled(setup: GateSetup, folder: Path, parked: Parked, content: str) -> str:
     draft = folder / f".draft-{parked.escalation}"
     draft.write_text(content)
     draft.rename(folder / f"response-{parked.escalation}.json")
-    return (await asyncio.wait_for(scene.gate.wait(parked.escalation), 30)).verdict
+    return (await asyncio.wait_for(setup.gate.wait(parked.escalation), 30)).verdict
 
 
 def test_a_deeply_nested_external_request_is_skipped(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ async def test_a_control_request_with_absurd_limits_changes_nothing_and_does_not
     budget = Budget(journal, turn_limits=Limits())
     request = f'{{"do": "raise-budget", "added": {{"tokens": {tokens}, "more": {tokens}}}}}'
     (tmp_path / "a.json").write_text(request)
-    inbox = ControlRequests(tmp_path)
-    await inbox.apply(journal, budget)
-    assert inbox.count() == 0
+    control_requests = ControlRequests(tmp_path)
+    await control_requests.apply(journal, budget)
+    assert control_requests.count() == 0
     assert budget.limits == Limits()
 
 
@@ -145,12 +145,12 @@ async def test_nothing_behind_a_symlink_in_place_of_our_folder_is_removed(tmp_pa
         (theirs / name).write_text("keep me")
     for name in ("escalations", "inbox"):
         (tmp_path / name).symlink_to(theirs)
-    scene = Scene(await record())
-    rendezvous = ApprovalFiles(tmp_path / "escalations", gate=scene.gate, journal=scene.journal)
-    await rendezvous.open()
-    await scene.asked(read("a.txt"))
-    await rendezvous.close()
-    inbox = ControlRequests(tmp_path / "inbox")
-    assert inbox.count() == 0
-    await inbox.apply(scene.journal, scene.gate.budget)
+    setup = GateSetup(await record())
+    approval_files = ApprovalFiles(tmp_path / "escalations", gate=setup.gate, journal=setup.journal)
+    await approval_files.open()
+    await setup.asked(read("a.txt"))
+    await approval_files.close()
+    control_requests = ControlRequests(tmp_path / "inbox")
+    assert control_requests.count() == 0
+    await control_requests.apply(setup.journal, setup.gate.budget)
     assert sorted(path.name for path in theirs.iterdir()) == ["letter.txt", "request-phantom00001.json"]

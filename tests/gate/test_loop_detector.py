@@ -1,4 +1,4 @@
-"""Loops are noticed within a turn and forgotten with it."""
+"""Loops are detected within a turn and forgotten with it."""
 
 import pytest
 

@@ -91,7 +91,7 @@ async def opened(limits: Limits | None = None) -> Journal:
     return await MemoryStore(clock=FakeClock()).create(event)
 
 
-class Scene:
+class GateSetup:
     """A gate with one tool, and a person who does one thing after another."""
 
     def __init__(self, case: Permission, journal: Journal) -> None:
@@ -143,14 +143,14 @@ class Scene:
 async def test_permission(case: Permission) -> None:
     journal = await opened()
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
-    scene = Scene(case, journal)
-    answer: Answer = await scene.gate.submit(CALL)
+    setup = GateSetup(case, journal)
+    answer: Answer = await setup.gate.submit(CALL)
     for step in case.then:
         assert isinstance(answer, Parked)
-        await scene.do(step, answer)
-    answer = await scene.gate.submit(CALL)
+        await setup.do(step, answer)
+    answer = await setup.gate.submit(CALL)
     assert type(answer).__name__.lower() == case.answer
-    assert len(scene.tools.performed) == (1 if case.answer == "returned" else 0)
+    assert len(setup.tools.performed) == (1 if case.answer == "returned" else 0)
     if case.reason:
         assert isinstance(answer, Refused)
         assert case.reason in answer.reason

@@ -1,4 +1,4 @@
-"""Whoever is asked is told where the values of a call were seen before."""
+"""The person who is asked sees where the values of a call appeared before."""
 
 from holdfast.core import (
     PERSON,

@@ -1,4 +1,4 @@
-"""The policies safe-analysis and safe-edit behind a whole gate, over tools that would do all of it if they were let."""
+"""The policies safe-analysis and safe-edit behind a whole gate, over tools that would do anything they are allowed to."""
 
 import pytest
 
@@ -24,7 +24,7 @@ FILES = {"a.ts": b"x", ".env": b"key", "src/b.ts": b"x", "src/.hidden/c": b"x"}
 OFFERED = ("shell.run", "net.fetch", "subeval", "eval", "memo", "fixpoint", "assert", "fact?", "facts")
 
 
-class Place:
+class Workspace:
     """A world behind a named policy, with tools for everything that it speaks of."""
 
     def __init__(self, journal: Journal, store: MemoryStore, policy: str) -> None:
@@ -52,12 +52,12 @@ def _tool(name: str) -> Tool:
     return known or Tool(name=name, parameters={"type": "object", "additionalProperties": True}, roles={})
 
 
-async def place(policy: str) -> Place:
+async def workspace(policy: str) -> Workspace:
     store = MemoryStore(clock=FakeClock())
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await store.create(opened)
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
-    return Place(journal, store, policy)
+    return Workspace(journal, store, policy)
 
 
 def write(path: str) -> JsonObject:
@@ -99,7 +99,7 @@ NO: list[tuple[str, JsonObject]] = [
 async def test_what_both_policies_allow_is_executed(
     policy: str, operation: str, arguments: JsonObject
 ) -> None:
-    made = await place(policy)
+    made = await workspace(policy)
     call = Call(id=call_id(1, 1), operation=operation, arguments=arguments)
     assert isinstance(await made.gate.submit(call), Returned)
 
@@ -109,7 +109,7 @@ async def test_what_both_policies_allow_is_executed(
 async def test_what_both_policies_deny_is_not_executed_and_recorded(
     policy: str, operation: str, arguments: JsonObject
 ) -> None:
-    made = await place(policy)
+    made = await workspace(policy)
     call = Call(id=call_id(1, 1), operation=operation, arguments=arguments)
     assert isinstance(await made.gate.submit(call), Refused)
     assert made.others.performed == []
@@ -120,7 +120,7 @@ async def test_what_both_policies_deny_is_not_executed_and_recorded(
 
 @pytest.mark.parametrize("policy", BOTH)
 async def test_unreadable_files_are_neither_listed_nor_found(policy: str) -> None:
-    made = await place(policy)
+    made = await workspace(policy)
     for number, (operation, arguments) in enumerate(
         [("world.list", {}), ("world.search", {"query": "x"})], start=1
     ):
@@ -134,7 +134,7 @@ async def test_unreadable_files_are_neither_listed_nor_found(policy: str) -> Non
 
 async def test_safe_analysis_writes_nothing_and_safe_edit_only_proposes() -> None:
     call = Call(id=call_id(1, 1), operation="world.write", arguments=write("src/b.ts"))
-    analysis, edit = await place("safe-analysis"), await place("safe-edit")
+    analysis, edit = await workspace("safe-analysis"), await workspace("safe-edit")
     assert isinstance(await analysis.gate.submit(call), Refused)
     assert isinstance(await edit.gate.submit(call), Returned)
     assert [proposal.path for proposal in edit.staged.proposals()] == ["src/b.ts"]

@@ -1,11 +1,11 @@
-"""Time is held like any other part of a budget: turns at the same time never together pass a limit on it."""
+"""Time is reserved like any other part of a budget: concurrent turns never exceed a limit together."""
 
 import asyncio
 import random
 from contextlib import AsyncExitStack
 
 import pytest
-from tests.gate.fast_clock import clock, leap
+from tests.gate.fast_clock import clock, run_with_fake_time
 from tests.gate.gate_setup import record
 
 from holdfast.core import (
@@ -34,8 +34,8 @@ REST = Tool(
 OUT_OF_TIME = Nonconverged(reason="budget", dimension="wall_seconds")
 
 
-class Bench(FunctionToolset):
-    """A tool that takes as long as it is told to."""
+class TimedTree(FunctionToolset):
+    """A tool that takes a given time."""
 
     def __init__(self) -> None:
         super().__init__({REST.name: (REST, lambda _: None)})
@@ -53,7 +53,7 @@ async def member(
     """A session that spends from a tree, on a loop whose time leaps."""
     session = await stack.enter_async_context(
         memory_session(
-            toolsets=[Bench()],
+            toolsets=[TimedTree()],
             clock=clock(),
             limits=own,
             settings=Settings(turn_budget=turn or Limits(), call_seconds=1e6),
@@ -99,13 +99,13 @@ async def simulate(trees: int, seed: int) -> None:
 
 
 def test_concurrent_turns_never_exceed_a_time_limit_together() -> None:
-    leap(simulate(20, seed=1))
+    run_with_fake_time(simulate(20, seed=1))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_thousands_of_trees_never_exceed_their_time_limits() -> None:
-    leap(simulate(2_000, seed=2))
+    run_with_fake_time(simulate(2_000, seed=2))
 
 
 def test_one_turn_alone_can_use_all_the_time_and_no_more() -> None:
@@ -117,7 +117,7 @@ def test_one_turn_alone_can_use_all_the_time_and_no_more() -> None:
             assert round(session.budget.spent.wall_seconds, 6) == 1000
             assert session.budget.remaining("wall_seconds") == 0
 
-    leap(work())
+    run_with_fake_time(work())
 
 
 def test_a_turn_that_starts_while_another_works_finds_time() -> None:
@@ -131,7 +131,7 @@ def test_a_turn_that_starts_while_another_works_finds_time() -> None:
             assert await long == OUT_OF_TIME
             assert round(tree.spent.wall_seconds, 6) == 100, "and what is left over is used in the end"
 
-    leap(work())
+    run_with_fake_time(work())
 
 
 def test_time_added_while_a_turn_works_lets_it_continue() -> None:
@@ -145,7 +145,7 @@ def test_time_added_while_a_turn_works_lets_it_continue() -> None:
             await session.raise_budget(Limits(wall_seconds=20))
             assert await turn == Ok()
 
-    leap(work())
+    run_with_fake_time(work())
 
 
 async def test_reserved_time_is_released_when_a_turn_ends() -> None:
@@ -169,8 +169,8 @@ async def test_unusual_time_limits_are_enforced(bound: float) -> None:
         assert budget.reserve_time() == 86_400
 
 
-class Torn(InMemoryTreeBudget):
-    """A purse that cannot be read after its first use."""
+class UnreadableBudget(InMemoryTreeBudget):
+    """A shared budget that cannot be read after its first use."""
 
     def reserve(self, amount: Amount) -> int:
         self.limits = Limits(wall_seconds=50)
@@ -181,9 +181,9 @@ class Torn(InMemoryTreeBudget):
 
 def test_an_unreadable_shared_budget_gives_no_time() -> None:
     async def work() -> None:
-        budget = Budget(await record(), turn_limits=Limits(), tree=Torn(Limits(wall_seconds=50)))
+        budget = Budget(await record(), turn_limits=Limits(), tree=UnreadableBudget(Limits(wall_seconds=50)))
         with pytest.raises(StoreUnavailable):
             async with time_limit(budget):
                 await asyncio.Event().wait()
 
-    leap(work())
+    run_with_fake_time(work())

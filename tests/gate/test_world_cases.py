@@ -1,4 +1,4 @@
-"""Numbered cases that need a whole gate: lists, read-only worlds, filtered results, and denials on record."""
+"""Numbered cases that need a whole gate: lists, read-only worlds, filtered results, and recorded denials."""
 
 import re
 from pathlib import Path

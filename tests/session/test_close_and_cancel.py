@@ -1,4 +1,4 @@
-"""Closing and cancelling: prompt, done once, and done to its end however often somebody is cancelled in the middle of it."""
+"""Close and cancel: prompt, done once, and completed however often the caller is cancelled."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ STAY = Tool(name="bench.stay", parameters={"type": "object", "properties": {}}, 
 LEAVE = Tool(name="door.leave", parameters={"type": "object", "properties": {}}, roles={})
 
 
-class Door(FunctionToolset):
+class BlockingToolset(FunctionToolset):
     """A tool that closes the session it is called from."""
 
     def __init__(self) -> None:
@@ -32,8 +32,8 @@ class Door(FunctionToolset):
         return Performed()
 
 
-class Bench(FunctionToolset):
-    """A tool that stays until it is cancelled, and then as long as it is told to."""
+class BlockingEngine(FunctionToolset):
+    """A tool that blocks until it is cancelled, and then for a given time."""
 
     def __init__(self) -> None:
         super().__init__({STAY.name: (STAY, lambda _: None)})
@@ -59,42 +59,42 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
     await runtime.close()
 
 
-async def sitting(runtime: Runtime, bench: Bench) -> Session:
+async def running_turn(runtime: Runtime, bench: BlockingEngine) -> Session:
     return await runtime.create(
         policy=FixedPolicy(default="allow"), toolsets=[bench], model=ScriptedModel([]), sandbox="lisp"
     )
 
 
-async def sit(session: Session) -> None:
+async def start_turn(session: Session) -> None:
     await session.execute("(bench/stay)", language="lisp")
 
 
-async def soon(*events: asyncio.Event) -> None:
+async def within_a_moment(*events: asyncio.Event) -> None:
     for event in events:
         await asyncio.wait_for(event.wait(), 30)
 
 
 async def test_a_cancelled_close_still_releases_the_session(runtime: Runtime) -> None:
-    bench = Bench()
+    bench = BlockingEngine()
     bench.may_leave.clear()
-    session = await sitting(runtime, bench)
-    turn = asyncio.create_task(sit(session))
-    await soon(bench.is_sat_on)
+    session = await running_turn(runtime, bench)
+    turn = asyncio.create_task(start_turn(session))
+    await within_a_moment(bench.is_sat_on)
     closing = asyncio.create_task(session.close())
-    await soon(bench.is_left)
+    await within_a_moment(bench.is_left)
     closing.cancel()
     await asyncio.gather(closing, return_exceptions=True)
     bench.may_leave.set()
     await session.close()
     await asyncio.gather(turn, return_exceptions=True)
     again = await runtime.resume(session.id, policy=FixedPolicy(default="allow"), needs_model=False)
-    assert again.id == session.id, "nobody holds it any more"
+    assert again.id == session.id, "no process holds it any more"
 
 
 async def test_a_second_close_waits_until_the_session_is_closed(runtime: Runtime) -> None:
-    session = await sitting(runtime, Bench())
+    session = await running_turn(runtime, BlockingEngine())
     first = asyncio.create_task(session.close())
-    await asyncio.sleep(0)  # it has begun
+    await asyncio.sleep(0)  # it has started
     await session.close()
     again = await runtime.resume(session.id, policy=FixedPolicy(default="allow"), needs_model=False)
     assert again.id == session.id
@@ -105,17 +105,17 @@ async def test_a_second_close_waits_until_the_session_is_closed(runtime: Runtime
 async def test_a_task_that_continues_after_its_turn_was_cancelled_does_not_block(
     runtime: Runtime, how: str
 ) -> None:
-    bench, rest_of_life = Bench(), asyncio.Event()
-    session = await sitting(runtime, bench)
+    bench, rest_of_life = BlockingEngine(), asyncio.Event()
+    session = await running_turn(runtime, bench)
 
     async def live() -> None:
         try:
-            await sit(session)
+            await start_turn(session)
         except asyncio.CancelledError:
             await rest_of_life.wait()
 
     life = asyncio.create_task(live())
-    await soon(bench.is_sat_on)
+    await within_a_moment(bench.is_sat_on)
     await asyncio.wait_for(getattr(session, how)(), 30)
     assert not life.done()
     rest_of_life.set()
@@ -123,13 +123,13 @@ async def test_a_task_that_continues_after_its_turn_was_cancelled_does_not_block
 
 
 async def test_a_turn_cancelled_twice_ends_before_its_callers_continue(runtime: Runtime) -> None:
-    bench = Bench()
+    bench = BlockingEngine()
     bench.may_leave.clear()
-    session = await sitting(runtime, bench)
-    turn = asyncio.create_task(sit(session))
-    await soon(bench.is_sat_on)
+    session = await running_turn(runtime, bench)
+    turn = asyncio.create_task(start_turn(session))
+    await within_a_moment(bench.is_sat_on)
     turn.cancel()
-    await soon(bench.is_left)
+    await within_a_moment(bench.is_left)
     bench.may_leave.set()
     while not turn.done():  # again at every step of its ending
         turn.cancel()
@@ -144,7 +144,7 @@ async def test_the_session_can_be_closed_from_within_a_question(runtime: Runtime
         await session.close()
         return Response(verdict="approve")
 
-    bench = Bench()
+    bench = BlockingEngine()
     session = await runtime.create(
         policy=FixedPolicy(default="escalate"),
         toolsets=[bench],
@@ -153,14 +153,14 @@ async def test_the_session_can_be_closed_from_within_a_question(runtime: Runtime
         approver=leave,
     )
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(sit(session), 30)
+        await asyncio.wait_for(start_turn(session), 30)
     assert not bench.is_sat_on.is_set()
 
 
 async def test_a_session_closed_by_its_own_call_settles_it_and_can_be_resumed(
     runtime: Runtime,
 ) -> None:
-    door = Door()
+    door = BlockingToolset()
     session = door.session = await runtime.create(
         policy=FixedPolicy(default="allow"), toolsets=[door], needs_model=False, sandbox="lisp"
     )

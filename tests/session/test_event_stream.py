@@ -1,4 +1,4 @@
-"""The news of a session: each reader gets every event once and in order, at its own pace, until the session is closed."""
+"""The event stream: each reader gets every event once and in order, at its own pace, until the session is closed."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Calls that a crash cut off: the person is told of those that nobody may repeat, and of no others."""
+"""Calls that a crash interrupted: those that must not be repeated are reported, and no others."""
 
 from holdfast.core import PERSON, Call, Decision, FakeClock, FunctionToolset, Ok, Tool, call_id
 from holdfast.core.events import CallIntended, CodePosted, SessionOpened
@@ -13,7 +13,7 @@ from holdfast.world import MemoryWorld, StagedWorld
 LOOK = Tool(name="desk.look", parameters={"type": "object"}, roles={})
 
 
-def begun(number: int, *, is_idempotent: bool) -> CallIntended:
+def intended(number: int, *, is_idempotent: bool) -> CallIntended:
     call = Call(id=call_id(1, number), operation="desk.look", arguments={})
     return CallIntended(
         call=call,
@@ -33,8 +33,8 @@ async def test_only_interrupted_calls_that_are_not_repeated_are_reported() -> No
     journal = await store.create(opened)
     await journal.append(
         CodePosted(turn=1, code="[]", language="python", principal=PERSON),
-        begun(1, is_idempotent=True),
-        begun(2, is_idempotent=False),
+        intended(1, is_idempotent=True),
+        intended(2, is_idempotent=False),
     )
     session = await build_session(
         SessionParts(

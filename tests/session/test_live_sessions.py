@@ -1,4 +1,4 @@
-"""Many sessions in one process: they cost little at rest and do not disturb each other."""
+"""Many sessions in one process: they cost little when idle and do not disturb each other."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ async def test_fifty_active_sessions_do_not_disturb_each_other(runtime: Runtime)
         outcome = await session.execute(f"mine = {number}\nmine")
         assert outcome == Ok(value=number) or may_call == 0
         outcome = await session.execute("for n in range(3):\n    open(f'{n}.txt', 'w').write(f'{mine}')")
-        # Each has a purse of its own: whoever may call less than three times stops, and nobody else does.
+        # Each has its own budget: a session with fewer than three calls stops, and no other does.
         assert isinstance(outcome, Ok) is (may_call >= 3)
         files = session.workspace.list("*.txt")
         assert len(files) == min(3, may_call)
@@ -66,14 +66,14 @@ async def test_a_crash_in_one_session_leaves_the_others(runtime: Runtime) -> Non
 
 
 async def test_the_registry_is_limited_and_a_closed_session_makes_room() -> None:
-    host = LiveSessions(max_sessions=1)
+    registry = LiveSessions(max_sessions=1)
     async with memory_session() as one, memory_session() as other:
-        host.add(one)
+        registry.add(one)
         with pytest.raises(SessionNotReady):
-            host.add(other)
-        host.remove(one.id)
-        host.add(other)
-        assert host.all() == (other,)
+            registry.add(other)
+        registry.remove(one.id)
+        registry.add(other)
+        assert registry.all() == (other,)
 
 
 @pytest.mark.soak

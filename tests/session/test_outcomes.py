@@ -1,4 +1,4 @@
-"""How a turn can end: six outcomes, each on the record, and the session is ready for the next one."""
+"""How a turn can end: six outcomes, each recorded, and the session is ready for the next turn."""
 
 from collections.abc import Sequence
 from decimal import Decimal

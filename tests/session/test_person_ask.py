@@ -1,4 +1,4 @@
-"""`needs` asks the person, and the turn goes on with the answer: in mid-line, here or later, by code or by a tool call."""
+"""`person.ask`: the turn continues with the answer, in mid-line, now or later, from code or from a tool call."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Replay: recorded turns run again without a model and without effects, and what differs is reported."""
+"""Replay: recorded turns run again without a model and without effects, and differences are reported."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

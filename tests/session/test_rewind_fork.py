@@ -1,4 +1,4 @@
-"""Going back and branching off: files, chat, staged changes, budget and guest move together, over real files."""
+"""Rewind and fork: files, messages, staged changes, budget and guest move together, over real files."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A session from outside: messages in, outcomes out, and a record of everything between."""
+"""A session from outside: messages in, outcomes out, and a record of everything in between."""
 
 import asyncio
 
@@ -224,7 +224,7 @@ async def test_closing_with_an_open_escalation_is_prompt_and_keeps_the_turn() ->
         await session.close()
         with pytest.raises(SessionClosed):
             await session.send("Hi")
-        assert session.status.has_open_turn, "it waits for whoever takes the session up"
+        assert session.status.has_open_turn, "it waits until the session is resumed"
 
 
 async def test_an_error_in_a_turn_is_an_outcome_and_the_session_is_ready() -> None:

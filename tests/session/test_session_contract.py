@@ -1,4 +1,4 @@
-"""What a session promises to whoever holds it, over a real runtime with a home of its own."""
+"""The contract of a session, over a real runtime with its own data directory."""
 
 import asyncio
 import json

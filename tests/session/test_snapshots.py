@@ -1,4 +1,4 @@
-"""A session in a file: taken up on another home with its chat, files, staged changes and budget, and without rights."""
+"""A session in a file: opened in another data directory with messages, files, staged changes and budget, without grants."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -111,7 +111,7 @@ async def test_grants_of_a_snapshot_do_not_apply_in_its_fork(
 
 
 async def test_what_was_revoked_stays_revoked_in_a_fork_from_the_first_event(here: Runtime) -> None:
-    """So a crash right after it cannot leave a fork with a yes that its parent no longer has."""
+    """A crash right after it must not leave a fork with an approval that its parent no longer has."""
 
     async def yes(escalation: Escalation) -> Response:
         return Response(verdict="approve", scope="session")
@@ -121,7 +121,7 @@ async def test_what_was_revoked_stays_revoked_in_a_fork_from_the_first_event(her
     await session.execute("box.put()")
     [grant] = session.grants()
     ControlRequests(here.home.inbox(session.id)).put(RevokeGrant(grant=grant.id))
-    assert await session.advance() is None, "it only heeds what was asked of it"
+    assert await session.advance() is None, "it only applies the control request"
     fork = await here.fork(session.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
     again = await here.fork(fork.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
     for each in (fork, again):
@@ -131,7 +131,7 @@ async def test_what_was_revoked_stays_revoked_in_a_fork_from_the_first_event(her
         assert Grants(ReplayedHistory(recorded[: first + 1]), clock=FakeClock()).active() == ()
 
 
-async def lawless(here: Runtime, file: Path) -> SessionId:
+async def permissive_snapshot(here: Runtime, file: Path) -> SessionId:
     """A session in a file that was run under a policy of its own making."""
     policy = file.with_name("lawless.yaml")
     policy.write_text("policy: lawless\nrules:\n  - {name: all, allow: '*'}\n")
@@ -143,7 +143,7 @@ async def lawless(here: Runtime, file: Path) -> SessionId:
 
 
 async def test_a_snapshot_does_not_choose_its_policy(here: Runtime, there: Runtime, tmp_path: Path) -> None:
-    id = await lawless(here, tmp_path / "session.zip")
+    id = await permissive_snapshot(here, tmp_path / "session.zip")
     ours = there.settings.policy
     again = await there.restore(tmp_path / "session.zip", needs_model=False)
     assert again.status.policy == ours
@@ -159,7 +159,7 @@ async def test_a_snapshot_does_not_choose_its_policy(here: Runtime, there: Runti
 async def test_a_fork_of_a_snapshot_runs_under_our_policy(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
-    await lawless(here, tmp_path / "session.zip")
+    await permissive_snapshot(here, tmp_path / "session.zip")
     store = there.store
     assert isinstance(store, SqliteStore)
     session = await import_session(store, tmp_path / "session.zip", now_ms=0)
@@ -170,7 +170,7 @@ async def test_a_fork_of_a_snapshot_runs_under_our_policy(
 async def test_the_policy_chosen_for_a_snapshot_is_kept(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
-    id = await lawless(here, tmp_path / "session.zip")
+    id = await permissive_snapshot(here, tmp_path / "session.zip")
     again = await there.restore(tmp_path / "session.zip", policy="ask-always", needs_model=False)
     await again.close()
     assert (await there.resume(id, needs_model=False)).status.policy == "ask-always"

@@ -1,4 +1,4 @@
-"""Messages that come while a turn is open: refused, or let in one after the other in the order they came."""
+"""Messages during an open turn: refused, or admitted one after the other in order."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ class Person:
         return Response(verdict="approve")
 
 
-async def in_line(session: Session, *texts: str) -> list[asyncio.Task[object]]:
+async def queued(session: Session, *texts: str) -> list[asyncio.Task[object]]:
     tasks: list[asyncio.Task[object]] = []
     for text in texts:
         tasks.append(asyncio.create_task(session.send(text, queue=True)))
@@ -40,7 +40,7 @@ async def in_line(session: Session, *texts: str) -> list[asyncio.Task[object]]:
     return tasks
 
 
-class SlowToSummarise(ScriptedModel):
+class SlowSummaryModel(ScriptedModel):
     """Says that it was asked for a summary, and gives it when the test says so."""
 
     def __init__(self, replies: list[ScriptedReply]) -> None:
@@ -61,7 +61,7 @@ async def test_queued_messages_become_turns_in_order() -> None:
         session.approver = person = Person()
         first = asyncio.create_task(session.send("first"))
         await person.asked.wait()
-        others = await in_line(session, "second", "third")
+        others = await queued(session, "second", "third")
         assert [turn.asked for turn in session.history()] == ["first"], "nothing of it is on record yet"
         person.answers.set()
         assert await first == Ok(value="one.")
@@ -76,7 +76,7 @@ async def test_queued_messages_become_turns_in_order() -> None:
 async def test_a_message_without_queue_cannot_overtake_queued_ones() -> None:
     async with memory_session([WRITE, "one."], policy=ASKS) as session:
         await session.send("first")
-        [second] = await in_line(session, "second")
+        [second] = await queued(session, "second")
         await session.cancel()  # the second is called and has not come in yet
         with pytest.raises(SessionNotReady, match="other messages are waiting"):
             await session.send("in between")
@@ -86,7 +86,7 @@ async def test_a_message_without_queue_cannot_overtake_queued_ones() -> None:
 async def test_a_queued_message_also_waits_for_a_turn_that_waits_for_a_person() -> None:
     async with memory_session([WRITE, "one.", "two."], policy=ASKS) as session:
         assert isinstance(await session.send("first"), Needs)
-        [second] = await in_line(session, "second")
+        [second] = await queued(session, "second")
         [escalation] = session.escalations()
         await session.resolve(escalation.id, Response(verdict="approve"))
         assert await session.advance() == Ok(value="one.")
@@ -98,7 +98,7 @@ async def test_a_cancelled_waiter_does_not_block_others() -> None:
         session.approver = person = Person()
         first = asyncio.create_task(session.send("first"))
         await person.asked.wait()
-        second, third = await in_line(session, "second", "third")
+        second, third = await queued(session, "second", "third")
         second.cancel()
         person.answers.set()
         await first
@@ -110,7 +110,7 @@ async def test_a_cancelled_waiter_does_not_block_others() -> None:
 async def test_a_waiter_cancelled_while_being_woken_does_not_block_others() -> None:
     async with memory_session([WRITE, "one."], policy=ASKS) as session:
         await session.send("first")
-        second, third = await in_line(session, "second", "third")
+        second, third = await queued(session, "second", "third")
         await session.cancel()
         second.cancel()
         assert await third == Ok(value="one.")
@@ -119,7 +119,7 @@ async def test_a_waiter_cancelled_while_being_woken_does_not_block_others() -> N
 async def test_closing_rejects_queued_messages() -> None:
     async with memory_session([WRITE], policy=ASKS) as session:
         await session.send("first")
-        others = await in_line(session, "second", "third")
+        others = await queued(session, "second", "third")
         await session.close()
         for other in others:
             with pytest.raises(SessionClosed):
@@ -130,7 +130,7 @@ async def test_closing_rejects_queued_messages() -> None:
 async def test_a_turn_that_waits_for_a_person_can_be_cancelled() -> None:
     async with memory_session([WRITE, "one."], policy=ASKS) as session:
         await session.send("first")
-        [second] = await in_line(session, "second")
+        [second] = await queued(session, "second")
         await session.cancel()
         assert session.history()[0].outcome == Nonconverged(reason="cancelled")
         assert session.escalations() == ()
@@ -138,7 +138,7 @@ async def test_a_turn_that_waits_for_a_person_can_be_cancelled() -> None:
 
 
 async def test_no_message_interrupts_a_compaction() -> None:
-    model = SlowToSummarise(["one.", "two.", "three."])
+    model = SlowSummaryModel(["one.", "two.", "three."])
     async with memory_session(model=model) as session:
         for text in ("a", "b", "c"):
             await session.send(text)

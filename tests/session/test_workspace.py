@@ -1,4 +1,4 @@
-"""Which folder a session works in, read from its journal."""
+"""The folder of a session, read from its journal."""
 
 from itertools import count
 

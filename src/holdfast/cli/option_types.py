@@ -57,7 +57,7 @@ def budget_increase(amounts: Iterable[str], limits: Limits, *, stopped_by: str =
 
 def budget_lines(spent: Amount, limits: Limits) -> dict[str, str]:
     """A table line for each dimension by its field: what was spent of which limit."""
-    lines = {}
+    lines: dict[str, str] = {}
     for dimension in BUDGET_DIMENSIONS:
         limit = getattr(limits, dimension.field)
         used = dimension.format(getattr(spent, dimension.field))

@@ -127,7 +127,7 @@ def _project(spot: Spot) -> str:
 
 def _limits(spot: Spot) -> Limits:
     fields = spot.fields()
-    words = [word for each in BUDGET_DIMENSIONS for word in (each.word, *each.aliases)]
+    words = tuple(word for each in BUDGET_DIMENSIONS for word in (each.word, *each.aliases))
     _refuse_unknown(fields, words, "a budget")
     found: dict[str, Any] = {}
     for name, (_, value) in fields.items():
