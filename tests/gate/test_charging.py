@@ -275,7 +275,7 @@ async def test_a_reply_is_no_longer_than_the_remaining_money_pays_for() -> None:
                 turn=1, step=step, model=LongReplyModel(), prompt=PROMPT, on_text=lambda _: None
             )
 
-    with pytest.raises(BudgetExceeded, match="cost_usd"):
+    with pytest.raises(BudgetExceeded, match="budget for usd"):
         await ask_on()
     assert gate.budget.spent.cost_usd is not None
     assert Decimal("0.04") < gate.budget.spent.cost_usd <= Decimal("0.05")

@@ -39,7 +39,7 @@ class Settings(Value, forbid_unknown_fields=True):
     call_seconds: float = 60.0
     """How long a tool call may take."""
     budget: Limits = Limits()
-    """Limits of a session."""
+    """Limits of a session. `usd`, `time` and `bytes` are accepted as keys too, and quantities such as "50k" or "5m"."""
     turn_budget: Limits = Limits(steps=50, calls=1000)
     """Limits of one turn."""
     code: GuestLimits = GuestLimits()
