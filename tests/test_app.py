@@ -208,7 +208,7 @@ async def test_two_external_agents_cannot_share_an_approval_folder(tmp_path: Pat
     async with entering() as keeper:
         parked = await ask(keeper, "desk.move")
         assert isinstance(parked, Parked)
-        with pytest.raises(InvalidInput, match="another process asks in the folder"):
+        with pytest.raises(InvalidInput, match="another process uses the folder"):
             async with entering():
                 pass
         assert [path.name for path in folder.iterdir()] == [f"request-{parked.escalation}.json"]
@@ -268,7 +268,7 @@ async def test_a_session_closes_only_the_model_it_opened(is_ours: bool, tmp_path
     given = create_model(spec)
     runtime = await Runtime.start(home=tmp_path / "home")
     session = await runtime.create(model=spec if is_ours else given)
-    model = session._asking.model
+    model = session._model_step.model
     assert isinstance(model, ProviderModel)
     await session.close()
     assert model._client.is_closed is is_ours

@@ -7,7 +7,7 @@ async with memory_session([use("execute_code", {"code": "..."}), "Done."]) as se
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from holdfast.core import PERSON, Clock, FakeClock, Limits, Toolset
+from holdfast.core import PERSON, Clock, Escalation, FakeClock, Limits, Outcome, Response, Toolset
 from holdfast.core.events import SessionOpened
 from holdfast.guests import Engine, ScriptedEngine
 from holdfast.models import Model, ScriptedModel, ScriptedReply
@@ -16,7 +16,7 @@ from holdfast.session import Session, SessionParts, Settings, build_session
 from holdfast.store import MemoryStore, Store
 from holdfast.world import MemoryWorld, StagedWorld, World
 
-__all__ = ["memory_session"]
+__all__ = ["ScriptedTransport", "memory_session"]
 
 
 @asynccontextmanager
@@ -69,3 +69,25 @@ async def memory_session(
         await session.close()
         await engine.close()
         await store.close()
+
+
+class ScriptedTransport:
+    """A transport for tests: sends its messages, answers escalations from a list, and records outcomes and questions."""
+
+    name = "script"
+
+    def __init__(self, messages: Sequence[str], answers: Sequence[Response] = ()) -> None:
+        self._messages = tuple(messages)
+        self._answers = list(answers)
+        self.outcomes: list[Outcome] = []
+        self.asked: list[Escalation] = []
+
+    async def run(self, session: Session) -> int:
+        session.approver, session.approver_name = self._approve, self.name
+        for message in self._messages:
+            self.outcomes.append(await session.send(message, transport=self.name))
+        return 0
+
+    async def _approve(self, escalation: Escalation) -> Response | None:
+        self.asked.append(escalation)
+        return self._answers.pop(0) if self._answers else None

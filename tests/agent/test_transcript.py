@@ -1,4 +1,4 @@
-"""The messages of a conversation: no copy is made, and what was handed out does not change."""
+"""The transcript of a conversation: no copy is made, and a transcript does not change."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ cuts = st.one_of(st.none(), st.integers(-12, 12))
 
 
 @given(before=few, body=few, after=few, later=few, start=cuts, stop=cuts)
-def test_a_transcript_reads_like_the_tuple_it_stands_for(
+def test_a_transcript_reads_like_the_equivalent_tuple(
     before: list[Message],
     body: list[Message],
     after: list[Message],
@@ -24,7 +24,7 @@ def test_a_transcript_reads_like_the_tuple_it_stands_for(
 ) -> None:
     whole = (*before, *body, *after)
     transcript = Transcript(body, before=tuple(before), after=tuple(after))
-    body.extend(later)  # the conversation goes on
+    body.extend(later)  # the conversation continues
     assert transcript == whole
     assert len(transcript) == len(whole)
     assert list(transcript) == list(whole)
@@ -35,7 +35,7 @@ def test_a_transcript_reads_like_the_tuple_it_stands_for(
     ]
 
 
-async def test_what_a_model_was_given_stays_as_it_was_while_the_conversation_goes_on() -> None:
+async def test_a_transcript_does_not_change_while_the_conversation_grows() -> None:
     given: list[Prompt] = []
     kinds: list[list[str]] = []
 

@@ -44,7 +44,12 @@ MISTAKES = (
         "hint: list the named policies",
     ),
     ("-m scripted:four.json -p broken.yaml hi", 2, "broken.yaml:3:4: is not valid YAML", "hint: "),
-    ("-m scripted:four.json --budget usd=many hi", 2, "is no limit", "hint: as in usd=1"),
+    (
+        "-m scripted:four.json --budget usd=many hi",
+        2,
+        "is not a quantity of usd",
+        "hint: a number of US dollars",
+    ),
     ("-m scripted:four.json --sandbox docker hi", 2, "invalid choice: 'docker'", "hint: holdfast --help"),
     ("-r nosuch", 1, "there is no session 'nosuch'", "`holdfast sessions` lists all sessions"),
     ("-c", 1, "no session was started in this folder", "hint: see: holdfast sessions"),

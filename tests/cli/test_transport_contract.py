@@ -15,7 +15,8 @@ from holdfast.cli.terminal.screen import PlainScreen
 from holdfast.core import Ok
 from holdfast.core.events import MessagePosted, TurnEnded
 from holdfast.models import ScriptedModel
-from holdfast.session import ScriptedTransport, Session, Settings
+from holdfast.session import Session, Settings
+from holdfast.testing import ScriptedTransport
 
 Run = Callable[[Runtime, Session, list[str]], Awaitable[int]]
 

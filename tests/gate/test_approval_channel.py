@@ -1,11 +1,11 @@
-"""Ways around a gate that were reported for agents in general: by precedence, and through the channel of approval."""
+"""Ways around a gate that were reported for agents in general: by precedence and through the approval channel."""
 
 import json
 import os
 from pathlib import Path
 
 import pytest
-from tests.gate.scene import ASKS, YES, Scene, read, record
+from tests.gate.gate_setup import ASKS, YES, GateSetup, read, record
 
 from holdfast.core import (
     AGENT,
@@ -36,105 +36,105 @@ async def test_precedence_edited_arguments_are_judged_again() -> None:
             is_plain = request.call.arguments == {"paths": ["a.txt"]}
             return FixedPolicy(default="escalate" if is_plain else "deny").judge(request)
 
-    scene = Scene(await record(), policy=OnlyOne(default="deny"))
+    setup = GateSetup(await record(), policy=OnlyOne(default="deny"))
     edited = Response(verdict="approve", arguments={"paths": ["/etc/shadow"]})
-    await scene.answer(await scene.asked(read("a.txt")), edited)
-    assert isinstance(await scene.gate.submit(read("a.txt")), Refused)
-    assert scene.tools.performed == []
+    await setup.answer(await setup.asked(read("a.txt")), edited)
+    assert isinstance(await setup.gate.submit(read("a.txt")), Refused)
+    assert setup.tools.performed == []
 
 
-async def test_precedence_a_policy_that_changes_while_a_call_is_on_its_way_stops_it() -> None:
-    scene = Scene(await record(), policy=FixedPolicy(default="allow"))
+async def test_precedence_a_policy_change_during_a_call_stops_it() -> None:
+    setup = GateSetup(await record(), policy=FixedPolicy(default="allow"))
 
     def tighten(entry: RecordedEvent) -> None:
         if isinstance(entry.event, CallIntended):
-            scene.gate.adopt(FixedPolicy(default="deny"))
+            setup.gate.use_policy(FixedPolicy(default="deny"))
 
-    scene.journal.follow(tighten)
-    answer = await scene.gate.submit(read("a.txt"))
+    setup.journal.follow(tighten)
+    answer = await setup.gate.submit(read("a.txt"))
     assert isinstance(answer, Failed)
-    assert "policy was changed" in answer.reason
-    assert scene.tools.performed == []
+    assert "policy changed" in answer.reason
+    assert setup.tools.performed == []
 
 
 # -- the approval channel
 
 
-async def test_approval_channel_who_made_a_call_cannot_approve_it() -> None:
-    scene = Scene(await record())
-    parked = await scene.asked(read("a.txt"))
+async def test_approval_channel_the_maker_of_a_call_cannot_approve_it() -> None:
+    setup = GateSetup(await record())
+    parked = await setup.asked(read("a.txt"))
     with pytest.raises(InvalidInput, match="cannot approve"):
-        await scene.gate.resolve(parked.escalation, YES, principal=AGENT, transport="test")
-    assert isinstance(await scene.gate.submit(read("a.txt")), Parked)
+        await setup.gate.resolve(parked.escalation, YES, principal=AGENT, transport="test")
+    assert isinstance(await setup.gate.submit(read("a.txt")), Parked)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
-async def test_approval_channel_a_response_of_another_user_is_a_no(tmp_path: Path) -> None:
-    scene = Scene(await record())
-    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
+async def test_approval_channel_a_response_of_another_user_is_a_denial(tmp_path: Path) -> None:
+    setup = GateSetup(await record())
+    meeting = ApprovalFiles(tmp_path, gate=setup.gate, journal=setup.journal)
     await meeting.open()
-    parked = await scene.asked(read("a.txt"))
+    parked = await setup.asked(read("a.txt"))
     (tmp_path / "draft").write_text('{"decision": "approved"}')
     os.chown(tmp_path / "draft", 12345, 12345)
     (tmp_path / "draft").rename(tmp_path / f"response-{parked.escalation}.json")
-    assert (await scene.gate.wait(parked.escalation)).verdict == "deny"
+    assert (await setup.gate.wait(parked.escalation)).verdict == "deny"
     await meeting.close()
 
 
-async def test_approval_channel_an_answer_that_is_played_again_answers_nothing_else(tmp_path: Path) -> None:
-    scene = Scene(await record())
-    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
+async def test_approval_channel_a_replayed_answer_answers_nothing_else(tmp_path: Path) -> None:
+    setup = GateSetup(await record())
+    meeting = ApprovalFiles(tmp_path, gate=setup.gate, journal=setup.journal)
     await meeting.open()
-    first = await scene.asked(read("a.txt"))
-    digest = scene.gate.escalations.waiting()[0].digest
-    await scene.answer(first)
-    second = await scene.asked(read("/etc/shadow", number=2))
+    first = await setup.asked(read("a.txt"))
+    digest = setup.gate.escalations.waiting()[0].digest
+    await setup.answer(first)
+    second = await setup.asked(read("/etc/shadow", number=2))
     (tmp_path / "draft").write_text(json.dumps({"decision": "approved", "digest": digest}))
     (tmp_path / "draft").rename(tmp_path / f"response-{second.escalation}.json")
-    assert (await scene.gate.wait(second.escalation)).verdict == "deny"
+    assert (await setup.gate.wait(second.escalation)).verdict == "deny"
     await meeting.close()
 
 
-async def test_approval_channel_one_bad_item_spoils_the_batch(tmp_path: Path) -> None:
+async def test_approval_channel_one_invalid_item_denies_the_batch(tmp_path: Path) -> None:
     paths = WorldPaths(tmp_path, protected=[tmp_path / "secret"])
     (tmp_path / "secret").mkdir()
-    scene = Scene(await record(), policy=FixedPolicy(default="allow"), paths=paths)
+    setup = GateSetup(await record(), policy=FixedPolicy(default="allow"), paths=paths)
     good = [f"{number}.txt" for number in range(9)]
-    assert isinstance(await scene.gate.submit(read(*good)), Returned)
-    assert isinstance(await scene.gate.submit(read(*good, "secret/key", number=2)), Refused)
-    assert len(scene.tools.performed) == 1
+    assert isinstance(await setup.gate.submit(read(*good)), Returned)
+    assert isinstance(await setup.gate.submit(read(*good, "secret/key", number=2)), Refused)
+    assert len(setup.tools.performed) == 1
 
 
-async def test_approval_channel_a_yes_to_one_call_of_many_is_a_yes_to_that_one() -> None:
-    scene = Scene(await record())
-    first, second = await scene.asked(read("a.txt")), await scene.asked(read("/etc/shadow", number=2))
-    await scene.answer(first)
-    assert isinstance(await scene.gate.submit(read("a.txt")), Returned)
-    assert await scene.gate.submit(read("/etc/shadow", number=2)) == second
+async def test_approval_channel_an_approval_of_one_call_of_many_covers_that_one() -> None:
+    setup = GateSetup(await record())
+    first, second = await setup.asked(read("a.txt")), await setup.asked(read("/etc/shadow", number=2))
+    await setup.answer(first)
+    assert isinstance(await setup.gate.submit(read("a.txt")), Returned)
+    assert await setup.gate.submit(read("/etc/shadow", number=2)) == second
 
 
-async def test_approval_channel_what_is_shown_has_the_digest_of_what_is_made() -> None:
-    scene = Scene(await record())
-    parked = await scene.asked(read("a.txt"))
-    [shown] = scene.gate.escalations.waiting()
-    await scene.answer(parked)
-    await scene.gate.submit(read("a.txt"))
-    [made] = [each.event for each in scene.journal.recorded if isinstance(each.event, CallIntended)]
-    assert shown.digest == made.digest == scene.tools.performed[0].digest
+async def test_approval_channel_what_is_shown_has_the_digest_of_what_is_executed() -> None:
+    setup = GateSetup(await record())
+    parked = await setup.asked(read("a.txt"))
+    [shown] = setup.gate.escalations.waiting()
+    await setup.answer(parked)
+    await setup.gate.submit(read("a.txt"))
+    [made] = [each.event for each in setup.journal.recorded if isinstance(each.event, CallIntended)]
+    assert shown.digest == made.digest == setup.tools.performed[0].digest
 
 
-async def test_approval_channel_arguments_that_change_after_they_were_shown_are_not_made() -> None:
-    scene = Scene(await record())
+async def test_approval_channel_arguments_changed_after_they_were_shown_are_not_executed() -> None:
+    setup = GateSetup(await record())
     call = read("a.txt")
-    await scene.answer(await scene.asked(call))
+    await setup.answer(await setup.asked(call))
     paths = call.arguments["paths"]
     assert isinstance(paths, list)
     paths[0] = "/etc/shadow"
-    assert isinstance(await scene.gate.submit(call), Refused)
-    assert scene.tools.performed == []
+    assert isinstance(await setup.gate.submit(call), Refused)
+    assert setup.tools.performed == []
 
 
-async def test_approval_channel_after_a_session_was_closed_no_answer_is_taken() -> None:
+async def test_approval_channel_a_closed_session_accepts_no_answer() -> None:
     async with memory_session(
         [ASKS],
         policy=FixedPolicy(default="escalate"),
@@ -147,15 +147,15 @@ async def test_approval_channel_after_a_session_was_closed_no_answer_is_taken() 
         assert session.escalations() == (waits,)
 
 
-async def test_approval_channel_a_grant_is_never_wider_than_its_words() -> None:
-    scene = Scene(await record())
+async def test_approval_channel_a_grant_is_never_wider_than_its_description() -> None:
+    setup = GateSetup(await record())
     wide = Response(verdict="approve", scope="session", reach="folder")
-    await scene.answer(await scene.asked(read("notes/a.txt")), wide)
-    [grant] = scene.gate.grants.standing()
+    await setup.answer(await setup.asked(read("notes/a.txt")), wide)
+    [grant] = setup.gate.grants.active()
     assert "everything in" in describe_grant(grant)
-    inside = scene.gate.submit(read("notes/b.txt", number=2))
+    inside = setup.gate.submit(read("notes/b.txt", number=2))
     assert isinstance(await inside, Returned)
     for number, path in enumerate(("notes2/a.txt", "notes/../b.txt", "other/notes/a.txt"), start=3):
-        assert isinstance(await scene.gate.submit(read(path, number=number)), Parked), path
+        assert isinstance(await setup.gate.submit(read(path, number=number)), Parked), path
     writing = Call(id=call_id(1, 9), operation="files.write", arguments={"paths": ["notes/a.txt"]})
     assert not covers(grant, writing, ())

@@ -1,4 +1,4 @@
-"""audit.jsonl: derived, tailable, and made anew when it is gone or wrong."""
+"""audit.jsonl: derived from the journal, tailable, and rebuilt when it is missing or wrong."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,7 @@ def lines(path: Path) -> list[tuple[str, str]]:
     return [(line["call"], line["result"]) for line in map(json.loads, path.read_text().splitlines())]
 
 
-async def test_each_call_that_is_over_has_a_line(tmp_path: Path) -> None:
+async def test_each_ended_call_has_a_line(tmp_path: Path) -> None:
     journal, path = await journal_with_calls(), tmp_path / "audit.jsonl"
     AuditFile(path).attach(journal)
     assert lines(path) == [("1.1", "ok"), ("1.2", "refused")]
@@ -68,7 +68,7 @@ async def test_each_call_that_is_over_has_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "foreign", "empty"])
-async def test_a_missing_or_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> None:
+async def test_a_missing_or_damaged_audit_file_is_rebuilt(tmp_path: Path, damage: str) -> None:
     journal, path = await journal_with_calls(), tmp_path / "audit.jsonl"
     AuditFile(path).attach(journal)
     whole = path.read_bytes()
@@ -85,7 +85,7 @@ async def test_a_missing_or_damaged_file_is_made_anew(tmp_path: Path, damage: st
     assert path.read_bytes() == whole
 
 
-async def test_the_view_can_be_asked_by_turn_and_operation_and_counts_everything() -> None:
+async def test_the_audit_view_filters_by_turn_and_operation_and_counts_everything() -> None:
     journal = await journal_with_calls()
     assert len(audit_view(journal.recorded, turn=1)) == 2
     assert audit_view(journal.recorded, turn=2) == []
@@ -95,7 +95,7 @@ async def test_the_view_can_be_asked_by_turn_and_operation_and_counts_everything
     assert stats.result_counts == {"ok": 1, "refused": 1}
 
 
-async def test_a_call_after_a_rewind_has_a_line_of_its_own(tmp_path: Path) -> None:
+async def test_a_call_after_a_rewind_has_its_own_line(tmp_path: Path) -> None:
     journal, path = await journal_with_calls(), tmp_path / "audit.jsonl"
     AuditFile(path).attach(journal)
     await journal.append(SessionRewound(seq=1, turn=0, principal=PERSON))
@@ -110,7 +110,7 @@ async def test_a_call_after_a_rewind_has_a_line_of_its_own(tmp_path: Path) -> No
     assert path.read_bytes() == before
 
 
-async def test_stats_are_told_in_the_words_of_the_design() -> None:
+async def test_stats_have_the_documented_field_names() -> None:
     stats = json.loads(encode(audit_stats((await journal_with_calls()).recorded)))
     assert stats["totalOperations"] == 2
     assert stats["operationCounts"] == {"world.read": 2}
@@ -127,7 +127,7 @@ async def test_stats_count_the_tokens_of_every_model_that_was_paid() -> None:
     assert audit_stats(journal.recorded).total_tokens == 22
 
 
-async def test_what_a_turn_left_behind_is_on_record_when_it_ends(tmp_path: Path) -> None:
+async def test_calls_that_a_turn_left_open_are_recorded_when_it_ends(tmp_path: Path) -> None:
     journal, path = await journal_with_calls(), tmp_path / "audit.jsonl"
     AuditFile(path).attach(journal)
     cut, asked = a_call(3), a_call(4)

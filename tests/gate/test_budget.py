@@ -1,4 +1,4 @@
-"""What may be spent: N and never N+1, counted to the last step, warned about, and gone on with once it is raised."""
+"""Budgets: N units and never N+1, counted to the last step, with a warning, resumable once raised."""
 
 import asyncio
 from decimal import Decimal
@@ -86,7 +86,7 @@ async def test_a_summary_is_counted_like_any_reply() -> None:
         assert session.budget.spent.tokens > before
 
 
-async def test_a_side_model_is_counted_and_cannot_pass_the_limit() -> None:
+async def test_a_side_model_is_counted_and_cannot_exceed_the_limit() -> None:
     side = ScriptedModel([words("aside")], name="scripted:side")
     journal = await opened(Limits(tokens=500))
     gate = Gate(
@@ -174,12 +174,12 @@ async def test_a_warning_comes_once_at_four_fifths_also_after_a_restart() -> Non
     journal = await opened(Limits(tokens=100))
     budget = Budget(journal, turn_limits=Limits())
     await reply(journal, 79)
-    assert budget.nearly_spent() == []
+    assert budget.take_new_warnings() == []
     await reply(journal, 1)
-    assert budget.nearly_spent() == [("tokens", "80", "100")]
-    assert budget.nearly_spent() == []
+    assert budget.take_new_warnings() == [("tokens", "80", "100")]
+    assert budget.take_new_warnings() == []
     await journal.append(BudgetWarned(dimension="tokens", spent="80", limit="100"))
-    assert Budget(journal, turn_limits=Limits()).nearly_spent() == []
+    assert Budget(journal, turn_limits=Limits()).take_new_warnings() == []
 
 
 async def test_the_person_is_warned_in_the_journal() -> None:
@@ -199,7 +199,7 @@ async def test_the_person_is_warned_in_the_journal() -> None:
 # -- stopping, and going on
 
 
-async def test_a_turn_too_many_is_stopped_before_the_model_is_asked() -> None:
+async def test_a_turn_beyond_the_limit_is_stopped_before_the_model_is_asked() -> None:
     async with memory_session(
         [words("a"), words("b"), words("c"), words("d")], limits=Limits(iterations=3)
     ) as session:
@@ -221,7 +221,7 @@ class Endless(FunctionToolset):
 ENDLESS = Tool(name="rope.pull", parameters={"type": "object", "properties": {}}, roles={})
 
 
-async def test_the_time_limit_stops_a_turn_in_mid_call_and_the_call_is_on_record() -> None:
+async def test_the_time_limit_stops_a_turn_during_a_call_and_the_call_is_recorded() -> None:
     settings = Settings(turn_budget=Limits(wall_seconds=0.05))
     tools = Endless({ENDLESS.name: (ENDLESS, lambda _: None)})
     replies = [code({"call": "rope.pull", "arguments": {}})]
@@ -238,14 +238,14 @@ async def test_a_session_without_time_left_does_nothing() -> None:
         assert session.budget.spent.steps == 0
 
 
-async def test_a_turn_stopped_by_a_budget_keeps_its_work_and_goes_on_once_it_is_raised() -> None:
+async def test_a_turn_stopped_by_a_budget_keeps_its_work_and_resumes_once_it_is_raised() -> None:
     replies = [code({"call": "world.write", "arguments": {"path": "a", "content": "1"}}), words("All done.")]
     world = MemoryWorld()
     async with memory_session(replies, world=world, limits=Limits(steps=1)) as session:
         stopped = await session.send("write it")
         assert stopped == Nonconverged(value="", reason="budget", dimension="steps")
         assert world.read("a") == b"1"
-        assert await session.advance() is None, "without more budget there is nothing to go on with"
+        assert await session.advance() is None, "without more budget there is nothing to resume"
         await session.raise_budget(Limits(steps=5))
         assert await session.advance() == Ok(value="All done.")
         assert [turn.outcome for turn in session.history()] == [Ok(value="All done.")]
@@ -253,7 +253,7 @@ async def test_a_turn_stopped_by_a_budget_keeps_its_work_and_goes_on_once_it_is_
         assert await session.advance() is None
 
 
-async def test_after_a_budget_stop_a_new_message_may_come_instead() -> None:
+async def test_after_a_budget_stop_a_new_message_can_be_sent() -> None:
     replies = [code({"print": "1"}), words("Of course.")]
     async with memory_session(replies, limits=Limits(steps=1)) as session:
         await session.send("work")

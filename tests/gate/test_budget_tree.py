@@ -1,4 +1,4 @@
-"""A tree of sessions has one purse, and together they never take more out than it holds."""
+"""A tree of sessions shares one budget, and together they never exceed it."""
 
 import asyncio
 import random
@@ -89,17 +89,17 @@ def is_within(spent: Amount, bounds: Limits) -> bool:
     return all(used <= bound for used, bound in pairs if bound is not None)
 
 
-async def test_no_tree_ever_passes_its_cap() -> None:
+async def test_no_tree_ever_exceeds_its_limits() -> None:
     await simulate(100, seed=1)
 
 
 @pytest.mark.soak
-async def test_thousands_of_trees_never_pass_their_caps() -> None:
+async def test_thousands_of_trees_never_exceed_their_limits() -> None:
     await simulate(4_000, seed=2)
 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
-def test_of_every_dimension_n_units_are_usable_and_not_one_more(dimension: Dimension) -> None:
+def test_exactly_n_units_of_every_dimension_are_usable(dimension: Dimension) -> None:
     tree = InMemoryTreeBudget(msgspec.convert({dimension: 3}, Limits, strict=False))
     one = msgspec.convert({dimension: 1}, Amount, strict=False)
     for _ in range(3):
@@ -119,7 +119,7 @@ def test_an_unknown_price_leaves_no_room_under_a_cost_limit() -> None:
     assert tree.remaining("cost_usd") == 0
 
 
-def test_all_of_a_cap_can_be_spent() -> None:
+def test_a_limit_can_be_spent_completely() -> None:
     tree = InMemoryTreeBudget(Limits(tokens=1000))
     tree.release(tree.reserve(Amount(tokens=1000)))
     tree.charge(Amount(tokens=1000))

@@ -1,4 +1,4 @@
-"""Budgets as whole turns meet them: stopped in the middle, gone on with, timed, cancelled, forked."""
+"""Budgets in whole turns: stopped in the middle, resumed, timed, cancelled, forked."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,12 +31,12 @@ TOOL = Tool(
 )
 
 
-def pulls(*numbers: int) -> str:
+def code_with_calls(*numbers: int) -> str:
     steps: list[JsonObject] = [{"call": TOOL.name, "arguments": {"n": number}} for number in numbers]
     return script(*steps)
 
 
-class Rope(FunctionToolset):
+class RecordingToolset(FunctionToolset):
     """A tool that remembers its pulls; each takes three seconds, and the ninth never ends."""
 
     def __init__(self, clock: FakeClock | None = None) -> None:
@@ -45,7 +45,7 @@ class Rope(FunctionToolset):
         self.is_stuck = asyncio.Event()
 
     @property
-    def pulled(self) -> list[object]:
+    def calls(self) -> list[object]:
         return [call.arguments["n"] for call in self.performed]
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
@@ -57,87 +57,91 @@ class Rope(FunctionToolset):
         return await super().perform(call, is_staged=is_staged)
 
 
-# -- stopped and gone on with
+# -- stopped and resumed
 
 
-async def test_code_of_the_host_that_runs_out_is_no_error_and_goes_on_at_the_very_call() -> None:
-    rope = Rope()
-    async with memory_session(toolsets=[rope], limits=Limits(calls=2)) as session:
-        stopped = await session.execute(pulls(1, 2, 3, 4))
+async def test_host_code_that_runs_out_of_budget_resumes_at_the_same_call() -> None:
+    toolset = RecordingToolset()
+    async with memory_session(toolsets=[toolset], limits=Limits(calls=2)) as session:
+        stopped = await session.execute(code_with_calls(1, 2, 3, 4))
         assert stopped == Nonconverged(reason="budget", dimension="calls")
-        assert rope.pulled == [1, 2], "what was done is kept"
+        assert toolset.calls == [1, 2], "what was done is kept"
         assert session.status.activity == "ready"
         await session.raise_budget(Limits(calls=4))
         assert await session.advance() == Ok(value=4)
-        assert rope.pulled == [1, 2, 3, 4], "and not done again"
+        assert toolset.calls == [1, 2, 3, 4], "and not done again"
         assert session.budget.spent.calls == 4
 
 
-async def test_a_budget_that_was_raised_lets_a_turn_go_on_once() -> None:
-    rope = Rope()
-    async with memory_session(toolsets=[rope], limits=Limits(calls=1)) as session:
-        await session.execute(pulls(1, 2, 3))
+async def test_a_raised_budget_resumes_a_turn_once() -> None:
+    toolset = RecordingToolset()
+    async with memory_session(toolsets=[toolset], limits=Limits(calls=1)) as session:
+        await session.execute(code_with_calls(1, 2, 3))
         await session.raise_budget(Limits(calls=2))
         assert isinstance(await session.advance(), Nonconverged)
-        assert await session.advance() is None, "there is no more than there was"
-        assert rope.pulled == [1, 2]
+        assert await session.advance() is None, "the budget was not raised again"
+        assert toolset.calls == [1, 2]
 
 
-async def test_code_of_the_model_that_runs_out_goes_on_at_the_very_call() -> None:
-    rope = Rope()
-    replies = [use("execute_code", {"code": pulls(1, 2, 3)}), say("pulled")]
-    async with memory_session(replies, toolsets=[rope], limits=Limits(calls=2)) as session:
+async def test_model_code_that_runs_out_of_budget_resumes_at_the_same_call() -> None:
+    toolset = RecordingToolset()
+    replies = [use("execute_code", {"code": code_with_calls(1, 2, 3)}), say("pulled")]
+    async with memory_session(replies, toolsets=[toolset], limits=Limits(calls=2)) as session:
         assert isinstance(await session.send("pull"), Nonconverged)
         await session.raise_budget(Limits(calls=3))
         assert await session.advance() == Ok(value="pulled")
-        assert rope.pulled == [1, 2, 3]
+        assert toolset.calls == [1, 2, 3]
 
 
-async def test_a_guest_that_catches_refusals_cannot_run_on_without_a_budget() -> None:
+async def test_a_guest_that_catches_refusals_cannot_continue_without_budget() -> None:
     steps: list[JsonObject] = [
         {"call": TOOL.name, "arguments": {"n": number}, "catch": True} for number in (1, 2, 3)
     ]
-    async with memory_session(toolsets=[Rope()], limits=Limits(calls=1)) as session:
+    async with memory_session(toolsets=[RecordingToolset()], limits=Limits(calls=1)) as session:
         assert isinstance(await session.execute(script(*steps)), Nonconverged)
         assert len(session.audit()) == 2, "the call that was too much, and none after it"
 
 
-async def test_after_a_run_that_ran_out_a_new_message_may_come_instead() -> None:
-    replies = [use("execute_code", {"code": pulls(1, 2)}), say("Of course.")]
-    async with memory_session(replies, toolsets=[Rope()], limits=Limits(calls=1)) as session:
+async def test_after_a_run_without_budget_a_new_message_can_be_sent() -> None:
+    replies = [use("execute_code", {"code": code_with_calls(1, 2)}), say("Of course.")]
+    async with memory_session(replies, toolsets=[RecordingToolset()], limits=Limits(calls=1)) as session:
         assert isinstance(await session.send("pull"), Nonconverged)
         assert await session.send("something else") == Ok(value="Of course.")
 
 
 @pytest.mark.parametrize(("dimension", "one"), [("calls", Limits(calls=1)), ("steps", Limits(steps=1))])
-async def test_a_turn_stopped_by_the_limit_of_one_turn_goes_on_with_what_was_added(
+async def test_a_turn_stopped_by_a_turn_limit_resumes_with_what_was_added(
     dimension: str, one: Limits
 ) -> None:
-    replies = [use("execute_code", {"code": pulls(1, 2)}), say("pulled")]
+    replies = [use("execute_code", {"code": code_with_calls(1, 2)}), say("pulled")]
     settings = Settings(turn_budget=one)
-    async with memory_session(replies, toolsets=[Rope()], settings=settings) as session:
+    async with memory_session(replies, toolsets=[RecordingToolset()], settings=settings) as session:
         assert await session.send("pull") == Nonconverged(value="", reason="budget", dimension=dimension)
         await session.raise_budget(Limits(), added=one)
         assert await session.advance() == Ok(value="pulled")
 
 
-async def test_what_was_added_to_one_turn_is_not_there_in_the_next() -> None:
+async def test_what_was_added_to_one_turn_does_not_apply_to_the_next() -> None:
     settings = Settings(turn_budget=Limits(calls=1))
-    async with memory_session(toolsets=[Rope()], settings=settings) as session:
-        await session.execute(pulls(1, 2))
+    async with memory_session(toolsets=[RecordingToolset()], settings=settings) as session:
+        await session.execute(code_with_calls(1, 2))
         await session.raise_budget(Limits(), added=Limits(calls=1))
         assert isinstance(await session.advance(), Ok)
-        assert isinstance(await session.execute(pulls(3, 4)), Nonconverged)
+        assert isinstance(await session.execute(code_with_calls(3, 4)), Nonconverged)
 
 
 # -- time
 
 
-async def test_time_worked_before_a_wait_is_on_record_before_the_wait() -> None:
+async def test_time_worked_before_a_wait_is_recorded_before_the_wait() -> None:
     clock = FakeClock()
     policy = FixedPolicy(default="allow", verdicts={"world.delete": "escalate"})
-    code = pulls(1, 2) + "\n" + script({"call": "world.delete", "arguments": {"path": "a"}, "catch": True})
-    async with memory_session(toolsets=[Rope(clock)], clock=clock, policy=policy) as session:
+    code = (
+        code_with_calls(1, 2)
+        + "\n"
+        + script({"call": "world.delete", "arguments": {"path": "a"}, "catch": True})
+    )
+    async with memory_session(toolsets=[RecordingToolset(clock)], clock=clock, policy=policy) as session:
         await session.execute(code)
         [waits] = session.escalations()
         assert session.budget.spent.wall_seconds == 6
@@ -150,10 +154,12 @@ async def test_time_worked_before_a_wait_is_on_record_before_the_wait() -> None:
 async def test_time_before_and_after_a_wait_counts_against_one_limit() -> None:
     clock = FakeClock()
     policy = FixedPolicy(default="allow", verdicts={"world.list": "escalate"})
-    code = "\n".join((pulls(1, 2), script({"call": "world.list", "arguments": {}}), pulls(3)))
+    code = "\n".join(
+        (code_with_calls(1, 2), script({"call": "world.list", "arguments": {}}), code_with_calls(3))
+    )
     settings = Settings(turn_budget=Limits(wall_seconds=5.0))
     async with memory_session(
-        toolsets=[Rope(clock)], clock=clock, policy=policy, settings=settings
+        toolsets=[RecordingToolset(clock)], clock=clock, policy=policy, settings=settings
     ) as session:
         await session.execute(code)
         await session.resolve(session.escalations()[0].id, Response(verdict="approve"))
@@ -161,12 +167,12 @@ async def test_time_before_and_after_a_wait_counts_against_one_limit() -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "close"])
-async def test_a_turn_that_is_cancelled_or_put_away_is_charged_for_its_time(how: str) -> None:
+async def test_a_turn_that_is_cancelled_or_released_is_charged_for_its_time(how: str) -> None:
     clock = FakeClock()
-    rope = Rope(clock)
-    async with memory_session(toolsets=[rope], clock=clock) as session:
-        turn = asyncio.create_task(session.execute(pulls(1, 9)))
-        await rope.is_stuck.wait()
+    toolset = RecordingToolset(clock)
+    async with memory_session(toolsets=[toolset], clock=clock) as session:
+        turn = asyncio.create_task(session.execute(code_with_calls(1, 9)))
+        await toolset.is_stuck.wait()
         await getattr(session, how)()
         await asyncio.gather(turn, return_exceptions=True)
         assert session.budget.spent.wall_seconds == 6
@@ -196,7 +202,7 @@ async def listed(session: Session, times: int) -> object:
     return await session.execute(" ".join(["(world/list)"] * times), language="lisp")
 
 
-async def test_a_session_and_its_forks_draw_on_one_purse(tmp_path: Path) -> None:
+async def test_a_session_and_its_forks_share_one_budget(tmp_path: Path) -> None:
     async with runtime(tmp_path) as made:
         first = await limited(made, 4)
         choices = {"policy": FixedPolicy(default="allow"), "needs_model": False, "sandbox": "lisp"}
@@ -209,10 +215,10 @@ async def test_a_session_and_its_forks_draw_on_one_purse(tmp_path: Path) -> None
         for each in (first, fork, grandchild):
             assert await listed(each, 1) == Nonconverged(reason="budget", dimension="calls")
         await fork.raise_budget(Limits(calls=6))
-        assert isinstance(await fork.advance(), Ok), "what is added to one is added to the purse"
+        assert isinstance(await fork.advance(), Ok), "what is added to one is added to the shared budget"
 
 
-async def test_a_purse_outlives_the_process_and_is_made_anew_where_it_is_lost(tmp_path: Path) -> None:
+async def test_a_shared_budget_outlives_the_process_and_is_rebuilt_when_lost(tmp_path: Path) -> None:
     choices = {"policy": FixedPolicy(default="allow"), "needs_model": False, "sandbox": "lisp"}
     async with runtime(tmp_path) as made:
         first = await limited(made, 4)
@@ -228,7 +234,7 @@ async def test_a_purse_outlives_the_process_and_is_made_anew_where_it_is_lost(tm
         assert isinstance(await listed(first, 2), Nonconverged)
 
 
-async def test_a_fork_goes_on_with_its_own_limits_when_the_first_of_its_tree_is_deleted(
+async def test_a_fork_keeps_its_own_limits_when_the_root_of_its_tree_is_deleted(
     tmp_path: Path,
 ) -> None:
     choices = {"policy": FixedPolicy(default="allow"), "needs_model": False, "sandbox": "lisp"}

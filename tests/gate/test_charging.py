@@ -1,4 +1,4 @@
-"""What is charged when things go wrong: a model that fails, a call that is cut short, an outcome nobody knows."""
+"""What is charged when things go wrong: a failing model, a cancelled call, an unknown outcome."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 import pytest
-from tests.gate.scene import record
+from tests.gate.gate_setup import record
 
 from holdfast.core import (
     PERSON,
@@ -66,7 +66,7 @@ class FailingModel(ScriptedModel):
 
 
 class EndlessModel(ScriptedModel):
-    """A model that begins to speak and does not come to an end."""
+    """A model that starts a reply and never finishes it."""
 
     def __init__(self) -> None:
         super().__init__([])
@@ -101,11 +101,11 @@ def compacted(reply: Reply) -> HistoryCompacted:
     return HistoryCompacted(through=0, summary=reply.message.text, usage=reply.usage)
 
 
-async def test_a_summary_that_fails_is_on_record_with_what_it_cost() -> None:
+async def test_a_failed_summary_is_recorded_with_its_cost() -> None:
     journal = await record()
     gate = gate_over(journal)
     with pytest.raises(ModelError):
-        await gate.summarise(turn=1, model=FailingModel(), prompt=PROMPT, as_event=compacted)
+        await gate.ask_model_aside(turn=1, model=FailingModel(), prompt=PROMPT, as_event=compacted)
     failed = journal.recorded[-1].event
     assert isinstance(failed, ModelFailed)
     assert (failed.step, failed.usage) == (0, PAID)
@@ -120,7 +120,7 @@ async def test_a_side_model_that_fails_after_it_was_paid_is_counted() -> None:
     assert (gate.budget.spent.tokens, gate.budget.spent.steps) == (77, 1)
 
 
-async def test_a_side_model_that_cannot_be_reached_costs_nothing_and_is_a_step_all_the_same() -> None:
+async def test_an_unreachable_side_model_costs_nothing_but_counts_as_a_step() -> None:
     gate = gate_over(
         await record(limits=Limits(steps=1, cost_usd=Decimal(1))), [ModelToolset(FailingModel(None))]
     )
@@ -134,15 +134,15 @@ async def test_a_side_model_that_cannot_be_reached_costs_nothing_and_is_a_step_a
 
 
 @pytest.mark.parametrize("is_aside", [False, True], ids=["in the turn", "aside"])
-async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_was_heard(
+async def test_a_cancelled_model_is_charged_for_the_prompt_and_the_partial_reply(
     is_aside: bool,
 ) -> None:
     model = EndlessModel()
     gate = gate_over(await record(limits=Limits(tokens=1000)))
     asking = (
-        gate.summarise(turn=1, model=model, prompt=PROMPT, as_event=compacted)
+        gate.ask_model_aside(turn=1, model=model, prompt=PROMPT, as_event=compacted)
         if is_aside
-        else gate.consult(turn=1, step=1, model=model, prompt=PROMPT, on_text=lambda _: None)
+        else gate.ask_model(turn=1, step=1, model=model, prompt=PROMPT, on_text=lambda _: None)
     )
     task = asyncio.create_task(asking)
     await model.has_begun.wait()
@@ -154,7 +154,7 @@ async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_wa
     assert left == 1000 - gate.budget.spent.tokens, "the room that was held is given back"
 
 
-async def test_a_call_that_is_cut_short_is_charged_as_it_was_reserved() -> None:
+async def test_a_cancelled_call_is_charged_as_reserved() -> None:
     slow = Costly()
     gate = gate_over(await record(limits=Limits(tokens=100)), [slow])
     task = asyncio.create_task(gate.submit(CALL))
@@ -165,14 +165,14 @@ async def test_a_call_that_is_cut_short_is_charged_as_it_was_reserved() -> None:
     assert gate.budget.spent == Amount(tokens=40, bytes_written=5, calls=1, iterations=1)
 
 
-async def test_a_call_that_times_out_is_charged_as_it_was_reserved() -> None:
+async def test_a_call_that_times_out_is_charged_as_reserved() -> None:
     gate = gate_over(await record(), [Costly()], call_seconds=0)
     assert isinstance(await gate.submit(CALL), Failed)
     assert gate.budget.spent == Amount(tokens=40, bytes_written=5, calls=1, iterations=1)
 
 
 class Failing(Costly):
-    """A tool that may cost something, and fails in the way it is told to."""
+    """A tool that may cost something and fails in a given way."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -192,7 +192,7 @@ class Failing(Costly):
     ],
     ids=["said no", "was paid", "said why", "broke"],
 )
-async def test_a_call_that_failed_is_charged_what_it_says_and_as_reserved_where_it_broke(
+async def test_a_failed_call_is_charged_its_reported_cost_or_as_reserved(
     error: Exception, charged: Amount
 ) -> None:
     gate = gate_over(await record(), [Failing(error)])
@@ -200,7 +200,7 @@ async def test_a_call_that_failed_is_charged_what_it_says_and_as_reserved_where_
     assert gate.budget.spent == charged.plus(Amount(calls=1, iterations=1))
 
 
-async def test_a_call_whose_result_cannot_be_told_is_charged_for_what_it_did() -> None:
+async def test_a_call_whose_result_is_not_recordable_is_charged_for_what_it_did() -> None:
     class Odd(Costly):
         async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             return Performed(result={1j: "no JSON"}, amount=Amount(tokens=3))  # type: ignore[dict-item]
@@ -210,7 +210,7 @@ async def test_a_call_whose_result_cannot_be_told_is_charged_for_what_it_did() -
     assert gate.budget.spent.tokens == 3
 
 
-async def test_a_call_whose_outcome_nobody_knows_is_charged_as_it_was_reserved() -> None:
+async def test_a_call_with_unknown_outcome_is_charged_as_reserved() -> None:
     journal = await record()
     allowed = Decision(verdict="allow", rule="r", reason="")
     reserved = Amount(tokens=40, calls=1)
@@ -222,7 +222,7 @@ async def test_a_call_whose_outcome_nobody_knows_is_charged_as_it_was_reserved()
     assert gate.budget.spent == Amount(tokens=40, calls=1, iterations=1)
 
 
-async def test_a_call_refused_for_want_of_budget_is_made_once_there_is_more() -> None:
+async def test_a_call_refused_for_lack_of_budget_is_made_once_there_is_more() -> None:
     class Quick(Costly):
         async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             return Performed(result="done")
@@ -243,17 +243,17 @@ class NamedLikeABudget(FixedPolicy):
         return Decision(verdict="deny", rule="budget-calls", reason="no", source="policy.yaml:3")
 
 
-async def test_a_rule_that_is_named_like_a_budget_says_no_for_good() -> None:
+async def test_a_deny_by_a_rule_named_like_a_budget_is_final() -> None:
     gate = gate_over(await record(), [Costly()])
-    gate.adopt(NamedLikeABudget(default="deny"))
+    gate.use_policy(NamedLikeABudget(default="deny"))
     refused = await gate.submit(CALL)
     assert isinstance(refused, Refused)
     assert refused.exhausted is None
-    gate.adopt(FixedPolicy(default="allow"))
+    gate.use_policy(FixedPolicy(default="allow"))
     assert await gate.submit(CALL) == refused, "it is on record"
 
 
-class Chatterbox(ScriptedModel):
+class LongReplyModel(ScriptedModel):
     """A model that says as much as it may, at the price of a real one."""
 
     def __init__(self) -> None:
@@ -265,15 +265,17 @@ class Chatterbox(ScriptedModel):
         return Reply(message=say("well").message, usage=usage)
 
 
-async def test_a_reply_is_no_longer_than_the_money_that_is_left_pays_for() -> None:
+async def test_a_reply_is_no_longer_than_the_remaining_money_pays_for() -> None:
     journal = await record(limits=Limits(cost_usd=Decimal("0.05")))
     gate = gate_over(journal)
 
     async def ask_on() -> None:
         for step in range(1, 100):
-            await gate.consult(turn=1, step=step, model=Chatterbox(), prompt=PROMPT, on_text=lambda _: None)
+            await gate.ask_model(
+                turn=1, step=step, model=LongReplyModel(), prompt=PROMPT, on_text=lambda _: None
+            )
 
-    with pytest.raises(BudgetExceeded, match="cost_usd"):
+    with pytest.raises(BudgetExceeded, match="budget for usd"):
         await ask_on()
     assert gate.budget.spent.cost_usd is not None
     assert Decimal("0.04") < gate.budget.spent.cost_usd <= Decimal("0.05")

@@ -1,4 +1,4 @@
-"""audit, why, grants and budget at the command line, over a real home, also while a session is live elsewhere."""
+"""audit, why, grants and budget at the command line, over a real data directory, also while a session is live elsewhere."""
 
 import asyncio
 import csv
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from tests.gate.terminal import Terminal
+from tests.gate.command_runner import Terminal
 
 from holdfast.app import Runtime
 from holdfast.core import (
@@ -60,7 +60,7 @@ def in_home(terminal: Terminal, work: Callable[[Runtime], Awaitable[None]]) -> N
 
 
 async def asked_and_answered(runtime: Runtime) -> None:
-    """A session with a call that was allowed, one denied, one approved and one that nobody answered."""
+    """A session with a call that was allowed, one denied, one approved and one without an answer."""
     verdicts = {"world.write": "allow", "world.delete": "deny", "world.read": "escalate"}
     tools = FunctionToolset({TOOL.name: (TOOL, lambda _: "put")})
     session = await runtime.create(
@@ -78,7 +78,7 @@ async def asked_and_answered(runtime: Runtime) -> None:
     await session.close()
 
 
-def test_audit_can_be_asked_by_turn_and_operation_in_three_forms(terminal: Terminal) -> None:
+def test_audit_filters_by_turn_and_operation_in_three_formats(terminal: Terminal) -> None:
     in_home(terminal, asked_and_answered)
     entries = json.loads(terminal("audit", "--json"))
     assert [(e["operation"], e["decision"]["verdict"], e["result"]) for e in entries] == [
@@ -97,7 +97,7 @@ def test_audit_can_be_asked_by_turn_and_operation_in_three_forms(terminal: Termi
     assert len((folder / "audit.jsonl").read_text().splitlines()) == 3
 
 
-def test_no_cell_of_the_audit_is_a_formula_to_a_spreadsheet(terminal: Terminal) -> None:
+def test_no_audit_cell_is_a_spreadsheet_formula(terminal: Terminal) -> None:
     async def wished(runtime: Runtime) -> None:
         session = await runtime.create(model=terminal.script(calls(("=cmd|'/C calc'!A0", {})), "Well."))
         await session.send("go")
@@ -117,7 +117,7 @@ def test_no_cell_of_the_audit_is_a_formula_to_a_spreadsheet(terminal: Terminal) 
         ("3.1", ["approved it", "as you like"]),
     ],
 )
-def test_why_needs_three_lines_at_most(terminal: Terminal, call: str, words: list[str]) -> None:
+def test_why_prints_at_most_three_lines(terminal: Terminal, call: str, words: list[str]) -> None:
     in_home(terminal, asked_and_answered)
     told = terminal("why", call)
     assert len(told.splitlines()) <= 3
@@ -125,7 +125,7 @@ def test_why_needs_three_lines_at_most(terminal: Terminal, call: str, words: lis
     terminal("why", "9.9", code=2)
 
 
-def test_a_turn_that_ran_out_of_budget_goes_on_after_budget_add(terminal: Terminal) -> None:
+def test_a_turn_that_ran_out_of_budget_resumes_after_budget_add(terminal: Terminal) -> None:
     model = terminal.script(calls(("execute_code", {"code": "open('a.txt', 'w').write('x')"})), "All done.")
     terminal("-m", model, "--budget", "steps=1", "write it", code=4)
     [line] = json.loads(terminal("sessions", "--json"))
@@ -138,7 +138,7 @@ def test_a_turn_that_ran_out_of_budget_goes_on_after_budget_add(terminal: Termin
 @pytest.mark.parametrize(
     "amount", ["tokens=-5", "tokens=NaN", "tokens=Infinity", "tokens=", "tokens=x", "speed=5"]
 )
-def test_only_a_real_amount_can_be_added_to_a_budget(terminal: Terminal, amount: str) -> None:
+def test_only_a_valid_amount_can_be_added_to_a_budget(terminal: Terminal, amount: str) -> None:
     async def limited(runtime: Runtime) -> None:
         await (await runtime.create(needs_model=False, limits=Limits(tokens=10), name="n")).close()
 
@@ -147,7 +147,7 @@ def test_only_a_real_amount_can_be_added_to_a_budget(terminal: Terminal, amount:
     assert json.loads(terminal("budget", "--json"))["limits"]["tokens"] == 10
 
 
-def test_code_that_ran_out_of_budget_goes_on_at_the_very_call_as_budget_add_says(terminal: Terminal) -> None:
+def test_code_that_ran_out_of_budget_resumes_at_the_same_call_as_budget_add_says(terminal: Terminal) -> None:
     (terminal.home / "home").mkdir()
     (terminal.home / "home" / "config.toml").write_text("[budget]\ncalls = 2\n")
     (terminal.home / "p.yaml").write_text("policy: p\nrules: [{name: all, allow: 'world.*'}]\n")
@@ -159,10 +159,10 @@ def test_code_that_ran_out_of_budget_goes_on_at_the_very_call_as_budget_add_says
     terminal("exec", "--session", session["id"], code=1)
     assert "has no code to resume" in terminal.said
     terminal("budget", "add", "calls=1")
-    assert f"with: holdfast exec --session {session['id']}" in terminal.said
+    assert f"resume the turn that ran out with: holdfast exec --session {session['id']}" in terminal.said
     terminal("rename", session["id"], "appends")
     terminal("budget", "add", "appends", "calls=1")
-    assert "with: holdfast exec --session appends" in terminal.said
+    assert "resume the turn that ran out with: holdfast exec --session appends" in terminal.said
     terminal("exec", "--session", session["id"])
     audit = json.loads(terminal("audit", "--json"))
     assert [(entry["call"], entry["result"]) for entry in audit] == [
@@ -174,7 +174,7 @@ def test_code_that_ran_out_of_budget_goes_on_at_the_very_call_as_budget_add_says
     assert file.read_text() == "123"
 
 
-def test_what_a_live_session_has_can_be_seen_and_a_standing_yes_taken_back(terminal: Terminal) -> None:
+def test_grants_of_a_live_session_can_be_listed_and_revoked(terminal: Terminal) -> None:
     async def live(runtime: Runtime) -> None:
         session = await runtime.create(
             policy=FixedPolicy(default="escalate"), needs_model=False, sandbox="lisp"
@@ -182,7 +182,7 @@ def test_what_a_live_session_has_can_be_seen_and_a_standing_yes_taken_back(termi
         await session.execute('(world/write "a.txt" "1")', language="lisp")
         await answer(session, Response(verdict="approve", scope="always"))
         await session.execute('(world/write "a.txt" "2")', language="lisp")
-        assert session.escalations() == (), "the standing yes covers it"
+        assert session.escalations() == (), "the grant covers it"
         assert "world.write" in await asyncio.to_thread(terminal, "grants")
         assert "calls" in await asyncio.to_thread(terminal, "budget")
         [grant] = json.loads(await asyncio.to_thread(terminal, "grants", "--json"))
@@ -200,7 +200,7 @@ def test_what_a_live_session_has_can_be_seen_and_a_standing_yes_taken_back(termi
     terminal("grants", "revoke", "never-given", code=2)
 
 
-def test_a_call_that_a_crash_cut_off_is_shown_on_resume_and_not_repeated(terminal: Terminal) -> None:
+def test_an_interrupted_call_is_shown_on_resume_and_not_repeated(terminal: Terminal) -> None:
     async def cut_off() -> str:
         home = Home(terminal.home / "home")
         runtime = await Runtime.start(home=home.root)
@@ -224,14 +224,14 @@ def test_a_call_that_a_crash_cut_off_is_shown_on_resume_and_not_repeated(termina
     assert [entry["result"] for entry in json.loads(terminal("audit", "--json"))] == ["unknown"]
 
 
-def test_grants_can_be_looked_at_before_there_is_a_session(terminal: Terminal) -> None:
+def test_grants_can_be_listed_before_there_is_a_session(terminal: Terminal) -> None:
     assert terminal("grants") == ""
     assert "no saved approvals" in terminal.said
     terminal("grants", "--session", "never-begun", code=1)
 
 
 @pytest.mark.parametrize(("scope", "more"), [("times=2", 1), ("turn", 2), ("session", 2), ("minutes=5", 2)])
-def test_a_standing_yes_can_be_given_from_elsewhere_and_is_what_was_shown(
+def test_a_grant_given_from_another_process_is_what_was_shown(
     terminal: Terminal, scope: str, more: int
 ) -> None:
     write = '(world/write "a" "%d")'
@@ -252,7 +252,7 @@ def test_a_standing_yes_can_be_given_from_elsewhere_and_is_what_was_shown(
 
 
 @pytest.mark.parametrize("scope", ["always", "times", "times=0", "times=-1", "times=9999999", "turn=2", "x"])
-def test_what_is_no_scope_is_no_yes(terminal: Terminal, scope: str) -> None:
+def test_an_invalid_scope_is_not_an_approval(terminal: Terminal, scope: str) -> None:
     (terminal.home / "x.lisp").write_text('(world/write "a" "1")')
     terminal("exec", "--lang", "lisp", "-p", "ask-always", "x.lisp", code=5)
     terminal("approve", "--for", scope, code=2)

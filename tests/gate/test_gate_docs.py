@@ -1,4 +1,4 @@
-"""The pages of the gate tell the truth: their commands, files and programs run, and the tests they name are there."""
+"""The documentation of the gate is true: its commands, files and programs run, and the tests it names exist."""
 
 import asyncio
 import io
@@ -45,7 +45,7 @@ def test_every_numbered_weakness_is_in_the_table_or_said_to_be_elsewhere() -> No
     assert rows | elsewhere == set(range(1, 31))
 
 
-async def gate_and_meeting(folder: Path) -> tuple[Gate, ApprovalFiles]:
+async def gate_with_approval_files(folder: Path) -> tuple[Gate, ApprovalFiles]:
     clock = FakeClock()
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await MemoryStore(clock=clock).create(opened)
@@ -72,7 +72,7 @@ async def ask(gate: Gate, what: str, number: int = 1) -> Parked:
 async def test_a_request_has_the_fields_of_the_guide_and_the_answer_of_the_guide_is_taken(
     tmp_path: Path,
 ) -> None:
-    gate, meeting = await gate_and_meeting(tmp_path)
+    gate, meeting = await gate_with_approval_files(tmp_path)
     parked = await ask(gate, "rope")
     shown, answer = blocks("json")
     request = json.loads((tmp_path / f"request-{parked.escalation}.json").read_text())
@@ -99,7 +99,7 @@ async def test_the_program_of_the_guide_asks_a_command_and_answers(
 ) -> None:
     [program] = blocks("python")
     (tmp_path / "ask.py").write_text(program)
-    gate, meeting = await gate_and_meeting(tmp_path / "escalations")
+    gate, meeting = await gate_with_approval_files(tmp_path / "escalations")
     parked = await ask(gate, "a\u202ebc")
     reply = f"import sys; text = sys.stdin.read(); assert '\\\\u202e' in text, text; print({says!r})"
     words = [sys.executable, "-I", str(tmp_path / "ask.py"), str(tmp_path / "escalations")]
@@ -145,7 +145,7 @@ def test_the_commands_of_the_guide_run(
             await session.execute('(world/write "a.txt" "3")', language="lisp")
             yes = Response(verdict="approve", scope="session")
             await session.resolve(session.escalations()[0].id, yes)
-            [grant] = session._gate.grants.standing()  # its id is what `holdfast grants` prints
+            [grant] = session._gate.grants.active()  # its id is what `holdfast grants` prints
             for line in changing:
                 line = line.replace("SESSION", session.id).replace("GRANT", grant.id)
                 await asyncio.to_thread(run, line)

@@ -1,4 +1,4 @@
-"""Grants: a standing yes covers what was shown, no more, and no longer."""
+"""Grants: a saved approval covers what was shown, no more and no longer."""
 
 from pathlib import Path
 
@@ -78,11 +78,11 @@ def call(**arguments: str) -> Call:
         (granted(path("/p/a")), [], False),
     ],
 )
-def test_a_grant_covers_what_it_says(grant: Grant, targets: list[Target], is_covered: bool) -> None:
+def test_a_grant_covers_its_targets(grant: Grant, targets: list[Target], is_covered: bool) -> None:
     assert covers(grant, call(path="x"), targets) is is_covered
 
 
-def test_an_exact_grant_for_an_address_holds_its_query_too() -> None:
+def test_an_exact_grant_for_a_url_includes_its_query() -> None:
     def asked(query: str) -> UrlTarget:
         given = f"https://example.com/find?{query}"
         return UrlTarget(
@@ -134,24 +134,24 @@ def test_a_grant_matches_the_call_that_made_it_and_nothing_outside_its_words(
         ("always", "in every session"),
     ],
 )
-def test_a_grant_says_how_long_it_holds(scope: Scope, words: str) -> None:
+def test_a_grant_describes_its_duration(scope: Scope, words: str) -> None:
     assert words in describe_grant(granted(path("/p/a"), scope=scope))
 
 
-def test_a_book_keeps_grants_for_always_and_forgets_them_when_told(tmp_path: Path) -> None:
-    book = SavedGrants(tmp_path / "grants.json")
-    assert book.grants() == ()
+def test_saved_grants_are_kept_until_revoked(tmp_path: Path) -> None:
+    saved_grants = SavedGrants(tmp_path / "grants.json")
+    assert saved_grants.load() == ()
     one, other = granted(path("/p/a"), scope="always"), granted(path("/p/b"), scope="always")
-    book.keep(one)
-    book.keep(other)
-    assert SavedGrants(tmp_path / "grants.json").grants() == (one, other)
-    assert book.revoke(one.id)
-    assert not book.revoke(GrantId("never"))
-    assert book.grants() == (other,)
+    saved_grants.save(one)
+    saved_grants.save(other)
+    assert SavedGrants(tmp_path / "grants.json").load() == (one, other)
+    assert saved_grants.revoke(one.id)
+    assert not saved_grants.revoke(GrantId("never"))
+    assert saved_grants.load() == (other,)
     assert (tmp_path / "grants.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_book_that_cannot_be_read_grants_nothing_and_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_file_of_grants_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "grants.json").write_text("[{}]")
     with pytest.raises(InvalidConfig):
-        SavedGrants(tmp_path / "grants.json").grants()
+        SavedGrants(tmp_path / "grants.json").load()

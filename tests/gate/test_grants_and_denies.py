@@ -1,4 +1,4 @@
-"""No grant lifts a deny or a protection, whatever was granted and however wide."""
+"""No grant overrides a deny or a protection, however wide it is."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ rules:
 
 @pytest.mark.parametrize("reach", ["exact", "folder"])
 @pytest.mark.parametrize("scope", ["turn", "minutes", "session", "always"])
-async def test_a_grant_never_lifts_a_deny_or_a_protection(
+async def test_a_grant_never_overrides_a_deny_or_a_protection(
     tmp_path: Path, scope: Scope, reach: GrantReach
 ) -> None:
     root = tmp_path / "work"

@@ -1,5 +1,6 @@
-"""Weaknesses that were found in another gate, each under its number. What is judged by the policy alone stands in
-tests/policy/test_bypasses.py; docs/design/gate.md says which is where.
+"""Weaknesses found in another gate, each under its number.
+
+tests/policy/test_bypasses.py has those that the policy alone decides; docs/design/gate.md lists which is where.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.gate.scene import ASKS, READ, YES, Scene, read, record
+from tests.gate.gate_setup import ASKS, READ, YES, GateSetup, read, record
 
 from holdfast.cli.commands.why import explain
 from holdfast.core import (
@@ -46,17 +47,17 @@ from holdfast.testing import memory_session
 from holdfast.world import WorldPaths
 
 
-async def test_w3_a_path_that_leads_elsewhere_than_approved_is_not_opened(tmp_path: Path) -> None:
+async def test_w3_a_path_that_changed_after_approval_is_not_opened(tmp_path: Path) -> None:
     for folder in ("work/a", "elsewhere"):
         (tmp_path / folder).mkdir(parents=True)
-    scene = Scene(await record(), paths=WorldPaths(tmp_path / "work"))
-    await scene.answer(await scene.asked(read("a/x.txt")))
+    setup = GateSetup(await record(), paths=WorldPaths(tmp_path / "work"))
+    await setup.answer(await setup.asked(read("a/x.txt")))
     (tmp_path / "work" / "a").rmdir()
     (tmp_path / "work" / "a").symlink_to(tmp_path / "elsewhere")
-    refused = await scene.gate.submit(read("a/x.txt"))
+    refused = await setup.gate.submit(read("a/x.txt"))
     assert isinstance(refused, Refused)
     assert "elsewhere" in refused.reason
-    assert scene.tools.performed == []
+    assert setup.tools.performed == []
 
 
 async def test_w5_the_time_to_answer_is_the_configured_one() -> None:
@@ -75,38 +76,38 @@ async def test_w5_the_time_to_answer_is_the_configured_one() -> None:
             await session.resolve(waits.id, YES)
 
 
-async def test_w6_many_wait_at_once_and_each_is_seen_and_answered_by_itself(tmp_path: Path) -> None:
-    scene = Scene(await record())
-    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
+async def test_w6_many_wait_at_once_and_each_is_answered_separately(tmp_path: Path) -> None:
+    setup = GateSetup(await record())
+    meeting = ApprovalFiles(tmp_path, gate=setup.gate, journal=setup.journal)
     await meeting.open()
-    parked = [await scene.asked(read(f"{number}.txt", number=number)) for number in range(1, 6)]
+    parked = [await setup.asked(read(f"{number}.txt", number=number)) for number in range(1, 6)]
     assert len(list(tmp_path.glob("request-*.json"))) == 5
     last = parked[-1].escalation
     (tmp_path / "draft").write_text('{"decision": "approved"}')
     (tmp_path / "draft").rename(tmp_path / f"response-{last}.json")
-    assert (await scene.gate.wait(last)).verdict == "approve"
-    assert len(scene.gate.escalations.waiting()) == 4
+    assert (await setup.gate.wait(last)).verdict == "approve"
+    assert len(setup.gate.escalations.waiting()) == 4
     await meeting.close()
 
 
 async def test_w7_a_request_of_a_dead_process_neither_shows_nor_blocks(tmp_path: Path) -> None:
     (tmp_path / "request-phantom1.json").write_text('{"escalationId": "phantom1"}')
-    scene = Scene(await record())
-    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
+    setup = GateSetup(await record())
+    meeting = ApprovalFiles(tmp_path, gate=setup.gate, journal=setup.journal)
     await meeting.open()
-    parked = await scene.asked(read("a.txt"))
+    parked = await setup.asked(read("a.txt"))
     assert [path.name for path in tmp_path.glob("request-*")] == [f"request-{parked.escalation}.json"]
     await meeting.close()
 
 
-async def test_w8_a_session_closes_at_once_though_a_call_waits() -> None:
+async def test_w8_a_session_closes_at_once_while_a_call_waits() -> None:
     async with memory_session(
         [ASKS],
         policy=FixedPolicy(default="escalate"),
     ) as session:
         await session.send("go")
         assert len(session.escalations()) == 1
-        await session.close()  # the clock stands still: whoever waits for the time limit never comes here
+        await session.close()  # the clock does not move: waiting for the time limit would never end
 
 
 KILLED_IN_MID_CALL = """
@@ -116,7 +117,7 @@ from holdfast.core import PERSON, Call, FunctionToolset, SystemClock, Tool, call
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import Gate
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import Home, open_store
+from holdfast.store import SqliteStore, Home
 
 home, effect = Home(Path(sys.argv[1])), Path(sys.argv[2])
 tool = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})
@@ -127,7 +128,7 @@ def send(_):
 
 async def main():
     home.prepare()
-    store = await open_store(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await store.create(opened, session="killed")
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
@@ -141,7 +142,7 @@ asyncio.run(main())
 """
 
 
-async def test_w10_a_process_killed_in_mid_call_leaves_its_intent_and_the_call_is_not_made_again(
+async def test_w10_a_process_killed_during_a_call_leaves_its_intent_and_the_call_is_not_repeated(
     tmp_path: Path,
 ) -> None:
     effect = tmp_path / "effect"
@@ -155,15 +156,15 @@ async def test_w10_a_process_killed_in_mid_call_leaves_its_intent_and_the_call_i
     assert isinstance(journal.recorded[-1].event, CallIntended), "and its intent was on disk before"
     tool = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})
     tools = FunctionToolset({tool.name: (tool, lambda _: effect.write_text("sent again"))})
-    scene = Scene(journal, policy=FixedPolicy(default="allow"), toolset=tools)
-    answer = await scene.gate.submit(Call(id=call_id(1, 1), operation=tool.name, arguments={}))
+    setup = GateSetup(journal, policy=FixedPolicy(default="allow"), toolset=tools)
+    answer = await setup.gate.submit(Call(id=call_id(1, 1), operation=tool.name, arguments={}))
     assert isinstance(answer, Failed)
     assert answer.error == "unknown"
     assert not effect.exists()
     await store.close()
 
 
-async def test_w13_turns_of_mere_words_are_counted_and_the_session_has_a_cap() -> None:
+async def test_w13_text_only_turns_are_counted_and_the_session_has_a_limit() -> None:
     async with memory_session(["words"] * 20, limits=Limits(steps=3)) as session:
         outcomes = [await session.send("hello") for _ in range(4)]
         assert session.budget.spent.steps == 3
@@ -172,15 +173,17 @@ async def test_w13_turns_of_mere_words_are_counted_and_the_session_has_a_cap() -
         assert not any(isinstance(outcome, Nonconverged) for outcome in outcomes[:3])
 
 
-async def test_w14_a_circuit_that_broke_in_one_turn_is_whole_in_the_next() -> None:
-    scene = Scene(await record(), policy=FixedPolicy(default="allow"), settings=GateSettings(repeats=2))
-    answers = [await scene.gate.submit(read("a.txt", number=number)) for number in (1, 2, 3)]
+async def test_w14_the_circuit_breaker_resets_with_the_next_turn() -> None:
+    setup = GateSetup(
+        await record(), policy=FixedPolicy(default="allow"), settings=GateSettings(max_repeats=2)
+    )
+    answers = [await setup.gate.submit(read("a.txt", number=number)) for number in (1, 2, 3)]
     assert isinstance(answers[2], Refused)
-    await scene.journal.append(CodePosted(turn=2, code="", language="python", principal=PERSON))
-    assert isinstance(await scene.gate.submit(read("a.txt", turn=2)), Returned)
+    await setup.journal.append(CodePosted(turn=2, code="", language="python", principal=PERSON))
+    assert isinstance(await setup.gate.submit(read("a.txt", turn=2)), Returned)
 
 
-async def test_w15_one_slow_call_holds_up_no_other() -> None:
+async def test_w15_one_slow_call_does_not_block_others() -> None:
     class Slow(FunctionToolset):
         async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             if call.arguments["paths"] == ["slow"]:
@@ -188,69 +191,69 @@ async def test_w15_one_slow_call_holds_up_no_other() -> None:
             return await super().perform(call, is_staged=is_staged)
 
     tools = Slow({READ.name: (READ, lambda _: "quick")})
-    scene = Scene(await record(), policy=FixedPolicy(default="allow"), toolset=tools)
-    slow = asyncio.create_task(scene.gate.submit(read("slow")))
-    quick = await asyncio.gather(*(scene.gate.submit(read("x", number=number)) for number in (2, 3, 4)))
+    setup = GateSetup(await record(), policy=FixedPolicy(default="allow"), toolset=tools)
+    slow = asyncio.create_task(setup.gate.submit(read("slow")))
+    quick = await asyncio.gather(*(setup.gate.submit(read("x", number=number)) for number in (2, 3, 4)))
     assert quick == [Returned(value="quick")] * 3
     assert not slow.done()
     slow.cancel()
     await asyncio.gather(slow, return_exceptions=True)
 
 
-async def test_w16_a_yes_that_comes_late_is_told_so_and_changes_nothing() -> None:
-    scene = Scene(await record(), settings=GateSettings(escalation_seconds=10))
-    parked = await scene.asked(read("a.txt"))
-    scene.clock.advance(11)
-    with pytest.raises(EscalationUnknown, match="came late"):
-        await scene.answer(parked)
-    assert isinstance(await scene.gate.submit(read("a.txt")), Refused)
+async def test_w16_a_late_approval_is_reported_and_changes_nothing() -> None:
+    setup = GateSetup(await record(), settings=GateSettings(escalation_seconds=10))
+    parked = await setup.asked(read("a.txt"))
+    setup.clock.advance(11)
+    with pytest.raises(EscalationUnknown, match="is too late"):
+        await setup.answer(parked)
+    assert isinstance(await setup.gate.submit(read("a.txt")), Refused)
 
 
-async def test_w17_a_response_that_is_written_half_is_a_no_and_its_files_go(tmp_path: Path) -> None:
-    scene = Scene(await record())
-    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
+async def test_w17_a_partial_response_is_a_denial_and_its_files_are_removed(tmp_path: Path) -> None:
+    setup = GateSetup(await record())
+    meeting = ApprovalFiles(tmp_path, gate=setup.gate, journal=setup.journal)
     await meeting.open()
-    parked = await scene.asked(read("a.txt"))
+    parked = await setup.asked(read("a.txt"))
     (tmp_path / f"response-{parked.escalation}.json").write_text('{"decision": "approv')
-    assert (await scene.gate.wait(parked.escalation)).verdict == "deny"
-    assert isinstance(await scene.gate.submit(read("a.txt")), Refused)
+    assert (await setup.gate.wait(parked.escalation)).verdict == "deny"
+    assert isinstance(await setup.gate.submit(read("a.txt")), Refused)
     assert list(tmp_path.iterdir()) == []
     await meeting.close()
 
 
-async def test_w18_a_standing_yes_covers_the_very_call_and_not_its_whole_folder(tmp_path: Path) -> None:
-    book = SavedGrants(tmp_path / "grants.json")
-    scene = Scene(await record(), book=book)
+async def test_w18_a_grant_covers_the_exact_call_and_not_its_whole_folder(tmp_path: Path) -> None:
+    saved_grants = SavedGrants(tmp_path / "grants.json")
+    setup = GateSetup(await record(), saved_grants=saved_grants)
     both = read("notes/a.txt", "letters/b.txt")
-    await scene.answer(await scene.asked(both), Response(verdict="approve", scope="always"))
-    assert isinstance(await scene.gate.submit(both), Returned)
-    later = Scene(await record(), book=book)
+    await setup.answer(await setup.asked(both), Response(verdict="approve", scope="always"))
+    assert isinstance(await setup.gate.submit(both), Returned)
+    later = GateSetup(await record(), saved_grants=saved_grants)
     assert isinstance(await later.gate.submit(both), Returned), "two folders, and it covers itself"
     assert isinstance(await later.gate.submit(read("notes/.ssh/authorized_keys", number=2)), Parked)
-    [grant] = book.grants()
+    [grant] = saved_grants.load()
     assert "notes/a.txt" in describe_grant(grant)
-    assert book.revoke(grant.id)
+    assert saved_grants.revoke(grant.id)
     assert isinstance(await later.gate.submit(read("notes/a.txt", "letters/b.txt", number=3)), Parked)
 
 
-async def test_w22_the_record_says_who_approved_by_which_way_and_that_it_was_asked() -> None:
-    scene = Scene(await record())
-    await scene.answer(await scene.asked(read("a.txt")))
-    await scene.gate.submit(read("a.txt"))
-    [entry] = audit_view(scene.journal.recorded)
+async def test_w22_the_audit_names_the_approver_the_transport_and_the_escalation() -> None:
+    setup = GateSetup(await record())
+    await setup.answer(await setup.asked(read("a.txt")))
+    await setup.gate.submit(read("a.txt"))
+    [entry] = audit_view(setup.journal.recorded)
     assert (entry.decision.verdict, entry.approver, entry.transport) == ("escalate", PERSON, "test")
     assert entry.escalation is not None
-    hashes = [(each.previous, each.hash) for each in scene.journal.recorded]
+    hashes = [(each.previous, each.hash) for each in setup.journal.recorded]
     assert all(later[0] == earlier[1] for earlier, later in pairwise(hashes))
 
 
-async def test_w22_a_call_that_a_standing_yes_let_pass_names_it_and_who_gave_it() -> None:
-    scene = Scene(await record())
-    parked = await scene.asked(read("a.txt"))
-    await scene.answer(parked, Response(verdict="approve", scope="session"))
-    [grant] = scene.gate.grants.standing()
-    await scene.gate.submit(read("a.txt", number=2))
-    entry = audit_view(scene.journal.recorded)[-1]
+async def test_w22_a_call_allowed_by_a_grant_names_the_grant_and_its_giver() -> None:
+    setup = GateSetup(await record())
+    parked = await setup.asked(read("a.txt"))
+    await setup.answer(parked, Response(verdict="approve", scope="session"))
+    [grant] = setup.gate.grants.active()
+    await setup.gate.submit(read("a.txt", number=2))
+    entry = audit_view(setup.journal.recorded)[-1]
     assert (entry.decision.verdict, entry.result) == ("escalate", "ok")
     assert (entry.grant, entry.approver, entry.transport) == (grant.id, PERSON, "grant")
     told = explain(entry)
@@ -261,11 +264,11 @@ async def test_w22_a_call_that_a_standing_yes_let_pass_names_it_and_who_gave_it(
     )
 
 
-async def test_a_trusted_group_is_not_trusted_with_what_nobody_offers() -> None:
+async def test_a_trusted_group_does_not_allow_an_unknown_tool() -> None:
     policy = RulePolicy(PolicyDocument(name="trusting", trusted_groups=("files",)))
-    scene = Scene(await record(), policy=policy)
-    answer = await scene.gate.submit(Call(id=call_id(1, 1), operation="files.burn", arguments={}))
+    setup = GateSetup(await record(), policy=policy)
+    answer = await setup.gate.submit(Call(id=call_id(1, 1), operation="files.burn", arguments={}))
     assert isinstance(answer, Refused)
-    assert "nobody offers" in answer.reason
-    [entry] = audit_view(scene.journal.recorded)
+    assert "no toolset offers" in answer.reason
+    [entry] = audit_view(setup.journal.recorded)
     assert (entry.result, entry.decision.verdict) == ("refused", "deny")

@@ -1,4 +1,4 @@
-"""Numbered cases that need a whole gate: lists, read-only worlds, filtered results, and denials on record."""
+"""Numbered cases that need a whole gate: lists, read-only worlds, filtered results, and recorded denials."""
 
 import re
 from pathlib import Path
@@ -87,7 +87,7 @@ EXPECTED = {
 }
 
 
-def test_every_case_of_the_three_groups_is_run_from_data() -> None:
+def test_every_case_of_the_three_groups_runs_from_data() -> None:
     policy = DATA.parent.parent / "policy" / "data" / "glob-cases.tsv"
     texts = [path.read_text() for path in (*DATA.glob("*.json"), policy)]
     found = {name for text in texts for name in re.findall(r"\b[GBK]\d+(?=[a-z]?\b)", text)}

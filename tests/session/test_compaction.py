@@ -1,4 +1,4 @@
-"""Older turns as a summary: an event of its own, the originals kept, nothing parted, its cost counted."""
+"""Compaction: a recorded summary, the originals kept, no call separated from its return, its cost counted."""
 
 from collections.abc import Sequence
 
@@ -21,8 +21,8 @@ from holdfast.session import Settings
 from holdfast.testing import memory_session
 
 
-class Talker:
-    """A model that uses a tool once a turn, knows a summary when it is asked for one, and has a window of its own."""
+class SummarizingModel:
+    """A model that uses a tool once a turn, writes a summary when asked for one, and has a small context."""
 
     name = "scripted:talker"
     context_tokens = None
@@ -32,7 +32,7 @@ class Talker:
         self.heard: list[Prompt] = []
 
     async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
-        if prompt.system.startswith("Summarise"):
+        if prompt.system.startswith("Summarize"):
             return say("they counted to three")
         if len(prompt.messages) > self._window:
             raise ContextExceeded("too long")
@@ -59,8 +59,8 @@ def check_whole(messages: Sequence[Message]) -> None:
             assert isinstance(messages[number - 1], ModelMessage)
 
 
-async def test_a_summary_takes_the_place_of_older_turns_and_the_originals_stay() -> None:
-    model = Talker()
+async def test_a_summary_replaces_older_turns_and_the_originals_stay() -> None:
+    model = SummarizingModel()
     async with memory_session(model=model) as session:
         for text in ("one", "two", "three", "four"):
             assert isinstance(await session.send(text), Ok)
@@ -76,15 +76,15 @@ async def test_a_summary_takes_the_place_of_older_turns_and_the_originals_stay()
     check_whole(given)
 
 
-async def test_there_has_to_be_something_older_to_summarise() -> None:
-    async with memory_session(model=Talker()) as session:
+async def test_compaction_needs_older_turns() -> None:
+    async with memory_session(model=SummarizingModel()) as session:
         await session.send("one")
         with pytest.raises(InvalidInput):
             await session.compact(keep_turns=2)
 
 
-async def test_a_full_window_ends_the_turn_and_names_the_ways_out() -> None:
-    async with memory_session(model=Talker(window=6)) as session:
+async def test_a_full_context_ends_the_turn_and_suggests_what_to_do() -> None:
+    async with memory_session(model=SummarizingModel(window=6)) as session:
         await session.send("one")
         await session.send("two")
         outcome = await session.send("three")
@@ -95,8 +95,10 @@ async def test_a_full_window_ends_the_turn_and_names_the_ways_out() -> None:
         assert session.status.activity == "ready"
 
 
-async def test_with_auto_compact_a_full_window_is_summarised_and_the_turn_goes_on() -> None:
-    async with memory_session(model=Talker(window=6), settings=Settings(auto_compact=True)) as session:
+async def test_with_auto_compact_a_full_context_is_summarized_and_the_turn_continues() -> None:
+    async with memory_session(
+        model=SummarizingModel(window=6), settings=Settings(auto_compact=True)
+    ) as session:
         for text in ("one", "two", "three", "four"):
             outcome = await session.send(text)
             assert isinstance(outcome, Ok), outcome
@@ -105,8 +107,8 @@ async def test_with_auto_compact_a_full_window_is_summarised_and_the_turn_goes_o
 
 
 @pytest.mark.parametrize("limit", range(1, 14))
-async def test_a_bound_on_messages_parts_no_call_from_its_return(limit: int) -> None:
-    model = Talker()
+async def test_a_limit_on_messages_separates_no_call_from_its_return(limit: int) -> None:
+    model = SummarizingModel()
     async with memory_session(model=model, settings=Settings(max_history_messages=limit)) as session:
         for text in ("one", "two", "three"):
             assert not isinstance(await session.send(text), Error | Nonconverged)

@@ -1,4 +1,4 @@
-"""Replay: recorded turns run again without a model and without effects, and what differs is reported."""
+"""Replay: recorded turns run again without a model and without effects, and differences are reported."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -92,10 +92,10 @@ async def test_another_value_another_print_and_a_missing_call_are_reported(
 
     report = await again(changed(recorded, another))
     assert [each.run for each in report.divergences] == [1, 2, 4]
-    assert "calls less" in report.divergences[2].what
+    assert "calls fewer" in report.divergences[2].what
 
 
-async def test_runs_of_another_engine_are_counted_and_not_guessed(recorded: list[RecordedEvent]) -> None:
+async def test_runs_of_another_engine_are_skipped_and_counted(recorded: list[RecordedEvent]) -> None:
     def another(event: Event) -> Event:
         if isinstance(event, RunStarted) and event.run == 1:
             return msgspec.structs.replace(event, engine="wasi")

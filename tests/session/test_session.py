@@ -1,4 +1,4 @@
-"""A session from outside: messages in, outcomes out, and a record of everything between."""
+"""A session from outside: messages in, outcomes out, and a record of everything in between."""
 
 import asyncio
 
@@ -25,8 +25,8 @@ from holdfast.core.events import RunParked, TurnEnded
 from holdfast.guests import ScriptedEngine, script
 from holdfast.models import Prompt, Reply, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
-from holdfast.session import ScriptedTransport, Session, Settings
-from holdfast.testing import memory_session
+from holdfast.session import Session, Settings
+from holdfast.testing import ScriptedTransport, memory_session
 from holdfast.world import MemoryWorld
 
 
@@ -56,7 +56,7 @@ async def test_a_message_is_answered() -> None:
         assert (turn.number, turn.asked, turn.outcome) == (1, "Hi", Ok(value="Hello."))
 
 
-async def test_half_of_a_character_is_refused_and_the_session_goes_on() -> None:
+async def test_half_of_a_surrogate_pair_is_refused_and_the_session_continues() -> None:
     async with memory_session(["Hello."]) as session:
         for refused in (session.send, session.execute):
             with pytest.raises(InvalidInput):
@@ -65,7 +65,7 @@ async def test_half_of_a_character_is_refused_and_the_session_goes_on() -> None:
         assert len(session.history()) == 1
 
 
-async def test_an_id_that_comes_again_in_a_later_reply_names_another_call() -> None:
+async def test_a_call_id_repeated_in_a_later_reply_names_another_call() -> None:
     def prints(text: str) -> Reply:
         call = ToolCallPart(id="call_0", tool="execute_code", arguments={"code": script({"print": text})})
         return Reply(message=ModelMessage(parts=(call,)), usage=Usage(), finish="tool-calls")
@@ -136,7 +136,7 @@ async def test_rejecting_a_proposal_is_not_the_end_of_the_session() -> None:
         assert await session.send("Hi") == Ok(value="Hello.")
 
 
-async def test_without_anyone_to_ask_here_a_turn_waits_and_can_be_carried_on() -> None:
+async def test_without_an_approver_a_turn_waits_and_can_be_resumed() -> None:
     files = world(a_txt="old")
     policy = FixedPolicy(default="allow", verdicts={"world.write": "escalate"})
     async with memory_session([WRITE, "Done."], world=files, policy=policy) as session:
@@ -152,7 +152,7 @@ async def test_without_anyone_to_ask_here_a_turn_waits_and_can_be_carried_on() -
         assert activity_of(session) == "ready"
 
 
-async def test_a_transport_is_asked_and_the_guest_goes_on_in_mid_line() -> None:
+async def test_a_transport_is_asked_and_the_guest_continues_in_mid_line() -> None:
     policy = FixedPolicy(default="allow", verdicts={"world.write": "escalate"})
     steps = code(
         {"call": "world.read", "arguments": {"path": "a.txt"}, "as": "before"},
@@ -169,7 +169,7 @@ async def test_a_transport_is_asked_and_the_guest_goes_on_in_mid_line() -> None:
         assert any(isinstance(entry.event, RunParked) for entry in session._journal.recorded)
 
 
-async def test_a_no_reaches_the_code_as_a_refusal() -> None:
+async def test_a_denial_reaches_the_code_as_a_refusal() -> None:
     policy = FixedPolicy(default="allow", verdicts={"world.write": "escalate"})
     heard: list[Prompt] = []
 
@@ -224,7 +224,7 @@ async def test_closing_with_an_open_escalation_is_prompt_and_keeps_the_turn() ->
         await session.close()
         with pytest.raises(SessionIsClosed):
             await session.send("Hi")
-        assert session.status.has_open_turn, "it waits for whoever takes the session up"
+        assert session.status.has_open_turn, "it waits until the session is resumed"
 
 
 async def test_an_error_in_a_turn_is_an_outcome_and_the_session_is_ready() -> None:
@@ -325,7 +325,7 @@ async def test_two_sessions_share_nothing() -> None:
         assert isinstance(outcome, Error)
 
 
-async def test_a_program_may_say_itself_how_it_ended() -> None:
+async def test_a_program_can_return_its_own_outcome() -> None:
     async with memory_session() as session:
         given = script({"value": {"outcome": "needs", "need": "evidence", "description": "which year?"}})
         outcome = await session.execute(given)
@@ -335,7 +335,7 @@ async def test_a_program_may_say_itself_how_it_ended() -> None:
         assert await session.execute(script({"value": plain})) == Ok(value=plain)
 
 
-async def test_what_a_run_printed_before_it_waited_is_told_once() -> None:
+async def test_output_before_a_wait_is_reported_once() -> None:
     policy = FixedPolicy(default="allow", verdicts={"world.write": "escalate"})
     heard: list[Prompt] = []
 

@@ -1,4 +1,4 @@
-"""A session in a file: taken up on another home with its chat, files, staged changes and budget, and without rights."""
+"""A session in a file: opened in another data directory with messages, files, staged changes and budget, without grants."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -51,7 +51,9 @@ def files(session: Session) -> dict[str, bytes]:
     return {path: session.workspace.read(path) for path in session.workspace.list()}
 
 
-async def test_a_snapshot_is_taken_up_on_another_home(here: Runtime, there: Runtime, tmp_path: Path) -> None:
+async def test_a_snapshot_opens_in_another_data_directory(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
     heard: list[Prompt] = []
 
     def listen(prompt: Prompt) -> Reply:
@@ -79,9 +81,7 @@ async def test_a_snapshot_is_taken_up_on_another_home(here: Runtime, there: Runt
     assert [turn.number for turn in again.history()] == [1, 2]
 
 
-async def test_what_a_person_granted_there_does_not_hold_here(
-    here: Runtime, there: Runtime, tmp_path: Path
-) -> None:
+async def test_grants_of_a_snapshot_do_not_apply(here: Runtime, there: Runtime, tmp_path: Path) -> None:
     async def always(escalation: Escalation) -> Response:
         return Response(verdict="approve", scope="session")
 
@@ -93,7 +93,7 @@ async def test_what_a_person_granted_there_does_not_hold_here(
     assert len(again.escalations()) == 1
 
 
-async def test_what_a_person_granted_there_does_not_hold_in_a_fork_of_it_either(
+async def test_grants_of_a_snapshot_do_not_apply_in_its_fork(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     async def always(escalation: Escalation) -> Response:
@@ -109,8 +109,8 @@ async def test_what_a_person_granted_there_does_not_hold_in_a_fork_of_it_either(
     assert len(fork.escalations()) == 1
 
 
-async def test_what_was_taken_back_is_so_in_a_fork_from_its_very_first_event(here: Runtime) -> None:
-    """So a crash right after it cannot leave a fork with a yes that its parent no longer has."""
+async def test_what_was_revoked_stays_revoked_in_a_fork_from_the_first_event(here: Runtime) -> None:
+    """A crash right after it must not leave a fork with an approval that its parent no longer has."""
 
     async def yes(escalation: Escalation) -> Response:
         return Response(verdict="approve", scope="session")
@@ -120,17 +120,17 @@ async def test_what_was_taken_back_is_so_in_a_fork_from_its_very_first_event(her
     await session.execute("box.put()")
     [grant] = session.grants()
     ControlRequests(here.home.control_requests(session.id)).put(RevokeGrant(grant=grant.id))
-    assert await session.advance() is None, "it only heeds what was asked of it"
+    assert await session.advance() is None, "it only applies the control request"
     fork = await here.fork(session.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
     again = await here.fork(fork.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
     for each in (fork, again):
         recorded = await here.store.read(each.id)
         first = next(place for place, entry in enumerate(recorded) if entry.session == each.id)
         assert any(isinstance(entry.event, GrantGiven) for entry in recorded[:first])
-        assert Grants(ReplayedHistory(recorded[: first + 1]), clock=FakeClock()).standing() == ()
+        assert Grants(ReplayedHistory(recorded[: first + 1]), clock=FakeClock()).active() == ()
 
 
-async def lawless(here: Runtime, file: Path) -> SessionId:
+async def permissive_snapshot(here: Runtime, file: Path) -> SessionId:
     """A session in a file that was run under a policy of its own making."""
     policy = file.with_name("lawless.yaml")
     policy.write_text("policy: lawless\nrules:\n  - {name: all, allow: '*'}\n")
@@ -141,10 +141,8 @@ async def lawless(here: Runtime, file: Path) -> SessionId:
     return session.id
 
 
-async def test_a_file_does_not_choose_the_policy_it_goes_on_under(
-    here: Runtime, there: Runtime, tmp_path: Path
-) -> None:
-    id = await lawless(here, tmp_path / "session.zip")
+async def test_a_snapshot_does_not_choose_its_policy(here: Runtime, there: Runtime, tmp_path: Path) -> None:
+    id = await permissive_snapshot(here, tmp_path / "session.zip")
     ours = there.settings.policy
     again = await there.restore(tmp_path / "session.zip", needs_model=False)
     assert again.status.policy == ours
@@ -157,26 +155,26 @@ async def test_a_file_does_not_choose_the_policy_it_goes_on_under(
     assert len([note for note in again.diagnostics() if note.code == "policy-chosen"]) <= 1
 
 
-async def test_a_fork_of_what_came_in_by_a_file_goes_on_under_our_policy_too(
+async def test_a_fork_of_a_snapshot_runs_under_our_policy(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
-    await lawless(here, tmp_path / "session.zip")
+    await permissive_snapshot(here, tmp_path / "session.zip")
     store = there.store
     session = await store.import_session(tmp_path / "session.zip", now_ms=0)
     fork = await there.fork(session, at=1, needs_model=False)
     assert fork.status.policy == there.settings.policy
 
 
-async def test_the_policy_that_is_chosen_for_a_session_from_a_file_is_kept(
+async def test_the_policy_chosen_for_a_snapshot_is_kept(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
-    id = await lawless(here, tmp_path / "session.zip")
+    id = await permissive_snapshot(here, tmp_path / "session.zip")
     again = await there.restore(tmp_path / "session.zip", policy="ask-always", needs_model=False)
     await again.close()
     assert (await there.resume(id, needs_model=False)).status.policy == "ask-always"
 
 
-async def test_a_yes_that_was_given_there_and_not_acted_on_does_not_count_here(
+async def test_an_unused_approval_of_a_snapshot_does_not_count(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     box = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
@@ -193,7 +191,7 @@ async def test_a_yes_that_was_given_there_and_not_acted_on_does_not_count_here(
     assert entry.decision.reason.endswith("it was approved in another home")
 
 
-async def test_variables_sealed_by_another_home_are_not_taken_up_and_the_session_goes_on(
+async def test_variables_signed_elsewhere_are_not_loaded_and_the_session_continues(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     session = await here.create(policy=STAGES, needs_model=False)
@@ -205,14 +203,14 @@ async def test_variables_sealed_by_another_home_are_not_taken_up_and_the_session
     assert await again.execute("m + 1") == Ok(value=2), "what it makes here it keeps"
 
 
-async def test_a_snapshot_is_not_taken_up_over_a_session_that_is_there(here: Runtime, tmp_path: Path) -> None:
+async def test_a_snapshot_does_not_replace_an_existing_session(here: Runtime, tmp_path: Path) -> None:
     session = await here.create(policy=STAGES, needs_model=False)
     await here.snapshot(session.id, tmp_path / "session.zip")
     with pytest.raises(SessionExists):
         await here.restore(tmp_path / "session.zip", policy=STAGES, needs_model=False)
 
 
-async def test_going_back_to_before_the_arrival_leaves_a_session_in_its_own_folder(
+async def test_a_rewind_before_the_import_leaves_the_session_in_its_own_folder(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
     project = tmp_path / "project"

@@ -1,10 +1,10 @@
 """One turn of an agent: ask the model, run what it wrote, show it the result."""
 
-from holdfast.agent.code_run import CodeRun, bounded
+from holdfast.agent.code_run import CodeRun, bound_value
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.model_step import ModelStep
 from holdfast.agent.prompt import Mode
-from holdfast.agent.tool_replies import ended_by, explain_refusal, trace_of
+from holdfast.agent.tool_replies import explain_refusal, outcome_of_error, traceback_note
 from holdfast.agent.turn import Turn
 
 __all__ = [
@@ -13,8 +13,8 @@ __all__ = [
     "Mode",
     "ModelStep",
     "Turn",
-    "bounded",
-    "ended_by",
+    "bound_value",
     "explain_refusal",
-    "trace_of",
+    "outcome_of_error",
+    "traceback_note",
 ]

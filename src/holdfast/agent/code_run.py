@@ -1,9 +1,9 @@
-"""One run of a guest inside a turn: started fresh, gone on with after a wait, or run again after a crash.
+"""One run of guest code inside a turn: started, resumed after a wait, or run again after a crash.
 
-All three take the same road. Calls are numbered, and the gate answers a call it has on record without making it again; so
-running the code a second time from the state before it brings the guest to where it was.
+All three take the same path. Calls are numbered, and the gate answers a recorded call without executing it again; running
+the code a second time from the state before it brings the guest to where it was.
 
-The files that an engine changed by itself in the view it works on, put before the gate once its run is over.
+An engine that changes files by itself works on a copy; `FolderChanges` submits those changes to the gate after the run.
 """
 
 import base64
@@ -35,67 +35,59 @@ from holdfast.guests import Guest, GuestLimits, OnCall, Run, RunRequest
 from holdfast.store import Journal
 from holdfast.world import World
 
-
-class FolderChanges:
-    """Gathers the changed files of a run; one that waits reports them in pieces."""
-
-    def __init__(self, view: World | None) -> None:
-        self._view = view
-        """A copy of the workspace; None where no engine works on a folder."""
-        self._touched: dict[str, bool] = {}
-        """Each changed file, and whether it was there before the run."""
-
-    def __bool__(self) -> bool:
-        return bool(self._touched)
-
-    def add(self, changes: Iterable[Change]) -> None:
-        """What a run, or a piece of it, has changed."""
-        for change in changes:
-            self._touched.setdefault(change.path, change.kind != "created")
-
-    def clear(self) -> None:
-        """A run begins."""
-        self._touched.clear()
-
-    async def submit(self, on_call: OnCall) -> str | None:
-        """Put every changed file before the gate. What was refused, in words; None where one waits."""
-        assert self._view is not None, "an engine that changes files by itself is given a view to do it in"
-        told: list[str] = []
-        for path, was_there in sorted(self._touched.items()):
-            if self._view.exists(path) and self._view.stat(path).kind == "file":
-                answer = await on_call("world.write", _written(path, self._view.read(path)))
-            elif was_there:
-                answer = await on_call("world.delete", {"path": path})
-            else:
-                continue  # made and removed again in one run
-            if isinstance(answer, Parked):
-                return None
-            if isinstance(answer, Refused | Failed):
-                told.append(f"[{path} was not changed: {answer.reason}]\n")
-        return "".join(told)
-
-
-def _written(path: str, content: bytes) -> JsonObject:
-    try:
-        return {"path": path, "content": content.decode()}
-    except UnicodeDecodeError:
-        return {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}
-
-
-Fetch = Callable[[str], Awaitable[bytes]]
-"""A blob by its digest."""
+FetchBlob = Callable[[str], Awaitable[bytes]]
+"""Loads a blob by its digest."""
 MAX_VALUE_BYTES = 100_000
 
 
-class Ended(Value):
-    """A run that is over, not yet recorded: it goes to the journal together with what follows from it."""
+class FinishedRun(Value):
+    """A run that ended but is not recorded yet: it is appended together with what follows from it."""
 
     event: RunEnded
     blobs: tuple[bytes, ...] = ()
 
 
+class FolderChanges:
+    """Collects the files that a run changed. A run that waits reports them in pieces."""
+
+    def __init__(self, view: World | None) -> None:
+        self._view = view
+        """A copy of the workspace; None if no engine works on a folder."""
+        self._touched: dict[str, bool] = {}
+        """Each changed file, and whether it existed before the run."""
+
+    def __bool__(self) -> bool:
+        return bool(self._touched)
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """Add what a run, or a part of it, changed."""
+        for change in changes:
+            self._touched.setdefault(change.path, change.kind != "created")
+
+    def clear(self) -> None:
+        """Start over for a new run."""
+        self._touched.clear()
+
+    async def submit(self, on_call: OnCall) -> str | None:
+        """Submit every changed file to the gate. Returns the refusals as text; None if a call waits for approval."""
+        assert self._view is not None, "an engine that changes files is given a copy to work on"
+        refusals: list[str] = []
+        for path, existed in sorted(self._touched.items()):
+            if self._view.exists(path) and self._view.stat(path).kind == "file":
+                answer = await on_call("world.write", _write_arguments(path, self._view.read(path)))
+            elif existed:
+                answer = await on_call("world.delete", {"path": path})
+            else:
+                continue  # created and deleted in the same run
+            if isinstance(answer, Parked):
+                return None
+            if isinstance(answer, Refused | Failed):
+                refusals.append(f"[{path} was not changed: {answer.reason}]\n")
+        return "".join(refusals)
+
+
 class CodeRun:
-    """Runs code in the session's guest and records how that went."""
+    """Runs code in the session's guest and records the result."""
 
     def __init__(
         self,
@@ -104,7 +96,7 @@ class CodeRun:
         conversation: Conversation,
         gate: Gate,
         guest: Guest,
-        fetch: Fetch,
+        fetch_blob: FetchBlob,
         clock: Clock,
         limits: GuestLimits,
         view: World | None = None,
@@ -113,19 +105,50 @@ class CodeRun:
         self._conversation = conversation
         self._gate = gate
         self._guest = guest
-        self._fetch = fetch
+        self._fetch_blob = fetch_blob
         self._clock = clock
         self._limits = limits
         self._changes = FolderChanges(view)
         self._state: str | None = None
-        """Which recorded state the guest is in now; None is a fresh one."""
-        self._waits_for: tuple[CallId, EscalationId] | None = None
-        self._too_much: Refused | None = None
-        """The call of this run that the budget had no room for."""
-        self._has_told_facts = False
+        """The recorded state that the guest is in; None is a new guest."""
+        self._waiting_for: tuple[CallId, EscalationId] | None = None
+        self._over_budget: Refused | None = None
+        """The call of this run that the budget could not pay for."""
+        self._has_reported_facts = False
 
-    async def start(self, code: str, *, tool_call: str | None, seed: int) -> Ended | None:
-        """Run code. None means that it waits for a person."""
+    async def run(self, code: str, *, tool_call: str | None, seed: int) -> FinishedRun | None:
+        """Run code, or resume the open run: from its snapshot if it has one, else by running it again.
+
+        None means that it waits for approval.
+        """
+        started = self._conversation.run or await self._record_start(code, tool_call, seed)
+        parked = self._conversation.parked_run
+        if parked is not None and parked.snapshot is not None:
+            answer = explain_refusal(
+                raise_if_over_budget(
+                    await self._gate.submit(self._waiting_call(parked.call), can_defer_outcome=True)
+                )
+            )
+            if isinstance(answer, Parked):
+                return None
+            self._state = _UNKNOWN
+            on_call = self._call_handler(started.turn, int(parked.call.partition(".")[2]))
+            try:
+                snapshot = await self._fetch_blob(parked.snapshot)
+                run = await self._guest.resume(snapshot, answer, self._request(started), on_call)
+            except SnapshotRefused:
+                pass  # another engine version or another key: the journal still has every answer
+            else:
+                return await self._record(started, run, on_call)
+        await self._restore_state(started.state)
+        self._changes.clear()
+        self._over_budget = None
+        self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest in any state
+        on_call = self._call_handler(started.turn, started.first_call - 1)
+        run = await self._guest.run(self._request(started), on_call)
+        return await self._record(started, run, on_call)
+
+    async def _record_start(self, code: str, tool_call: str | None, seed: int) -> RunStarted:
         conversation = self._conversation
         started = RunStarted(
             turn=conversation.turn,
@@ -137,42 +160,12 @@ class CodeRun:
             seed=seed,
             started_ms=self._clock.now_ms(),
             state=conversation.guest_state,
-            facts=self._untold_facts(),
+            facts=self._new_facts(),
         )
         await self._journal.append(started)
-        return await self._run(started)
+        return started
 
-    async def go_on(self) -> Ended | None:
-        """Go on with the run that is open: from its snapshot where it has one, else by running it again."""
-        conversation = self._conversation
-        started, parked = conversation.run, conversation.parked
-        assert started is not None, "go_on is only called while a run is open"
-        if parked is None or parked.snapshot is None:
-            return await self._run(started)
-        answer = explain_refusal(
-            raise_if_over_budget(await self._gate.submit(self._waiting_call(parked.call), is_followed=True))
-        )
-        if isinstance(answer, Parked):
-            return None
-        self._state = _UNKNOWN
-        on_call = self._numbered(started.turn, int(parked.call.partition(".")[2]))
-        try:
-            snapshot = await self._fetch(parked.snapshot)
-            run = await self._guest.resume(snapshot, answer, self._request(started), on_call)
-        except SnapshotRefused:
-            # Another engine version, or a key that changed: the journal still knows how it went.
-            return await self._run(started)
-        return await self._record(started, run, on_call)
-
-    async def _run(self, started: RunStarted) -> Ended | None:
-        await self._bring_to(started.state)
-        self._changes.clear()
-        self._too_much = None
-        self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest anywhere
-        on_call = self._numbered(started.turn, started.first_call - 1)
-        return await self._record(started, await self._guest.run(self._request(started), on_call), on_call)
-
-    async def _record(self, started: RunStarted, run: Run, on_call: OnCall) -> Ended | None:
+    async def _record(self, started: RunStarted, run: Run, on_call: OnCall) -> FinishedRun | None:
         self._check_budget()
         self._changes.add(run.changes)
         refusals: str | None = ""
@@ -180,8 +173,8 @@ class CodeRun:
             refusals = await self._changes.submit(on_call)
             self._check_budget()
         if run.status == "parked" or refusals is None:
-            assert self._waits_for is not None, "a guest parks only when a call was answered with Parked"
-            waiting_call, escalation = self._waits_for
+            assert self._waiting_for is not None, "a guest parks only when a call was answered with Parked"
+            waiting_call, escalation = self._waiting_for
             blobs = (run.snapshot,) if run.snapshot is not None else ()
             await self._journal.append(
                 RunParked(
@@ -200,7 +193,7 @@ class CodeRun:
             turn=started.turn,
             run=started.run,
             status=_STATUS[run.status],
-            value=bounded(run.value),
+            value=bound_value(run.value),
             printed=run.printed + refusals,
             error=run.error,
             engine=run.engine,
@@ -208,56 +201,56 @@ class CodeRun:
             state=digest_bytes(state) if state else None,
         )
         self._state = ended.state if state else _UNKNOWN
-        return Ended(event=ended, blobs=(state,) if state else ())
+        return FinishedRun(event=ended, blobs=(state,) if state else ())
 
-    async def _bring_to(self, state: str | None) -> None:
-        """Put the guest into a recorded state, unless it is there already."""
+    async def _restore_state(self, state: str | None) -> None:
+        """Bring the guest to a recorded state, unless it is already in it."""
         if state == self._state:
             return
         try:
-            await self._guest.restore(await self._fetch(state) if state is not None else b"")
+            await self._guest.restore(await self._fetch_blob(state) if state is not None else b"")
         except SnapshotRefused as refusal:
-            # Sealed by another home or another version of the engine: never taken up, and no reason to lock a person out.
+            # Signed by another data directory or engine version: never load it, but do not lock the person out either.
             await self._guest.restore(b"")
             text = (
-                f"variables of earlier runs could not be brought back ({refusal}); this run began without any"
+                f"variables of earlier runs could not be restored ({refusal}); this run started without them"
             )
             await self._journal.append(Noted(code="variables-lost", text=text))
         self._state = state
 
-    def _untold_facts(self) -> tuple[str, ...]:
-        """What the engine can do on this machine; once is enough, for it does not change while the process lives."""
-        if self._has_told_facts:
+    def _new_facts(self) -> tuple[str, ...]:
+        """What the engine can do on this machine. Reported once per process, because it does not change."""
+        if self._has_reported_facts:
             return ()
-        self._has_told_facts = True
+        self._has_reported_facts = True
         return self._guest.capabilities.facts
 
-    def _numbered(self, turn: int, last: int) -> OnCall:
+    def _call_handler(self, turn: int, last: int) -> OnCall:
         number = last
 
         async def on_call(operation: str, arguments: JsonObject) -> Answer:
             nonlocal number
             number += 1
             call = Call(id=call_id(turn, number), operation=operation, arguments=arguments)
-            answer = await self._gate.submit(call, is_followed=True)
+            answer = await self._gate.submit(call, can_defer_outcome=True)
             if isinstance(answer, Parked):
-                self._waits_for = call.id, answer.escalation
+                self._waiting_for = call.id, answer.escalation
             if isinstance(answer, Refused) and answer.exhausted is not None:
-                # The guest is put down as if it waited; once there is more budget it is run again up to this call.
-                self._too_much = answer
+                # Park the guest; once there is more budget, the code runs again up to this call.
+                self._over_budget = answer
                 return Parked(escalation=EscalationId(""))
             return explain_refusal(answer)
 
         return on_call
 
     def _check_budget(self) -> None:
-        refused, self._too_much = self._too_much, None
+        refused, self._over_budget = self._over_budget, None
         if refused is not None:
             raise_if_over_budget(refused)
 
     def _waiting_call(self, id: CallId) -> Call:
         call = self._gate.escalations.call(id)
-        assert call is not None, "a parked run names a call that was put before a person"
+        assert call is not None, "a parked run names a call that was escalated"
         return call
 
     def _request(self, started: RunStarted) -> RunRequest:
@@ -280,7 +273,14 @@ _STATUS: dict[str, RunStatus] = {
 }
 
 
-def bounded(value: Json) -> Json:
-    """A value as it is kept: itself, or where it is too large, its size in words."""
+def bound_value(value: Json) -> Json:
+    """The value as it is recorded: itself or, if it is too large, a note of its size."""
     size = len(encode(value))
-    return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to keep]"
+    return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to record]"
+
+
+def _write_arguments(path: str, content: bytes) -> JsonObject:
+    try:
+        return {"path": path, "content": content.decode()}
+    except UnicodeDecodeError:
+        return {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}

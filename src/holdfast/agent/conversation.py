@@ -1,6 +1,6 @@
-"""The conversation and the running turn, folded from the journal: everything the loop needs to know what comes next.
+"""The conversation and the running turn, projected from the journal: everything the turn loop needs to choose its next step.
 
-The messages of a conversation up to a point, without a copy of them.
+`Transcript` is a view of the messages up to a point, without a copy.
 """
 
 from bisect import bisect_right
@@ -29,7 +29,7 @@ from holdfast.core.projection import Projection
 
 
 class Transcript(Sequence[Message]):
-    """A look at a list that only grows, with what stands before and after it. What is appended later is not seen."""
+    """A view of a list that only grows, with messages before and after it. Messages appended later are not visible."""
 
     __slots__ = ("_after", "_before", "_length", "_messages")
 
@@ -56,10 +56,10 @@ class Transcript(Sequence[Message]):
     def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
         if isinstance(index, slice):
             return tuple(self[each] for each in range(*index.indices(len(self))))
-        place = range(len(self))[index] - len(self._before)
-        if place < 0:
-            return self._before[place]
-        return self._messages[place] if place < self._length else self._after[place - self._length]
+        position = range(len(self))[index] - len(self._before)
+        if position < 0:
+            return self._before[position]
+        return self._messages[position] if position < self._length else self._after[position - self._length]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
@@ -70,7 +70,7 @@ class Transcript(Sequence[Message]):
         return f"<{len(self)} messages>"
 
 
-_Heeded = (
+_Handled = (
     MessagePosted
     | CodePosted
     | ModelReplied
@@ -87,8 +87,8 @@ _Heeded = (
 )
 
 
-class Conversation(Projection[_Heeded]):
-    """Messages as the model sees them, and how far the running turn has come."""
+class Conversation(Projection[_Handled]):
+    """The messages as the model sees them, and the progress of the running turn."""
 
     def reset(self) -> None:
         self.turn = 0
@@ -99,18 +99,18 @@ class Conversation(Projection[_Heeded]):
         self.returned: dict[str, ToolReturn] = {}
         self.runs = 0
         self.run: RunStarted | None = None
-        self.parked: RunParked | None = None
-        self.ended: RunEnded | None = None
-        self.ended_for: str | None = None
+        self.parked_run: RunParked | None = None
+        self.finished_run: RunEnded | None = None
+        self.finished_for: str | None = None
         self.guest_state: str | None = None
         self.last_call = 0
         self.answered_calls = 0
         self.summary: str | None = None
-        # INVARIANT: only ever appended to; who was handed a transcript looks at this very list.
+        # INVARIANT: only ever appended to; a transcript is a view of this list.
         self._messages: list[Message] = []
         self._turns: list[int] = []
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case MessagePosted():
                 self._begin(event.turn)
@@ -120,24 +120,24 @@ class Conversation(Projection[_Heeded]):
                 self.posted_code = event
             case ModelReplied():
                 self.steps = event.step
-                self.reply, self.ended, self.ended_for = event.message, None, None
-                self._add_answers()
+                self.reply, self.finished_run, self.finished_for = event.message, None, None
+                self._add_tool_message()
                 self._add(event.turn, event.message)
             case RunStarted():
-                self.runs, self.run, self.parked = event.run, event, None
+                self.runs, self.run, self.parked_run = event.run, event, None
             case RunParked():
-                self.parked = event
+                self.parked_run = event
             case RunEnded():
-                self.ended_for = self.run.tool_call if self.run is not None else None
-                self.run, self.parked, self.ended = None, None, event
+                self.finished_for = self.run.tool_call if self.run is not None else None
+                self.run, self.parked_run, self.finished_run = None, None, event
                 self.guest_state = event.state or self.guest_state
                 self.answered_calls = self.last_call
             case ToolReturned():
-                self._take_return(event)
+                self._add_return(event)
             case CallIntended() | CallRefused():
-                self._count(event.call.id)
+                self._count_call(event.call.id)
             case EscalationOpened():
-                self._count(event.escalation.call.id)
+                self._count_call(event.escalation.call.id)
             case HistoryCompacted():
                 kept = bisect_right(self._turns, event.through)
                 self.summary = event.summary
@@ -151,73 +151,73 @@ class Conversation(Projection[_Heeded]):
 
     @property
     def next_call(self) -> int:
-        """The number of the next call. Calls of a tool whose return is not recorded yet are asked for again."""
+        """The number of the next call. Calls of a tool whose return is not recorded yet are submitted again."""
         return self.answered_calls + 1
 
     def messages_through(self, turn: int) -> tuple[Message, ...]:
-        """The messages of all turns up to and with this one that are not summarised yet, an older summary first."""
+        """The messages of all turns through this one that are not summarized yet, after an older summary."""
         older = self._messages[: bisect_right(self._turns, turn)]
-        if self._answers and self.turn <= turn:
-            older.extend(self._answers)
-        return (*self._head, *older) if older else ()
+        if self._tool_message and self.turn <= turn:
+            older.extend(self._tool_message)
+        return (*self._summary_message, *older) if older else ()
 
     @property
     def messages(self) -> Sequence[Message]:
-        """What the model is given: the summary of compacted turns, then every message since."""
-        return Transcript(self._messages, before=self._head, after=self._answers)
+        """The messages for the model: the summary of compacted turns, then every message since."""
+        return Transcript(self._messages, before=self._summary_message, after=self._tool_message)
 
     @property
-    def _head(self) -> tuple[Message, ...]:
+    def _summary_message(self) -> tuple[Message, ...]:
         if self.summary is None:
             return ()
         return (UserMessage(text=f"[Summary of the conversation so far]\n{self.summary}"),)
 
     @property
-    def _answers(self) -> tuple[Message, ...]:
-        """What the calls of the last reply came to: all of them in one message, which is not added while it grows."""
+    def _tool_message(self) -> tuple[Message, ...]:
+        """The results of the last reply's calls. One message holds them all, and it is not appended while it grows."""
         return (ToolMessage(returns=tuple(self.returned.values())),) if self.returned else ()
 
     def _add(self, turn: int, *messages: Message) -> None:
         self._messages.extend(messages)
         self._turns.extend([turn] * len(messages))
 
-    def _add_answers(self) -> None:
+    def _add_tool_message(self) -> None:
         if self.returned:
-            self._add(self._turns[-1], *self._answers)
+            self._add(self._turns[-1], *self._tool_message)
             self.returned = {}
 
     def _begin(self, turn: int) -> None:
         self._answer_open_calls()
-        self._add_answers()
+        self._add_tool_message()
         self.turn, self.is_open = turn, True
         self.steps = self.runs = self.last_call = self.answered_calls = 0
-        self.reply = self.posted_code = self.run = self.parked = self.ended = None
+        self.reply = self.posted_code = self.run = self.parked_run = self.finished_run = None
 
     def _end(self, event: TurnEnded) -> None:
         self.is_open = False
-        # A turn that ran out of budget may be gone on with in the middle of its run.
+        # A turn that ran out of budget may resume in the middle of its run.
         if not (isinstance(event.outcome, Nonconverged) and event.outcome.reason == "budget"):
-            self.run = self.parked = None
+            self.run = self.parked_run = None
             self._answer_open_calls()
 
     def _answer_open_calls(self) -> None:
-        """No provider takes a call without its return, so what a cut-off turn left open is answered for it."""
+        """Answer the calls that an interrupted turn left open, because providers reject a call without a return."""
         for part in self.reply.tool_calls if self.reply else ():
             if part.id not in self.returned:
                 content = "The turn ended before this call was answered."
-                self._take_return(
+                self._add_return(
                     ToolReturned(
                         turn=self.turn, tool_call=part.id, tool=part.tool, content=content, is_error=True
                     )
                 )
 
-    def _take_return(self, event: ToolReturned) -> None:
+    def _add_return(self, event: ToolReturned) -> None:
         self.answered_calls = self.last_call
         self.returned[event.tool_call] = ToolReturn(
             id=event.tool_call, tool=event.tool, content=event.content, is_error=event.is_error
         )
 
-    def _count(self, id: CallId) -> None:
+    def _count_call(self, id: CallId) -> None:
         turn, _, number = id.partition(".")
         if int(turn) == self.turn:
             self.last_call = max(self.last_call, int(number))

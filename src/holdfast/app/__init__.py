@@ -1,4 +1,4 @@
-"""The composition root: the only place where things are built. Everything else is handed what it needs."""
+"""The composition root: composes what sessions share. Every other module gets what it needs as arguments."""
 
 from holdfast.app.open import open
 from holdfast.app.resources import redactor

@@ -1,4 +1,4 @@
-"""One session for as long as a block runs: the shortest way in for a program."""
+"""One session for the duration of a block: the shortest way in for a program."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -25,17 +25,17 @@ async def open(
     approver: Approver | None = None,
     home: str | Path | None = None,
 ) -> AsyncIterator[Session]:
-    """A session, new or resumed, for as long as the block runs."""
+    """A session, new or resumed, for the duration of the block."""
     if resume is not None and (workspace is not None or name is not None or limits is not None):
         raise InvalidInput(
-            "a resumed session keeps its workspace, name and limits", hint="leave them out with resume="
+            "a resumed session keeps its workspace, name and limits", hint="omit them with resume="
         )
-    choices: SessionOptions = {"model": model, "policy": policy, "toolsets": toolsets, "approver": approver}
+    options: SessionOptions = {"model": model, "policy": policy, "toolsets": toolsets, "approver": approver}
     runtime = await Runtime.start(home=home)
     try:
         if resume is not None:
-            yield await runtime.resume(resume, **choices)
+            yield await runtime.resume(resume, **options)
         else:
-            yield await runtime.create(workspace=workspace, name=name, limits=limits, **choices)
+            yield await runtime.create(workspace=workspace, name=name, limits=limits, **options)
     finally:
         await runtime.close()

@@ -1,135 +1,44 @@
-"""The ground of one home: the store, engines and servers that its sessions stand on. A session's parts are made here.
-
-What we hand out and must never write down: keys of providers, and what the entries of servers name.
-"""
+"""Composing what the sessions of one data directory share, and the redactor that knows every secret we pass on."""
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.core import Clock, SessionId
-from holdfast.gate import TreeBudget
+from holdfast.core import Clock, SystemClock
 from holdfast.guests import Engines
-from holdfast.mcp import McpFiles, McpToolset, ServerSpec, secrets_of
-from holdfast.models import Model, ModelSettings, api_key_of, key_variables, secrets
-from holdfast.policy import narrowed_by_project
-from holdfast.session import ResolvedOptions, SessionParts, SessionPaths, Settings, workspace_of
-from holdfast.store import MIN_SECRET_LENGTH, Home, Journal, Redactor, Store, private_folder
-from holdfast.world import (
-    FolderWorld,
-    Quota,
-    RestorePoints,
-    StagedWorld,
-    UndoJournal,
-    WorldPaths,
-    reopen_folder,
-)
+from holdfast.mcp import ServerSpec, secrets_of
+from holdfast.models import ModelSettings, secrets
+from holdfast.session import Settings, SharedResources
+from holdfast.store import MIN_SECRET_LENGTH, Home, Redactor, Store, open_store
 
 
-def known_secrets(
-    servers: Sequence[ServerSpec], asking: ModelSettings, model: Model | None = None
-) -> tuple[str, ...]:
-    """Every secret we hand out ourselves, the key of an open model included: it may come from a keyring."""
-    named = (one for spec in servers for one in secrets_of(spec, os.environ))
-    return (*secrets(os.environ, asking), *named, *_key(model))
-
-
-def redactor(servers: Sequence[ServerSpec], asking: ModelSettings) -> Redactor:
-    """Takes them out of whatever is written."""
-    return Redactor(
-        *(secret for secret in known_secrets(servers, asking) if len(secret) >= MIN_SECRET_LENGTH)
+async def compose_resources(
+    *,
+    home: str | Path | None,
+    settings: Settings | None,
+    store: Store | None,
+    engines: Engines | None,
+    clock: Clock | None,
+    servers: Sequence[ServerSpec],
+) -> SharedResources:
+    """Open a data directory and everything below it; what is None gets its default."""
+    clock, settings = clock or SystemClock(), settings or Settings()
+    directory = Home(Path(home)) if home is not None else Home.default()
+    directory.prepare()
+    redact = redactor(servers, settings.model_requests)
+    return SharedResources(
+        home=directory,
+        settings=settings,
+        store=store or await open_store(directory, clock=clock, redact=redact),
+        engines=engines or Engines(key=directory.key(), cache=directory.cache),
+        clock=clock,
+        servers=tuple(servers),
+        redactor=redact,
     )
 
 
-def learn_key(redact: Redactor, model: Model | None) -> None:
-    """From here on the key of this model is taken out too."""
-    for key in _key(model):
-        redact.add(key)
-
-
-def _key(model: Model | None) -> tuple[str, ...]:
-    key = api_key_of(model) or ""
-    return (key,) if len(key) >= MIN_SECRET_LENGTH else ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedResources:
-    """What the sessions of one home share. It is handed on, never looked up."""
-
-    home: Home
-    settings: Settings
-    store: Store
-    engines: Engines
-    clock: Clock
-    servers: Sequence[ServerSpec] = ()
-    redact: Redactor = field(default_factory=Redactor)
-    """Takes secrets out of what the store writes; it learns the key of each model that is opened."""
-
-    def parts(
-        self,
-        journal: Journal,
-        terms: ResolvedOptions,
-        *,
-        on_close: Callable[[SessionId], None],
-        tree: TreeBudget | None = None,
-    ) -> tuple[SessionParts, tuple[McpToolset, ...]]:
-        """What a session is joined from, and the servers among it, which are not started yet."""
-        own = self.home.prepare_session(journal.session)
-        root = reopen_folder(Path(workspace_of(journal.recorded) or self.home.workspace(journal.session)))
-        view = own / "view"
-        view.mkdir(mode=0o700, exist_ok=True)
-        quota = Quota(bytes=self.settings.workspace_bytes, files=self.settings.workspace_files)
-        world, undo = FolderWorld(root, quota=quota), UndoJournal(own)
-        undo.recover(world)
-        staged = StagedWorld(world, undo=undo)
-        paths = WorldPaths(root, protected=(self.home.root,))
-        servers = self._toolsets(root, paths)
-        policy = narrowed_by_project(terms.policy, root)
-        sandbox = terms.sandbox_under(policy)
-        parts = SessionParts(
-            journal=journal,
-            store=self.store,
-            staged=staged,
-            paths=paths,
-            policy=policy,
-            model=terms.model,
-            guest=self.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents),
-            settings=self.settings,
-            clock=self.clock,
-            toolsets=[*terms.toolsets, *servers],
-            language=self.engines.toolsets(sandbox),
-            secrets=known_secrets(self.servers, self.settings.model_requests, terms.model),
-            tree=tree,
-            approver=terms.approver,
-            can_ask=terms.can_ask,
-            place=SessionPaths(home=self.home, root=root, view=FolderWorld(view)),
-            closers=[*terms.closers, *(server.close for server in servers)],
-            on_close=on_close,
-        )
-        return parts, servers
-
-    async def bring_files(self, session: SessionId, manifest: str) -> None:
-        """Fill a session's own folder with the files of a restore point."""
-        root = private_folder(self.home.workspace(session))
-        points = RestorePoints(root, store=self.store, cache=self.home.stat_cache(session))
-        await points.fill(manifest)
-        points.save()
-
-    def _toolsets(self, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
-        if not self.servers:
-            return ()
-        shelf = McpFiles(self.home.root)
-        roles = shelf.annotations()
-        return tuple(
-            McpToolset(
-                spec,
-                workspace=root,
-                pins=shelf.pins,
-                paths=paths,
-                annotations=roles,
-                keys=key_variables(self.settings.model_requests),
-                clock=self.clock,
-            )
-            for spec in self.servers
-        )
+def redactor(servers: Sequence[ServerSpec], model_requests: ModelSettings) -> Redactor:
+    """A redactor for the secrets we pass on: keys of providers, and values that server entries name."""
+    of_servers = (one for spec in servers for one in secrets_of(spec, os.environ))
+    known = (*secrets(os.environ, model_requests), *of_servers)
+    return Redactor(*(secret for secret in known if len(secret) >= MIN_SECRET_LENGTH))

@@ -1,82 +1,42 @@
-"""The runtime of one home: sessions begun, taken up, forked, written to a file and read from one.
+"""The runtime of one data directory: sessions created, resumed, forked, exported and imported."""
 
-The host: which sessions are live in this process, and how many may be.
-"""
-
-import os
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Unpack
 
-import msgspec
-
-from holdfast.app.external_gate import open_external_gate
-from holdfast.app.resources import SharedResources, learn_key, redactor
-from holdfast.core import PERSON, Clock, Limits, SessionId, SystemClock, Toolset, check_session_id, pluralize
-from holdfast.core.errors import SessionNotReady
-from holdfast.core.events import RestorePointMade, SessionOpened
-from holdfast.core.projection import ReplayedHistory
-from holdfast.gate import GateSettings, open_tree_budget
+from holdfast.app.resources import compose_resources
+from holdfast.core import Clock, Limits, Toolset
+from holdfast.core.events import RestorePointMade
+from holdfast.gate import GateSettings
 from holdfast.guests import Engines, Sandbox
-from holdfast.mcp import ServerSpec, start_servers
+from holdfast.mcp import ServerSpec
 from holdfast.policy import Policy
 from holdfast.session import (
     ExternalAgentSession,
-    ResolvedOptions,
     Session,
     SessionOptions,
     Settings,
-    Status,
-    build_session,
+    SharedResources,
+    create_session,
+    fork_session,
     last_point,
-    plan_fork,
-    record_changes,
-    resolve_options,
+    open_external_gate,
+    restore_files,
+    resume_session,
 )
-from holdfast.store import Home, Journal, Store, chosen_name, open_store
-from holdfast.world import open_folder
-
-
-class LiveSessions:
-    """A registry of live sessions. Sessions share nothing through it."""
-
-    def __init__(self, *, max_sessions: int = 10_000) -> None:
-        self._max_sessions = max_sessions
-        self._sessions: dict[SessionId, Session] = {}
-
-    def admit(self, session: Session) -> None:
-        """Take a session in. Raises SessionNotReady where there is no room."""
-        if len(self._sessions) >= self._max_sessions:
-            raise SessionNotReady(
-                f"no more than {pluralize(self._max_sessions, 'session')} may be live at once",
-                hint="close one first",
-            )
-        self._sessions[session.id] = session
-
-    def dismiss(self, session: SessionId) -> None:
-        """Forget a session that was closed."""
-        self._sessions.pop(session, None)
-
-    def live(self) -> tuple[Session, ...]:
-        """Every live session, in the order it came."""
-        return tuple(self._sessions.values())
-
-    async def close(self) -> None:
-        """Close every live session."""
-        for session in self.live():
-            await session.close()
+from holdfast.store import Store
 
 
 class Runtime:
-    """A store, an engine and the sessions that live on them. One a process is enough."""
+    """The sessions of one data directory and what they share. One per process is enough."""
 
-    def __init__(self, ground: SharedResources) -> None:
-        self._ground = ground
-        self.home = ground.home
-        self.settings = ground.settings
-        self.store = ground.store
-        self.host = LiveSessions()
+    def __init__(self, shared: SharedResources) -> None:
+        self._shared = shared
+        self.home = shared.home
+        self.settings = shared.settings
+        self.store = shared.store
+        self.live_sessions = shared.live
 
     @classmethod
     async def start(
@@ -89,28 +49,16 @@ class Runtime:
         clock: Clock | None = None,
         servers: Sequence[ServerSpec] = (),
     ) -> "Runtime":
-        """Open the home and everything below it; close it again with `close`."""
-        clock = clock or SystemClock()
-        place = Home(Path(home)) if home is not None else Home.default()
-        place.prepare()
-        settings = settings or Settings()
-        redact = redactor(servers, settings.model_requests)
-        return cls(
-            SharedResources(
-                home=place,
-                settings=settings,
-                store=store or await open_store(place, clock=clock, redact=redact),
-                engines=engines or Engines(key=place.key(), cache=place.cache),
-                clock=clock,
-                servers=tuple(servers),
-                redact=redact,
-            )
+        """Open a data directory and everything below it; close it with `close`."""
+        shared = await compose_resources(
+            home=home, settings=settings, store=store, engines=engines, clock=clock, servers=servers
         )
+        return cls(shared)
 
     async def close(self) -> None:
-        """Close every session, then the engine and the store. Idempotent."""
-        await self.host.close()
-        await self._ground.engines.close()
+        """Close every session, then the engines and the store. Idempotent."""
+        await self.live_sessions.close()
+        await self._shared.engines.close()
         await self.store.close()
 
     async def create(
@@ -120,49 +68,21 @@ class Runtime:
         name: str | None = None,
         limits: Limits | None = None,
         session: str | None = None,
-        **choices: Unpack[SessionOptions],
+        **options: Unpack[SessionOptions],
     ) -> Session:
-        """A new session. Without a workspace it gets a folder of its own."""
-        folder = open_folder(Path(workspace), self.home.root) if workspace is not None else None
-        terms = self._settle(choices)
-        opened = SessionOpened(
-            principal=PERSON,
-            folder=os.getcwd(),
-            workspace=str(folder) if folder is not None else "",
-            policy=terms.policy_name,
-            policy_digest=terms.policy.digest,
-            model=terms.model_name,
-            limits=limits or self.settings.budget,
-            name=chosen_name(name) if name is not None else None,
+        """A new session. Without a workspace it gets its own folder."""
+        return await create_session(
+            self._shared, options, workspace=workspace, name=name, limits=limits, session=session
         )
-        journal = await self.store.create(
-            opened, session=check_session_id(session) if session is not None else None
-        )
-        return await self._open(journal, terms)
 
-    async def resume(self, reference: str, **choices: Unpack[SessionOptions]) -> Session:
-        """Take up a session by id, prefix or name, with the policy and the model it had unless others are given."""
-        journal = await self.store.open(await self.store.find(reference))
-        try:
-            status = Status(ReplayedHistory(journal.recorded))
-            # A turn that ran out may be gone on with, or left for something else, elsewhere.
-            goes_on = status.has_open_turn or (status.can_go_on and choices.get("sandbox") is None)
-            terms = self._settle(
-                choices,
-                policy_before=status.policy,
-                model_before=status.model,
-                running_in=status.running_in if goes_on else "",
-            )
-            await record_changes(journal, status, terms)
-        except BaseException:
-            await journal.release()
-            raise
-        return await self._open(journal, terms)
+    async def resume(self, reference: str, **options: Unpack[SessionOptions]) -> Session:
+        """Resume a session by id, prefix or name, with its policy and model unless others are given."""
+        return await resume_session(self._shared, reference, options)
 
     async def sandbox(
         self, session: str | None = None, *, sandbox: Sandbox = "wasi", policy: Policy | str | None = None
     ) -> Session:
-        """A session to run code in, without a model: new, or the one of this id with its files and variables."""
+        """A session that only runs code, without a model: new, or the one with this id and its files and variables."""
         known = {each.id for each in await self.store.sessions()} if session is not None else set()
         if session in known:
             return await self.resume(str(session), sandbox=sandbox, policy=policy, needs_model=False)
@@ -174,50 +94,32 @@ class Runtime:
         *,
         at: int | None = None,
         name: str | None = None,
-        **choices: Unpack[SessionOptions],
+        **options: Unpack[SessionOptions],
     ) -> Session:
-        """A new session that goes on from the end of a turn of another: its chat, files, staged changes, budget and grants.
+        """A new session that continues from the end of a turn: its messages, files, staged changes, budget and grants.
 
-        It works in a folder of its own, so the two cannot get in each other's way.
+        It works in its own folder, so the two cannot interfere.
         """
-        parent = await self.store.find(reference)
-        recorded = await self.store.read(parent)
-        plan, before = plan_fork(parent, recorded, at)
-        terms = self._settle(choices, policy_before=before.policy, model_before=before.model)
-        opened = msgspec.structs.replace(
-            before,
-            folder=os.getcwd(),
-            policy=terms.policy_name,
-            policy_digest=terms.policy.digest,
-            model=terms.model_name or before.model,
-            name=chosen_name(name) if name is not None else None,
-        )
-        journal = await self.store.fork(parent, at=plan.seq, opened=opened)
-        try:
-            await self._ground.bring_files(journal.session, plan.manifest)
-        except BaseException:
-            await journal.release()
-            raise
-        return await self._open(journal, terms)
+        return await fork_session(self._shared, reference, options, at=at, name=name)
 
     async def snapshot(self, reference: str, path: str | Path) -> None:
-        """Write a session into one file, with its history, its files and what is staged. Raises InvalidInput."""
+        """Write a session with its history, files and staged changes to one file. Raises InvalidInput."""
         session = await self.store.find(reference)
-        live = next((each for each in self.host.live() if each.id == session), None)
+        live = next((each for each in self.live_sessions.all() if each.id == session), None)
         if live is not None:
-            await live.keep_files()
-        await self.store.export_session(session, Path(path), now_ms=self._ground.clock.now_ms())
+            await live.save_restore_point()
+        await self.store.export_session(session, Path(path), now_ms=self._shared.clock.now_ms())
 
-    async def restore(self, path: str | Path, **choices: Unpack[SessionOptions]) -> Session:
-        """Take up a session from a snapshot of another home, in a folder of its own.
+    async def restore(self, path: str | Path, **options: Unpack[SessionOptions]) -> Session:
+        """Open a session from a snapshot of another data directory, in its own folder.
 
-        Grants given there do not hold here, and its policy is the one of this home unless another is chosen.
+        Its grants do not apply here, and its policy is this data directory's unless another is chosen.
         """
-        session = await self.store.import_session(Path(path), now_ms=self._ground.clock.now_ms())
+        session = await self.store.import_session(Path(path), now_ms=self._shared.clock.now_ms())
         point = last_point(await self.store.read(session))
         if point is not None and isinstance(point.event, RestorePointMade):
-            await self._ground.bring_files(session, point.event.manifest)
-        return await self.resume(session, **choices)
+            await restore_files(self._shared, session, point.event.manifest)
+        return await self.resume(session, **options)
 
     def gate(
         self,
@@ -232,59 +134,17 @@ class Runtime:
         secrets: Sequence[str] = (),
         escalations: Path | None = None,
     ) -> AbstractAsyncContextManager[ExternalAgentSession]:
-        """The gate for an agent that is not ours: no model and no guest, and whatever it does is in a session like any other.
-
-        The session is new, or the one of this id; `SessionHeld` is raised while another process has it. A turn begins
-        with `Gatekeeper.begin`, or with a call after a pause. The agent works where it works: our own home is out of its reach even when the workspace
-        holds it. `secrets` are taken out of results. Calls that wait for a person are answered by files
-        in the session's folder, or in `escalations`.
-        """
+        """The gate for an external agent; see `open_external_gate`."""
         return open_external_gate(
-            self._ground,
-            self._settle({"policy": policy, "toolsets": toolsets, "needs_model": False}),
-            folder=workspace,
+            self._shared,
+            *toolsets,
+            workspace=workspace,
             transport=transport,
             description=description,
+            policy=policy,
             session=session,
             name=name,
             settings=settings,
             secrets=secrets,
             escalations=escalations,
         )
-
-    def _settle(
-        self,
-        choices: SessionOptions,
-        *,
-        policy_before: str = "",
-        model_before: str = "",
-        running_in: str = "",
-    ) -> ResolvedOptions:
-        terms = resolve_options(
-            choices,
-            self.settings,
-            policies=self.home.policies,
-            models_folder=self.home.models,
-            policy_before=policy_before,
-            model_before=model_before,
-            running_in=running_in,
-        )
-        learn_key(self._ground.redact, terms.model)
-        return terms
-
-    async def _open(self, journal: Journal, terms: ResolvedOptions) -> Session:
-        """One live session; where it cannot be joined, nothing stays open."""
-        try:
-            purse = await open_tree_budget(journal, home=self.home, store=self.store)
-            parts, servers = self._ground.parts(journal, terms, on_close=self.host.dismiss, tree=purse)
-            session = await build_session(parts)
-        except BaseException:
-            for close in (*terms.closers, journal.release):
-                await close()
-            raise
-        self.host.admit(session)
-        with session.preparing():
-            failed = await start_servers(servers)
-        for name, error in failed.items():
-            await session.note("server-failed", f"{name} did not start and its tools are missing: {error}")
-        return session

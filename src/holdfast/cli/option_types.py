@@ -1,64 +1,66 @@
-"""`--budget usd=1,tokens=50k,time=5m`: what a session may spend, as a person writes it.
-
-Numbers that a person types as options.
-"""
+"""Option types: the numbers and budgets that a person types, parsed once for every command."""
 
 import argparse
 import math
-import re
-from decimal import Decimal
+from collections.abc import Iterable
 
-from holdfast.core import DIMENSIONS, Limits
+from holdfast.core import BUDGET_DIMENSIONS, Amount, Limits, parse_limits
 from holdfast.core.errors import InvalidInput
 
-MOST = 1_000_000_000
+MAX_NUMBER = 1_000_000_000
 
 
 def at_least_one(text: str) -> int:
-    """A number of things of which there must be one: with none or fewer, nothing that is there would be shown."""
+    """A count of at least one."""
     try:
         number = int(text)
     except ValueError:
         number = 0
-    if not 1 <= number <= MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MOST:,}")
+    if not 1 <= number <= MAX_NUMBER:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MAX_NUMBER:,}")
     return number
 
 
 def seconds(text: str) -> float:
-    """A time to wait; it comes to an end."""
+    """A finite number of seconds."""
     try:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not 0 <= number <= MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    if not 0 <= number <= MAX_NUMBER:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return number
 
 
-_NAMES = {"usd": "cost_usd", "cost": "cost_usd", "time": "wall_seconds", "bytes": "bytes_written"}
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]*)")
-_UNITS: dict[str, dict[str, int]] = {
-    "wall_seconds": {"": 1, "s": 1, "m": 60, "h": 3600},
-    "cost_usd": {"": 1},
-}
-_SIZES = {"": 1, "k": 1_000, "m": 1_000_000}
+def budget_increase(amounts: Iterable[str], limits: Limits, *, stopped_by: str = "") -> Limits:
+    """What to add to a session's limits, for `budget add`. Raises InvalidInput.
 
-
-def parse_limits(text: str) -> Limits:
-    """The limits in a line such as `usd=1,tokens=50k,time=5m`. Raises InvalidInput."""
-    bounds: dict[str, int | float | Decimal] = {}
-    for part in text.split(","):
-        name, _, amount = part.strip().partition("=")
-        dimension = _NAMES.get(name, name)
-        found = _AMOUNT.fullmatch(amount)
-        units = _UNITS.get(dimension, _SIZES)
-        if dimension not in DIMENSIONS or found is None or found[2].lower() not in units:
+    Only a dimension that has a limit can be raised, or the one that stopped the last turn: that may be a limit of one turn.
+    """
+    texts = tuple(amounts)
+    if not texts:
+        raise InvalidInput("no amount is given", hint="for example: holdfast budget add usd=1 tokens=50k")
+    added = parse_limits(texts)
+    for dimension in BUDGET_DIMENSIONS:
+        amount = getattr(added, dimension.field)
+        if amount is None:
+            continue
+        if not amount:
+            raise InvalidInput(f"{dimension.word}=0 adds nothing", hint=f"for example {dimension.word}=10")
+        if getattr(limits, dimension.field) is None and dimension.field != stopped_by:
             raise InvalidInput(
-                f"{part.strip()!r} is no limit",
-                hint=f"as in usd=1,tokens=50k,time=5m; one of {', '.join(_NAMES)}, {', '.join(DIMENSIONS)}",
+                f"{dimension.word} has no limit in this session, so nothing can be added to it",
+                hint="holdfast budget show lists the limits",
             )
-        number = Decimal(found[1]) * units[found[2].lower()]
-        kinds = {"cost_usd": Decimal, "wall_seconds": float}
-        bounds[dimension] = kinds.get(dimension, int)(number)
-    return Limits(**bounds)  # type: ignore[arg-type]  # each bound has the type of its dimension
+    return added
+
+
+def budget_lines(spent: Amount, limits: Limits) -> dict[str, str]:
+    """A table line for each dimension by its field: what was spent of which limit."""
+    lines: dict[str, str] = {}
+    for dimension in BUDGET_DIMENSIONS:
+        limit = getattr(limits, dimension.field)
+        used = dimension.format(getattr(spent, dimension.field))
+        bound = "no limit" if limit is None else dimension.format(limit)
+        lines[dimension.field] = f"{dimension.word:<11} {used:>12} of {bound}"
+    return lines

@@ -30,10 +30,10 @@ def secret_sources(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]"
     except (OSError, HoldfastError):
         servers = ()  # the command that needs them reports the error
     try:
-        asking = load_config(Home(root)).model_requests
+        model_requests = load_config(Home(root)).model_requests
     except (OSError, HoldfastError):
-        asking = ModelSettings()
-    return servers, asking
+        model_requests = ModelSettings()
+    return servers, model_requests
 
 
 class LazyRedactor:

@@ -20,7 +20,7 @@ async def send_control_request(
         tree_budget = TreeBudgetFile(home.tree_budget(journal.recorded[0].session), session=session)
         if tree_budget.is_readable:
             tree_budget.join(share_of(session, journal.recorded))
-        await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=tree_budget))
+        await inbox.apply(journal, Budget(journal, turn_limits=Limits(), tree=tree_budget))
     finally:
         await journal.release()
     return ""

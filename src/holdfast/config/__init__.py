@@ -11,6 +11,7 @@ from holdfast.config.load import (
     check_config,
     load_config,
     read_config,
+    written_key,
 )
 from holdfast.config.renamed_keys import current_key
 from holdfast.config.schema import ConfigField, fields, tables
@@ -33,4 +34,5 @@ __all__ = [
     "read_config",
     "tables",
     "with_value",
+    "written_key",
 ]

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.config.renamed_keys import current_key, dotted_keys, old_keys_in, with_current_keys
 from holdfast.config.toml_source import parse_toml, position_of
-from holdfast.core import DIMENSIONS, Limits, Value
+from holdfast.core import BUDGET_DIMENSIONS, DIMENSIONS, Limits, Value, budget_dimension
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.session import Settings
 from holdfast.store import Home
@@ -101,9 +101,13 @@ def _parse(text: str, path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str
     table, old_keys = with_current_keys(written) if kind is Settings else (written, {})
 
     def locate(key: str) -> str:
-        position = position_of(text, old_keys.get(key, key))
+        position = position_of(text, written_key(text, old_keys.get(key, key)))
         return f"{path}:{position.line}:{position.column}" if position else str(path)
 
+    try:
+        table = _with_budget_fields(table, kind)
+    except InvalidInput as error:
+        raise InvalidConfig(f"{path}: {error}", hint=error.hint) from error
     _check_known(table, kind, locate)
     try:
         settings = msgspec.convert(_over_defaults(table, kind), kind)
@@ -123,6 +127,35 @@ def _parse(text: str, path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str
 def _line(text: str, key: str) -> int:
     position = position_of(text, key)
     return position.line if position else 1
+
+
+def _with_budget_fields(table: Mapping[str, object], kind: type[Value]) -> dict[str, object]:
+    """The table with budgets under their field names: `usd` and `time` are accepted, and quantities such as "5m"."""
+    named = dict(table)
+    for field in msgspec.structs.fields(kind):
+        given = table.get(field.name)
+        if field.type is not Limits or not isinstance(given, dict):
+            continue
+        limits: dict[str, object] = {}
+        for word, value in given.items():
+            known = next((each for each in BUDGET_DIMENSIONS if word in (each.word, *each.aliases)), None)
+            name = word if known is None else known.field
+            if name in limits:
+                raise InvalidInput(f"{field.name}.{word} is given twice", hint="give each dimension once")
+            limits[name] = known.parse(value) if known is not None and isinstance(value, str) else value
+        named[field.name] = limits
+    return named
+
+
+def written_key(text: str, key: str) -> str:
+    """The key as a file spells it: `budget.usd` for `budget.cost_usd` where the file uses that word."""
+    table, _, name = key.rpartition(".")
+    if name in DIMENSIONS:
+        dimension = budget_dimension(name)
+        for word in (name, dimension.word, *dimension.aliases):
+            if position_of(text, f"{table}.{word}"):
+                return f"{table}.{word}"
+    return key
 
 
 def _over_defaults(table: Mapping[str, object], kind: type[Value]) -> dict[str, object]:

@@ -34,7 +34,7 @@ PROJECT_CONFIG_TEXT = """\
 # each person's own configuration; the lower one applies.
 
 [budget]  # of a session
-# cost_usd = 2
+# usd = 2
 # tokens = 500000
 """
 

@@ -14,6 +14,7 @@ from holdfast.core.calls import (
 from holdfast.core.clock import Clock, FakeClock, SystemClock
 from holdfast.core.decisions import (
     STRICTNESS,
+    VERDICTS,
     Decision,
     Escalation,
     FixedArgument,
@@ -22,6 +23,7 @@ from holdfast.core.decisions import (
     Response,
     Scope,
     Verdict,
+    restricts,
     strictest,
 )
 from holdfast.core.ids import (
@@ -39,7 +41,19 @@ from holdfast.core.ids import (
     new_token,
     sanitise_name,
 )
-from holdfast.core.limits import DIMENSIONS, Amount, Dimension, Limits, Total
+from holdfast.core.limits import (
+    BUDGET_DIMENSIONS,
+    BUDGET_WORDS,
+    DIMENSIONS,
+    Amount,
+    BudgetDimension,
+    Dimension,
+    Limits,
+    Total,
+    budget_dimension,
+    budget_word,
+    parse_limits,
+)
 from holdfast.core.messages import (
     Finish,
     Message,
@@ -93,15 +107,19 @@ from holdfast.core.values import (
 
 __all__ = [
     "AGENT",
+    "BUDGET_DIMENSIONS",
+    "BUDGET_WORDS",
     "DIMENSIONS",
     "EXTERNAL",
     "MAX_DEPTH",
     "MAX_NAME_LENGTH",
     "PERSON",
     "STRICTNESS",
+    "VERDICTS",
     "Amount",
     "Answer",
     "ArgumentRoles",
+    "BudgetDimension",
     "Call",
     "CallId",
     "CallStatus",
@@ -165,6 +183,8 @@ __all__ = [
     "Value",
     "Verdict",
     "bind",
+    "budget_dimension",
+    "budget_word",
     "call_id",
     "check_session_id",
     "digest",
@@ -178,8 +198,10 @@ __all__ = [
     "is_too_deep",
     "new_session_id",
     "new_token",
+    "parse_limits",
     "pluralize",
     "read_outcome",
+    "restricts",
     "sanitise_name",
     "strictest",
 ]

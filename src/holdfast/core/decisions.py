@@ -1,6 +1,6 @@
 """Decisions of the policy about a call, of a person about an escalation, and the grants that outlast one call."""
 
-from typing import Literal
+from typing import Literal, assert_never, get_args
 
 from holdfast.core.calls import Call
 from holdfast.core.ids import EscalationId, GrantId, Principal
@@ -9,7 +9,36 @@ from holdfast.core.tools import Role
 from holdfast.core.values import JsonObject, Value
 
 Verdict = Literal["allow", "deny", "escalate", "stage"]
-STRICTNESS: dict[Verdict, int] = {"allow": 0, "stage": 1, "escalate": 2, "deny": 3}
+
+
+def _strictness(verdict: Verdict) -> int:
+    match verdict:
+        case "allow":
+            return 0
+        case "stage":
+            return 1
+        case "escalate":
+            return 2
+        case "deny":
+            return 3
+        case _:
+            assert_never(verdict)
+
+
+STRICTNESS: dict[Verdict, int] = {verdict: _strictness(verdict) for verdict in get_args(Verdict)}
+VERDICTS: tuple[Verdict, ...] = tuple(sorted(STRICTNESS, key=STRICTNESS.__getitem__, reverse=True))
+"""Every verdict, strictest first."""
+
+
+def restricts(verdict: Verdict) -> bool:
+    """Whether a verdict keeps a call from being executed without a person."""
+    match verdict:
+        case "deny" | "escalate":
+            return True
+        case "allow" | "stage":
+            return False
+        case _:
+            assert_never(verdict)
 
 
 class Decision(Value):
@@ -23,6 +52,17 @@ class Decision(Value):
     escalated_roles: tuple[Role, ...] = ()
     is_staged: bool = False
     """For an escalation: if approved, the call is only staged as a proposal, because another role or tier requires it."""
+
+    @property
+    def requires_staging(self) -> bool:
+        """Whether the call, once it may be executed, only stages its changes."""
+        match self.verdict:
+            case "stage":
+                return True
+            case "allow" | "escalate" | "deny":
+                return self.is_staged
+            case _:
+                assert_never(self.verdict)
 
 
 def strictest(decisions: list[Decision]) -> Decision:

@@ -1,28 +1,112 @@
-"""Limits and amounts of spending, with one number for each dimension.
+"""Budgets: limits, amounts, and the table of dimensions with the words that people use for them.
 
-In a limit, None means unlimited. In an amount every dimension is a number except `cost_usd`, where None means that the
-price is unknown. An unknown price is never counted as 0.
+`None` in a limit means no limit. In an amount every dimension is a number except `cost_usd`, where None means that the price
+is unknown. An unknown price is never counted as 0.
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_DOWN, Decimal
-from typing import Literal, TypeVar, get_args
+from typing import Literal, NamedTuple, TypeVar
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.messages import Usage
 from holdfast.core.values import Value
 
 Dimension = Literal["tokens", "cost_usd", "wall_seconds", "steps", "calls", "iterations", "bytes_written"]
-DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+"""The field names of `Limits` and `Amount`, which are also the names on disk."""
+
+_MAX_LIMIT = 2**63 - 1
+"""More than anyone can spend, and a number that every reader of the journal accepts."""
+_THOUSANDS = {"": 1, "k": 1_000, "m": 1_000_000}
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]*)")
 
 
-_MAX_BOUND = 2**63 - 1
-"""More than can ever be spent, and a number that every JSON reader accepts."""
+class BudgetDimension(NamedTuple):
+    """One dimension of a budget: its field, its word on every surface, and how its numbers are read and written."""
+
+    field: Dimension
+    word: str
+    unit: str
+    kind: type[int] | type[float] | type[Decimal] = int
+    suffixes: Mapping[str, int] = _THOUSANDS
+    aliases: tuple[str, ...] = ()
+    """Older words that are still accepted."""
+
+    def parse(self, text: str) -> int | float | Decimal:
+        """A quantity such as `50k`, `5m` or `1.50`. Raises InvalidInput."""
+        found = _QUANTITY.fullmatch(text)
+        suffix = found[2].lower() if found is not None else ""
+        if found is None or suffix not in self.suffixes:
+            allowed = ", ".join(filter(None, self.suffixes))
+            raise InvalidInput(
+                f"{text!r} is not a quantity of {self.word}",
+                hint=f"a number of {self.unit}" + (f", optionally with one of {allowed}" if allowed else ""),
+            )
+        number = Decimal(found[1]) * self.suffixes[suffix]
+        if self.kind is int and number % 1:
+            raise InvalidInput(
+                f"{self.word} is counted in whole {self.unit}, not {text}", hint=f"{self.word}=2"
+            )
+        return self.kind(number)
+
+    def format(self, number: int | float | Decimal | None) -> str:
+        """A number of this dimension for a table; None is an unknown price."""
+        if number is None:
+            return "unknown"
+        return f"{number:,.2f}" if isinstance(number, float) else f"{number:,}"
+
+
+BUDGET_DIMENSIONS = (
+    BudgetDimension("tokens", "tokens", "tokens"),
+    BudgetDimension("cost_usd", "usd", "US dollars", Decimal, {"": 1}, ("cost", "cost_usd")),
+    BudgetDimension("wall_seconds", "time", "seconds", float, _SECONDS, ("wall_seconds",)),
+    BudgetDimension("steps", "steps", "model requests"),
+    BudgetDimension("calls", "calls", "calls"),
+    BudgetDimension("iterations", "iterations", "turns"),
+    BudgetDimension("bytes_written", "bytes", "bytes", aliases=("bytes_written",)),
+)
+"""Every dimension, in the order of `Limits`. A new one needs a row here, a field below and the place that charges it."""
+
+DIMENSIONS: tuple[Dimension, ...] = tuple(each.field for each in BUDGET_DIMENSIONS)
+BUDGET_WORDS: tuple[str, ...] = tuple(each.word for each in BUDGET_DIMENSIONS)
+_BY_WORD = {word: each for each in BUDGET_DIMENSIONS for word in (each.word, *each.aliases)}
+
+
+def budget_dimension(word: str) -> BudgetDimension:
+    """The dimension that a person names by its word or an older one. Raises InvalidInput."""
+    if word not in _BY_WORD:
+        raise InvalidInput(f"a budget has no dimension {word!r}", hint=f"one of {', '.join(BUDGET_WORDS)}")
+    return _BY_WORD[word]
+
+
+def budget_word(field: str) -> str:
+    """The word for a field: `cost_usd` -> `usd`."""
+    return _BY_WORD[field].word if field in _BY_WORD else field
+
+
+def parse_limits(text: str | Iterable[str]) -> "Limits":
+    """The limits in `usd=1,tokens=50k,time=5m`, as one text or several. Raises InvalidInput."""
+    parts = [part for each in ((text,) if isinstance(text, str) else text) for part in each.split(",")]
+    bounds: dict[str, int | float | Decimal] = {}
+    for part in map(str.strip, parts):
+        word, equals, quantity = part.partition("=")
+        if not equals:
+            raise InvalidInput(
+                f"{part!r} is not a limit",
+                hint=f"for example usd=1,tokens=50k,time=5m; {', '.join(BUDGET_WORDS)}",
+            )
+        dimension = budget_dimension(word)
+        if dimension.field in bounds:
+            raise InvalidInput(f"{dimension.word} is given twice", hint="give each dimension once")
+        bounds[dimension.field] = dimension.parse(quantity)
+    return Limits(**bounds)  # type: ignore[arg-type]  # each bound has the type of its dimension
 
 
 class Limits(Value):
-    """Upper bounds: N units can be used, never N+1. None means unlimited."""
+    """Upper bounds: N units are usable, never N+1. None is no limit."""
 
     tokens: int | None = None
     cost_usd: Decimal | None = None
@@ -38,11 +122,11 @@ class Limits(Value):
             if bound is None:
                 continue
             if (not isinstance(bound, int) and math.isnan(bound)) or bound < 0:
-                raise InvalidInput(f"a limit cannot be negative or NaN; {dimension} is {bound}")
-            if not isinstance(bound, float) and bound > _MAX_BOUND:
+                raise InvalidInput(f"a limit is 0 or more, but {budget_word(dimension)} is {bound}")
+            if not isinstance(bound, float) and bound > _MAX_LIMIT:
                 raise InvalidInput(
-                    f"a limit can be at most {_MAX_BOUND:,}; {dimension} is larger",
-                    hint="leave it out for no limit",
+                    f"a limit is at most {_MAX_LIMIT:,}, but {budget_word(dimension)} is more",
+                    hint="leave it out",
                 )
 
     def narrowed(self, other: "Limits") -> "Limits":
@@ -50,18 +134,18 @@ class Limits(Value):
         return Limits(**{each: _least(getattr(self, each), getattr(other, each)) for each in DIMENSIONS})
 
     def raised(self, added: "Limits") -> "Limits":
-        """Return these limits plus an increase. An unlimited dimension stays unlimited."""
+        """These limits plus `added`. A dimension without a limit stays without one."""
         return Limits(**{each: _sum(getattr(self, each), getattr(added, each)) for each in DIMENSIONS})
 
     def above(self, other: "Limits") -> "Limits":
-        """Return by how much these limits exceed others, in dimensions where both are limited."""
+        """By how much these limits are higher than `other`, where both have one."""
         return Limits(**{each: _difference(getattr(self, each), getattr(other, each)) for each in DIMENSIONS})
 
     def shares(self, weights: Sequence[int]) -> tuple["Limits", ...]:
-        """Divide these limits by weight, rounded down so that the shares together never exceed the whole."""
+        """These limits divided by weight, rounded down so that the shares together never exceed the whole."""
         whole = sum(weights)
         if whole <= 0 or any(weight < 0 for weight in weights):
-            raise InvalidInput(f"weights must not be negative and not all be 0; they are {list(weights)}")
+            raise InvalidInput(f"weights are 0 or more and not all 0, but they are {list(weights)}")
         return tuple(
             Limits(**{each: _share(getattr(self, each), weight, whole) for each in DIMENSIONS})
             for weight in weights
@@ -69,7 +153,7 @@ class Limits(Value):
 
 
 class Amount(Value):
-    """What was spent, or is about to be."""
+    """How much was spent, or is about to be."""
 
     tokens: int = 0
     cost_usd: Decimal | None = Decimal(0)
@@ -80,7 +164,7 @@ class Amount(Value):
     bytes_written: int = 0
 
     def __post_init__(self) -> None:
-        # Unrolled, because every call creates amounts, and a loop over names takes five times as long.
+        # Written out: every call and every projection makes amounts, and a loop over names costs five times as much.
         if not (
             self.tokens >= 0
             and (self.cost_usd is None or (self.cost_usd.is_finite() and self.cost_usd >= 0))
@@ -90,11 +174,11 @@ class Amount(Value):
             and self.iterations >= 0
             and self.bytes_written >= 0
         ):
-            raise InvalidInput(f"an amount cannot have negative numbers: {self}")
+            raise InvalidInput(f"every number of an amount is 0 or more: {self}")
 
     @classmethod
     def of(cls, usage: Usage) -> "Amount":
-        """The cost of one reply of a model."""
+        """The amount to charge for one reply of a model."""
         return cls(tokens=usage.input_tokens + usage.output_tokens, cost_usd=usage.cost_usd, steps=1)
 
     def plus(self, other: "Amount") -> "Amount":
@@ -112,11 +196,11 @@ class Amount(Value):
 
 
 NOTHING = Amount()
-"""A shared default, so that msgspec recognises it and omits it from encoded events."""
+"""The shared default, which encoders recognize and omit."""
 
 
 class Total:
-    """A running sum of amounts. It changes in place, because a new value for each step would dominate a long replay."""
+    """A sum of amounts, updated in place: a new value for each would dominate the cost of reading a long history."""
 
     def __init__(self) -> None:
         self.tokens, self.steps, self.calls, self.iterations, self.bytes_written = 0, 0, 0, 0, 0

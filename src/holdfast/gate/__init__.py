@@ -1,11 +1,11 @@
-"""The gate: judge, ask, record, charge, perform, record. Escalations, grants, budget and the audit view live here."""
+"""The gate: judges, authorizes, records, charges and executes every call. Escalations, grants, budget and audit live here."""
 
 from holdfast.gate.approval_files import (
     MAX_AMOUNT,
     ApprovalFiles,
     ExternalRequest,
-    answer_foreign,
-    requests_in,
+    answer_external,
+    list_external_requests,
 )
 from holdfast.gate.audit import AuditEntry, AuditFile, AuditStats, audit_stats, audit_view
 from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
@@ -53,7 +53,7 @@ __all__ = [
     "Spending",
     "TreeBudget",
     "TreeBudgetFile",
-    "answer_foreign",
+    "answer_external",
     "audit_stats",
     "audit_view",
     "cost_of",
@@ -62,8 +62,8 @@ __all__ = [
     "grant_description",
     "grant_for",
     "limits_of_tree",
+    "list_external_requests",
     "open_tree_budget",
-    "requests_in",
     "share_of",
     "time_limit",
 ]

@@ -1,6 +1,7 @@
-"""The audit view: one line for each call, with what was asked, judged, decided by whom, and what came of it.
+"""The audit log: one entry per call, with what was asked, what was decided by whom, and how it ended.
 
-audit.jsonl: the audit view as a file that a person can tail. Derived from the journal, never the other way round.
+`audit_view` derives the entries from the journal. `AuditFile` writes the same entries to audit.jsonl, which a person can
+tail; the journal is never derived from it.
 """
 
 import os
@@ -42,11 +43,11 @@ from holdfast.core.projection import without_rewound
 from holdfast.store import Journal, read_plain, remove, replace_private
 
 Result = Literal["ok", "refused", "error", "timeout", "cancelled", "unknown", "waiting", "begun"]
-"""What became of a call; `waiting` and `begun` are not over yet."""
+"""How a call ended; `waiting` and `begun` are not over yet."""
 
 
 class AuditEntry(Value, omit_defaults=False):
-    """One call on the record; every field is written, so that a reader finds the same ones in each line."""
+    """One call of the journal. Every field is written, so that each line has the same fields."""
 
     call: CallId
     turn: int
@@ -59,22 +60,22 @@ class AuditEntry(Value, omit_defaults=False):
     escalation: EscalationId | None = None
     response: Response | None = None
     grant: GrantId | None = None
-    """The standing yes that let it pass, where nobody was asked."""
+    """The grant that allowed it, if no one was asked."""
     approver: Principal | None = None
-    """Who said yes or no, or gave the grant; None where nobody did, or the grant was given in another session."""
+    """Who approved or denied it, or gave the grant; None if no one did, or the grant is from another session."""
     transport: str = ""
-    """How the answer came; `grant` for a standing one."""
+    """The transport of the answer; `grant` for a saved approval."""
     tokens: int = 0
     duration_ms: float = 0.0
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will be said of this call."""
+        """Whether the call has ended."""
         return self.result not in ("waiting", "begun")
 
 
 class AuditStats(Value, rename="camel"):
-    """How much happened: calls in all, by operation and by result, and the tokens of models and tools."""
+    """Totals: calls by operation and by result, and the tokens of models and tools."""
 
     total_operations: int
     operation_counts: dict[str, int]
@@ -89,24 +90,24 @@ class AuditTrail:
         self.entries: dict[CallId, AuditEntry] = {}
         self.model_tokens = 0
         self._call_of: dict[EscalationId, CallId] = {}
-        self._givers: dict[GrantId, Principal] = {}
+        self._granted_by: dict[GrantId, Principal] = {}
 
-    def take(self, entry: RecordedEvent) -> tuple[AuditEntry, ...]:
-        """Take in one event; the calls it ended."""
+    def add_event(self, entry: RecordedEvent) -> tuple[AuditEntry, ...]:
+        """Add one event and return the calls that it ended."""
         match event := entry.event:
             case EscalationOpened():
-                asked = event.escalation
-                self._call_of[asked.id] = asked.call.id
+                opened = event.escalation
+                self._call_of[opened.id] = opened.call.id
                 self._put(
                     AuditEntry(
-                        call=asked.call.id,
-                        turn=asked.call.turn,
+                        call=opened.call.id,
+                        turn=opened.call.turn,
                         at_ms=entry.at_ms,
-                        operation=asked.call.operation,
-                        arguments=asked.call.arguments,
-                        decision=asked.decision,
+                        operation=opened.call.operation,
+                        arguments=opened.call.arguments,
+                        decision=opened.decision,
                         result="waiting",
-                        escalation=asked.id,
+                        escalation=opened.id,
                     )
                 )
             case EscalationAnswered() if event.escalation in self._call_of:
@@ -119,9 +120,9 @@ class AuditTrail:
             case EscalationExpired() if event.escalation in self._call_of:
                 self._change(self._call_of[event.escalation], error=event.reason)
             case GrantGiven():
-                self._givers[event.grant.id] = event.grant.given_by
+                self._granted_by[event.grant.id] = event.grant.given_by
             case CallRefused() | CallIntended():
-                return self._judged(entry.at_ms, event)
+                return self._record_decision(entry.at_ms, event)
             case CallSettled() if event.call in self.entries:
                 settled = self._change(
                     event.call,
@@ -132,19 +133,19 @@ class AuditTrail:
                 )
                 return (settled,)
             case TurnEnded():
-                return self._left_open(event.turn)
+                return self._close_turn(event.turn)
             case ModelReplied() | ModelFailed() | HistoryCompacted():
                 self.model_tokens += event.usage.input_tokens + event.usage.output_tokens
             case _:
                 pass
         return ()
 
-    def forget(self, after: int) -> None:
-        """Drop the calls of turns that were taken back: their numbers will be given to others."""
+    def drop_turns_after(self, after: int) -> None:
+        """Drop the calls of turns that were rewound: their numbers will be used again."""
         self.entries = {id: entry for id, entry in self.entries.items() if entry.turn <= after}
 
     def stats(self) -> AuditStats:
-        """How many operations, which, how they ended, and their tokens."""
+        """Number of operations, by operation and by result, and their tokens."""
         entries = self.entries.values()
         return AuditStats(
             total_operations=len(entries),
@@ -153,19 +154,19 @@ class AuditTrail:
             total_tokens=self.model_tokens + sum(entry.tokens for entry in entries),
         )
 
-    def _left_open(self, turn: int) -> tuple[AuditEntry, ...]:
-        """What a turn left behind: calls cut off in the middle, and calls that nobody will be asked about any more."""
+    def _close_turn(self, turn: int) -> tuple[AuditEntry, ...]:
+        """End the calls that a turn left open: interrupted ones become unknown, waiting ones cancelled."""
         ended: dict[Result, Result] = {"begun": "unknown", "waiting": "cancelled"}
         left = [each for each in self.entries.values() if each.turn == turn and not each.is_over]
         return tuple(self._change(each.call, result=ended[each.result]) for each in left)
 
-    def _judged(self, at_ms: int, event: CallRefused | CallIntended) -> tuple[AuditEntry, ...]:
+    def _record_decision(self, at_ms: int, event: CallRefused | CallIntended) -> tuple[AuditEntry, ...]:
         call, decision = event.call, event.decision
         result: Result = "refused" if isinstance(event, CallRefused) else "begun"
         if call.id in self.entries:
-            made = self._change(call.id, result=result, decision=decision, arguments=call.arguments)
+            changed = self._change(call.id, result=result, decision=decision, arguments=call.arguments)
         else:
-            made = self._put(
+            changed = self._put(
                 AuditEntry(
                     call=call.id,
                     turn=call.turn,
@@ -177,9 +178,9 @@ class AuditTrail:
                 )
             )
         if isinstance(event, CallIntended) and event.grant is not None:
-            giver = self._givers.get(event.grant)
-            made = self._change(call.id, grant=event.grant, approver=giver, transport="grant")
-        return (made,) if made.is_over else ()
+            granted_by = self._granted_by.get(event.grant)
+            changed = self._change(call.id, grant=event.grant, approver=granted_by, transport="grant")
+        return (changed,) if changed.is_over else ()
 
     def _put(self, entry: AuditEntry) -> AuditEntry:
         self.entries[entry.call] = entry
@@ -192,7 +193,7 @@ class AuditTrail:
 def audit_view(
     recorded: Iterable[RecordedEvent], *, turn: int | None = None, operation: str | None = None
 ) -> list[AuditEntry]:
-    """Every call of a journal in the order it was first asked for, refusals included."""
+    """Every call of a journal in the order it was first submitted, refusals included."""
     return [
         entry
         for entry in _trail(recorded).entries.values()
@@ -201,58 +202,58 @@ def audit_view(
 
 
 def audit_stats(recorded: Iterable[RecordedEvent]) -> AuditStats:
-    """How much happened in a journal."""
+    """Totals of a journal."""
     return _trail(recorded).stats()
 
 
 def _trail(recorded: Iterable[RecordedEvent]) -> AuditTrail:
     trail = AuditTrail()
     for entry in without_rewound(recorded):
-        trail.take(entry)
+        trail.add_event(entry)
     return trail
 
 
 class AuditFile:
-    """Writes a line for each call that is over, after it is durable; a missing or damaged file is made anew."""
+    """Writes one line per ended call once it is durable. Rebuilds a missing or damaged file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._trail = AuditTrail()
-        self._lines: list[bytes] | None = []
-        """Lines of the past while the journal is read; None once it is followed live."""
+        self._pending_lines: list[bytes] | None = []
+        """Lines collected while the journal is read; None once it is followed live."""
 
     def attach(self, journal: Journal) -> bool:
-        """Bring the file up to the journal and follow it from here. True where it had to be made anew."""
+        """Bring the file up to date with the journal and follow it. True if the file had to be rebuilt."""
         journal.follow(self)
-        lines, self._lines = self._lines or [], None
-        wanted = b"".join(lines)
-        present = self._present(len(wanted))
-        if present is not None and wanted.startswith(present):
-            self._append(wanted[len(present) :])
+        lines, self._pending_lines = self._pending_lines or [], None
+        expected = b"".join(lines)
+        current = self._current_content(len(expected))
+        if current is not None and expected.startswith(current):
+            self._append(expected[len(current) :])
             return False
         if self._path.is_dir() and not self._path.is_symlink():
-            remove(self._path)  # all else is replaced in one step
-        replace_private(self._path, wanted)
+            remove(self._path)  # anything else is replaced in one step
+        replace_private(self._path, expected)
         return True
 
-    def _present(self, longest: int) -> bytes | None:
-        """What the file holds; None where it is longer than it should be, or no plain file of ours."""
+    def _current_content(self, max_bytes: int) -> bytes | None:
+        """The content of the file; None if it is longer than expected or not a plain file of ours."""
         try:
-            return read_plain(self._path, max_bytes=longest)
+            return read_plain(self._path, max_bytes=max_bytes)
         except FileNotFoundError:
             return b""
         except OSError:
             return None
 
     def __call__(self, entry: RecordedEvent) -> None:
-        """Take in one event. Trouble with the file is no trouble of the session: the journal has it all."""
+        """Add one event. A write error is ignored: the journal has everything."""
         if isinstance(entry.event, SessionRewound):
-            # What was taken back still happened, and its lines stay in the file.
-            self._trail.forget(entry.event.turn)
+            # Rewound calls still happened, and their lines stay in the file.
+            self._trail.drop_turns_after(entry.event.turn)
             return
-        lines = [_line(over) for over in self._trail.take(entry)]
-        if self._lines is not None:
-            self._lines += lines
+        lines = [_line(finished) for finished in self._trail.add_event(entry)]
+        if self._pending_lines is not None:
+            self._pending_lines += lines
         elif lines:
             with suppress(OSError):
                 self._append(b"".join(lines))

@@ -1,10 +1,10 @@
-"""Clearing a call: judged, and where the policy asks for it, put before a person.
+"""Authorizing a call: judge it and, where the policy requires it, ask a person for approval.
 
-A person's answer counts only for what they saw. The call is judged again after it, and refused if the call, the tool, the
-policy or the place a path leads to is another by then.
+An approval covers only what the person saw. The call is judged again afterwards and refused if the call, the tool, the
+policy or the file behind a path has changed.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import msgspec
 
@@ -28,11 +28,11 @@ from holdfast.policy import contents_of
 
 
 class Authorized(NamedTuple):
-    """A call that may be made: by policy, by a grant or by a person."""
+    """A call that may be executed: allowed by the policy, by a grant or by a person."""
 
     call: Call
     decision: Decision
-    offer: RegisteredTool
+    registered: RegisteredTool
     targets: tuple[Target, ...]
     digest: str
     policy_digest: str
@@ -41,14 +41,14 @@ class Authorized(NamedTuple):
 
 
 class Authorizer:
-    """Judge, ask, judge again."""
+    """Judges, asks for approval, judges again."""
 
     def __init__(
         self,
         *,
         judge: Judge,
         escalations: Escalations,
-        origins: Provenance,
+        provenance: Provenance,
         grants: Grants,
         clock: Clock,
         escalation_seconds: float,
@@ -56,71 +56,88 @@ class Authorizer:
     ) -> None:
         self._judge = judge
         self._escalations = escalations
-        self._origins = origins
+        self._provenance = provenance
         self._grants = grants
         self._clock = clock
         self._escalation_seconds = escalation_seconds
         self._can_ask = can_ask
 
-    async def clear(self, call: Call, digest: str) -> Authorized | Decision | Parked:
-        """May this be made now? A decision is a no, parked is a wait."""
-        judged = await self._judge.judge(call, digest)
-        decision, offer = judged.decision, judged.offer
-        if decision.verdict == "deny" or offer is None:
-            return decision
-        if decision.verdict != "escalate":
-            return self._cleared(judged, offer)
-        asked = self._escalations.of(call)
+    async def authorize(self, call: Call, digest: str) -> Authorized | Decision | Parked:
+        """Decide whether the call may be executed now. A Decision is a refusal; Parked means that it waits for approval."""
+        judgement = await self._judge.judge(call, digest)
+        decision, registered = judgement.decision, judgement.registered
+        if registered is None:
+            return decision  # an operation that no toolset offers is denied
+        match decision.verdict:
+            case "deny":
+                return decision
+            case "allow" | "stage":
+                return self._authorized(judgement, registered)
+            case "escalate":
+                return await self._seek_approval(judgement, registered)
+            case _:
+                assert_never(decision.verdict)
+
+    async def _seek_approval(
+        self, judgement: Judgement, registered: RegisteredTool
+    ) -> Authorized | Decision | Parked:
+        """Use the answer there is, or a grant, or escalate."""
+        call, decision = judgement.request.call, judgement.decision
+        asked = self._escalations.find(call)
         if isinstance(asked, Ruling):
-            return await self._follow(asked, judged, offer)
+            return await self._apply_ruling(asked, judgement, registered)
         if isinstance(asked, Escalation):
             return Parked(escalation=asked.id)
-        if not offer.tool.asks_person and (grant := self._grants.covering(judged.request)):
-            return self._cleared(judged, offer, grant=grant.id)
+        if not registered.tool.asks_person and (grant := self._grants.find_covering(judgement.request)):
+            return self._authorized(judgement, registered, grant=grant.id)
         if not self._can_ask:
-            return _no(decision, "no-handler", "it needs a person's yes and nobody can be asked here")
-        return await self._ask(judged, offer)
+            return _refusal(decision, "no-handler", "it needs approval and no one can be asked here")
+        return await self._escalate(judgement, registered)
 
-    async def _ask(self, judged: Judgement, offer: RegisteredTool) -> Parked:
-        call = judged.request.call
-        origins, now_ms = await self._origins.of(call), self._clock.now_ms()
+    async def _escalate(self, judgement: Judgement, registered: RegisteredTool) -> Parked:
+        call = judgement.request.call
+        labels, now_ms = await self._provenance.labels_for(call), self._clock.now_ms()
         escalation = Escalation(
             id=EscalationId(new_token()),
-            call=msgspec.structs.replace(call, labels=(*call.labels, *origins)),
-            decision=judged.decision,
-            digest=judged.digest,
-            tool_digest=offer.digest,
+            call=msgspec.structs.replace(call, labels=(*call.labels, *labels)),
+            decision=judgement.decision,
+            digest=judgement.digest,
+            tool_digest=registered.digest,
             policy_digest=self._judge.policy.digest,
             opened_ms=now_ms,
             expires_ms=now_ms + int(self._escalation_seconds * 1000),
-            targets=judged.request.targets,
-            contents=contents_of(offer.tool, call.arguments),
+            targets=judgement.request.targets,
+            contents=contents_of(registered.tool, call.arguments),
         )
         await self._escalations.open(escalation)
         return Parked(escalation=escalation.id)
 
-    async def _follow(
-        self, ruling: Ruling, judged: Judgement, offer: RegisteredTool
+    async def _apply_ruling(
+        self, ruling: Ruling, judgement: Judgement, registered: RegisteredTool
     ) -> Authorized | Decision:
-        """Act on a person's answer, if what they saw is still what would happen."""
-        asked, call, decision = ruling.escalation, judged.request.call, judged.decision
+        """Apply a person's answer, provided that what they saw is still what would happen."""
+        asked, call, decision = ruling.escalation, judgement.request.call, judgement.decision
         if ruling.verdict != "approve":
-            said = "said no" if ruling.verdict == "deny" else "did not answer"
-            return _no(decision, "person", ": ".join(filter(None, (f"the person {said}", ruling.reason))))
+            said = "denied it" if ruling.verdict == "deny" else "did not answer"
+            return _refusal(
+                decision, "person", ": ".join(filter(None, (f"the person {said}", ruling.reason)))
+            )
         shown = (asked.digest, asked.tool_digest, asked.policy_digest)
-        if shown != (judged.digest, offer.digest, self._judge.policy.digest):
-            reason = "what was approved is no longer what would happen"
-            return _no(decision, "changed-after-approval", reason)
-        if asked.targets != judged.request.targets:
-            return _no(decision, "moved-after-approval", "a path or host now leads elsewhere than approved")
+        if shown != (judgement.digest, registered.digest, self._judge.policy.digest):
+            reason = "what was approved is not what would happen now"
+            return _refusal(decision, "changed-after-approval", reason)
+        if asked.targets != judgement.request.targets:
+            return _refusal(
+                decision, "moved-after-approval", "a path or host now leads elsewhere than approved"
+            )
         if ruling.response is not None and ruling.response.arguments is not None:
-            return await self._edited(call, ruling.response.arguments, asked.id)
-        return self._cleared(judged, offer, escalation=asked.id)
+            return await self._authorize_edited(call, ruling.response.arguments, asked.id)
+        return self._authorized(judgement, registered, escalation=asked.id)
 
-    async def _edited(
+    async def _authorize_edited(
         self, call: Call, arguments: JsonObject, escalation: EscalationId
     ) -> Authorized | Decision:
-        """A person changed the arguments: judged again, and only a deny stands against their word."""
+        """Judge the arguments as a person edited them. Only a deny overrides the person."""
         edited = Call(
             id=call.id,
             operation=call.operation,
@@ -128,33 +145,33 @@ class Authorizer:
             principal=call.principal,
             labels=call.labels,
         )
-        judged = await self._judge.judge(edited, edited.digest)
-        if judged.decision.verdict == "deny" or judged.offer is None:
-            return judged.decision
-        return self._cleared(judged, judged.offer, escalation=escalation)
+        judgement = await self._judge.judge(edited, edited.digest)
+        if judgement.decision.verdict == "deny" or judgement.registered is None:
+            return judgement.decision
+        return self._authorized(judgement, judgement.registered, escalation=escalation)
 
-    def _cleared(
+    def _authorized(
         self,
-        judged: Judgement,
-        offer: RegisteredTool,
+        judgement: Judgement,
+        registered: RegisteredTool,
         *,
         escalation: EscalationId | None = None,
         grant: GrantId | None = None,
     ) -> Authorized:
         return Authorized(
-            judged.request.call,
-            judged.decision,
-            offer,
-            judged.request.targets,
-            judged.digest,
+            judgement.request.call,
+            judgement.decision,
+            registered,
+            judgement.request.targets,
+            judgement.digest,
             self._judge.policy.digest,
             escalation,
             grant,
         )
 
 
-def _no(decision: Decision, kind: str, reason: str) -> Decision:
-    """A refusal that keeps the name of the rule that asked."""
+def _refusal(decision: Decision, kind: str, reason: str) -> Decision:
+    """A refusal under the name of the rule that required approval."""
     return Decision(
         verdict="deny",
         rule=decision.rule,

@@ -1,13 +1,13 @@
-"""The budget: what may still be spent, for the turn, for the session and for the tree it belongs to.
+"""The budget: what may still be spent by the turn, the session and the tree of forks it belongs to.
 
 Reserve before, settle after. A reservation counts as spent until it is settled, so concurrent calls cannot together
-pass a limit that each alone would keep.
+exceed a limit that each of them alone would keep.
 """
 
 import math
 from decimal import Decimal
 
-from holdfast.core import DIMENSIONS, Amount, CallId, Dimension, Limits, Total, Value
+from holdfast.core import DIMENSIONS, Amount, CallId, Dimension, Limits, Total, Value, budget_word
 from holdfast.core.errors import BudgetExceeded
 from holdfast.core.events import (
     BudgetRaised,
@@ -31,7 +31,7 @@ WARN_AT = 0.8
 
 
 class Reservation(Value):
-    """Room that is held until it is settled; `tree` is the same room in the purse of the tree."""
+    """A reserved amount; `tree` is the number of the matching reservation in the shared budget."""
 
     number: int
     amount: Amount
@@ -49,21 +49,21 @@ Spending = (
     | TurnEnded
     | TurnParked
 )
-"""Events that say what was spent."""
+"""Events that record spending."""
 
-_TURN_ENDS = (TurnEnded, TurnParked)
-_Heeded = Spending | SessionOpened | BudgetRaised | BudgetWarned
+_TURN_ENDINGS = (TurnEnded, TurnParked)
+_Handled = Spending | SessionOpened | BudgetRaised | BudgetWarned
 
 
-class Budget(Projection[_Heeded]):
-    """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
+class Budget(Projection[_Handled]):
+    """What a session and its running turn have spent, projected from the journal, plus open reservations."""
 
     def __init__(self, journal: EventSource, *, turn_limits: Limits, tree: TreeBudget | None = None) -> None:
         self._configured = turn_limits
         self._tree: TreeBudget | None = None
         self._last_charged = 0
         super().__init__(journal)
-        # From here on: what the journal holds already was charged when it happened.
+        # Set last: what the journal already holds was charged when it happened.
         self._tree = tree
 
     def reset(self) -> None:
@@ -71,34 +71,34 @@ class Budget(Projection[_Heeded]):
         self.turn_limits = self._configured
         self._spent = Total()
         self._turn_spent = Total()
-        self.requests: set[str] = set()
-        """Requests to raise a limit that were heeded."""
+        self.applied_requests: set[str] = set()
+        """Names of the control requests that are already applied."""
         self._held: dict[int, Amount] = {}
-        self._next = 0
-        self._of_calls: dict[CallId, Reservation] = {}
-        """What calls hold that have no recorded outcome yet."""
-        self._noted: dict[CallId, Amount] = {}
-        """What calls spent whose outcome is on its way to the disk."""
-        self._time: list[Reservation] = []
-        """What the turn at work holds of its time."""
+        self._last_number = 0
+        self._by_call: dict[CallId, Reservation] = {}
+        """Reservations of calls that have no recorded outcome yet."""
+        self._deferred: dict[CallId, Amount] = {}
+        """What calls spent whose outcome is not on disk yet."""
+        self._time_reservations: list[Reservation] = []
+        """Time reserved by the running turn."""
         self._warned: set[Dimension] = set()
-        self._find_bounds()
+        self._update_limited()
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case CallSettled():
-                self._noted.pop(event.call, None)
-                if (held := self._of_calls.get(event.call)) is not None:
+                self._deferred.pop(event.call, None)
+                if (held := self._by_call.get(event.call)) is not None:
                     self.release(held)
             case SessionOpened():
                 self.limits = event.limits
-                self._find_bounds()
+                self._update_limited()
             case BudgetRaised():
                 self.limits = event.limits
                 self.turn_limits = self.turn_limits.raised(event.added)
-                self.requests.add(event.request)
+                self.applied_requests.add(event.request)
                 self._warned.clear()
-                self._find_bounds()
+                self._update_limited()
             case MessagePosted() | CodePosted():
                 self._turn_spent = Total()
                 self.turn_limits = self._configured
@@ -110,13 +110,13 @@ class Budget(Projection[_Heeded]):
         if amount is not None:
             self._spent.add(amount)
             self._turn_spent.add(amount)
-        self._tell_tree(event, entry, amount)
-        if isinstance(event, _TURN_ENDS):
-            while self._time:
-                self.release(self._time.pop())
+        self._charge_tree(event, entry, amount)
+        if isinstance(event, _TURN_ENDINGS):
+            while self._time_reservations:
+                self.release(self._time_reservations.pop())
 
-    def _tell_tree(self, event: Event, entry: RecordedEvent, amount: Amount | None) -> None:
-        """Pass on what is new; a rewind brings a session back, not what the tree has spent."""
+    def _charge_tree(self, event: Event, entry: RecordedEvent, amount: Amount | None) -> None:
+        """Charge the shared budget. A rewind restores the session, not what the tree has spent."""
         if entry.seq <= self._last_charged:
             return
         self._last_charged = entry.seq
@@ -135,68 +135,68 @@ class Budget(Projection[_Heeded]):
         """What the last turn has spent."""
         return self._turn_spent.amount()
 
-    def join(self, tree: TreeBudget) -> None:
-        """Spend from this purse as well, from here on."""
+    def join_tree(self, tree: TreeBudget) -> None:
+        """From now on, also spend from this shared budget."""
         self._tree = tree if self._tree is None else CombinedTreeBudget(self._tree, tree)
 
     def check(self) -> None:
-        """Raise BudgetExceeded where a limit is passed already, as by a turn too many, or the time is up."""
+        """Raise BudgetExceeded if a limit is already exceeded or the time is up."""
         check_spent(self.limits, self.spent)
         check_spent(self.turn_limits, self.turn_spent)
         if self._tree is not None:
             self._tree.check()
 
     def reserve(self, amount: Amount, *, call: CallId | None = None) -> Reservation:
-        """Hold room for something about to happen. Raises BudgetExceeded, naming the dimension without room.
+        """Reserve an amount before spending it. Raises BudgetExceeded, naming the dimension that is too low.
 
-        What a call holds is given back by the event that records its outcome.
+        The event that records a call's outcome releases its reservation.
         """
-        for dimension in self._bounded:
+        for dimension in self._limited:
             room = self._own_room(dimension)
             wanted = getattr(amount, dimension)
             if room is not None and (wanted is None or exact(wanted) > room):
                 raise BudgetExceeded(
-                    f"the budget for {dimension} has {plain(room)} left, the next step needs {plain(wanted)}",
+                    f"the budget for {budget_word(dimension)} has {plain(room)} left, but the next step needs {plain(wanted)}",
                     dimension=dimension,
-                    hint="raise the limit to go on; what was done is kept",
+                    hint="raise the limit with: holdfast budget add; completed work is kept",
                 )
         held = self._tree.reserve(amount) if self._tree is not None else None
-        self._next += 1
-        self._held[self._next] = amount
-        reservation = Reservation(number=self._next, amount=amount, call=call, tree=held)
+        self._last_number += 1
+        self._held[self._last_number] = amount
+        reservation = Reservation(number=self._last_number, amount=amount, call=call, tree=held)
         if call is not None:
-            self._of_calls[call] = reservation
+            self._by_call[call] = reservation
         return reservation
 
     def release(self, reservation: Reservation) -> None:
-        """Give the room back; what was really spent comes with the event that records it."""
+        """Release a reservation. What was really spent is charged by the event that records it."""
         self._held.pop(reservation.number, None)
         if reservation.call is not None:
-            self._of_calls.pop(reservation.call, None)
+            self._by_call.pop(reservation.call, None)
         if self._tree is not None and reservation.tree is not None:
             self._tree.release(reservation.tree)
 
-    def note(self, settled: CallSettled) -> None:
-        """Take notice of an outcome whose record is on its way, or has arrived already."""
-        if settled.call in self._of_calls:
-            self._noted[settled.call] = _cost_of_call(settled)
+    def record_deferred(self, settled: CallSettled) -> None:
+        """Count an outcome whose record may not be on disk yet."""
+        if settled.call in self._by_call:
+            self._deferred[settled.call] = _cost_of_call(settled)
 
-    def hold_time(self) -> float | None:
-        """Hold a part of the time that is left for the turn at work, and say how long it is; None without a limit.
+    def reserve_time(self) -> float | None:
+        """Reserve part of the remaining time for the running turn and return it in seconds; None without a limit.
 
-        Raises BudgetExceeded when the time is up. `TurnEnded` and `TurnParked` charge what was used, and give it back.
+        Raises BudgetExceeded when the time is up. `TurnEnded` and `TurnParked` charge the time used and release the rest.
         """
         left = self.remaining("wall_seconds")
         if left is None:
             return None
-        seconds = _part_of(float(left))
+        seconds = _time_slice(float(left))
         if not seconds:
             raise BudgetExceeded(
                 "the time is up",
                 dimension="wall_seconds",
-                hint="raise the limit to go on; what was done is kept",
+                hint="raise the limit with: holdfast budget add; completed work is kept",
             )
-        self._time.append(self.reserve(Amount(wall_seconds=seconds)))
+        self._time_reservations.append(self.reserve(Amount(wall_seconds=seconds)))
         return seconds
 
     def remaining(self, dimension: Dimension) -> Decimal | None:
@@ -206,16 +206,16 @@ class Budget(Projection[_Heeded]):
             rooms.append(self._tree.remaining(dimension))
         return min((room for room in rooms if room is not None), default=None)
 
-    def _find_bounds(self) -> None:
-        """The dimensions that have a limit: every call looks at each of them, and most sessions have few."""
-        self._bounded = tuple(
+    def _update_limited(self) -> None:
+        """Cache the dimensions that have a limit: every call checks each of them, and most sessions have few."""
+        self._limited = tuple(
             each
             for each in DIMENSIONS
             if getattr(self.limits, each) is not None or getattr(self.turn_limits, each) is not None
         )
 
     def _own_room(self, dimension: Dimension) -> Decimal | None:
-        """What turn and session leave."""
+        """What the limits of turn and session leave."""
         bounds = [
             (bound, getattr(spent, dimension))
             for limits, spent in ((self.limits, self._spent), (self.turn_limits, self._turn_spent))
@@ -226,10 +226,10 @@ class Budget(Projection[_Heeded]):
         held = [getattr(amount, dimension) for amount in self._held.values()]
         return min(left(bound, [spent, *held]) for bound, spent in bounds)
 
-    def nearly_spent(self) -> list[tuple[Dimension, str, str]]:
-        """Dimensions that passed four fifths of their limit since last asked: name, spent, limit."""
+    def take_new_warnings(self) -> list[tuple[Dimension, str, str]]:
+        """Dimensions that passed 80% of their limit since the last call: name, spent, limit."""
         found: list[tuple[Dimension, str, str]] = []
-        for dimension in self._bounded:
+        for dimension in self._limited:
             bound, spent = getattr(self.limits, dimension), getattr(self._known_spent(), dimension)
             if not bound or spent is None or dimension in self._warned:
                 continue
@@ -240,25 +240,25 @@ class Budget(Projection[_Heeded]):
 
     def _known_spent(self) -> Amount:
         spent = self.spent
-        for amount in self._noted.values():
+        for amount in self._deferred.values():
             spent = spent.plus(amount)
         return spent
 
 
 _NOTHING, _ONE_CALL, _ONE_ITERATION = Amount(), Amount(calls=1), Amount(iterations=1)
-_SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 86_400.0
+_MIN_SLICE_SECONDS, _MAX_SLICE_SECONDS = 1.0, 86_400.0
 
 
-def _part_of(left: float) -> float:
-    """A quarter, so that turns which begin later find some; not too little, for each part is a trip to the purse."""
-    seconds = min(max(left / 4, min(left, _SHORTEST_SECONDS)), _LONGEST_SECONDS)
+def _time_slice(left: float) -> float:
+    """A quarter of what is left, so that later turns find some; not too little, because each slice costs a write."""
+    seconds = min(max(left / 4, min(left, _MIN_SLICE_SECONDS)), _MAX_SLICE_SECONDS)
     return (
         math.floor(seconds * 1_000_000) / 1_000_000
-    )  # as exact as time is recorded, and never more than is left
+    )  # as precise as time is recorded, and never more than is left
 
 
 def cost_of(event: Event) -> Amount | None:
-    """What an event says was spent; None where it says nothing of that."""
+    """What an event says was spent; None if it records no spending."""
     match event:
         case CallSettled():
             return _cost_of_call(event)

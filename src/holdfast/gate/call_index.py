@@ -1,4 +1,4 @@
-"""The calls of a session as its journal has them: which were answered, and which a crash cut off."""
+"""Index of a session's calls, from its journal: which were answered and which a crash interrupted."""
 
 from typing import assert_never
 
@@ -12,42 +12,42 @@ from holdfast.core.events import (
     RecordedEvent,
 )
 from holdfast.core.projection import Projection
-from holdfast.gate.refusals import ran_out
+from holdfast.gate.refusals import exhausted_dimension
 
-_Heeded = CallRefused | CallIntended | CallSettled | EscalationOpened
+_Handled = CallRefused | CallIntended | CallSettled | EscalationOpened
 
 
-class CallIndex(Projection[_Heeded]):
-    """What became of every call. A call asked again under its id gets the answer it got before."""
+class CallIndex(Projection[_Handled]):
+    """How every call ended. A call submitted again under its id gets its recorded answer."""
 
     def reset(self) -> None:
         self._refused: dict[CallId, CallRefused] = {}
         self._intended: dict[CallId, CallIntended] = {}
         self._settled: dict[CallId, CallSettled] = {}
         self._same: dict[tuple[int, str], dict[CallId, int]] = {}
-        """The calls of a turn that are one and the same, each with how many came before it."""
+        """Identical calls of a turn, each with the number of calls before it."""
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case CallRefused():
-                # Out of budget is for now and not for good: once there is more, the call is judged anew.
-                if ran_out(event.decision) is None:
+                # A refusal for lack of budget is temporary: once there is more, the call is judged again.
+                if exhausted_dimension(event.decision) is None:
                     self._refused[event.call.id] = event
-                self.same_before(event.call, event.call.digest)
+                self.count_same_before(event.call, event.call.digest)
             case CallIntended():
                 self._intended[event.call.id] = event
-                self.same_before(event.call, event.digest)
+                self.count_same_before(event.call, event.digest)
             case CallSettled():
                 self._settled[event.call] = event
             case EscalationOpened():
-                self.same_before(event.escalation.call, event.escalation.digest)
+                self.count_same_before(event.escalation.call, event.escalation.digest)
 
-    def note(self, settled: CallSettled) -> None:
-        """Take notice of an outcome whose record is on its way: asked again, the call has been made."""
+    def record_deferred(self, settled: CallSettled) -> None:
+        """Count an outcome whose record may not be on disk yet, so that the call is not executed again."""
         self._settled[settled.call] = settled
 
     def answer(self, call: Call) -> Answer | None:
-        """The recorded answer of this call, None where it has none yet. Raises Diverged when it was another call."""
+        """The recorded answer of this call, None if it has none. Raises Diverged if the id belongs to a different call."""
         if refused := self._refused.get(call.id):
             _check_same(call, refused.call, refused.call.digest)
             return Refused(reason=refused.decision.reason, rule=refused.decision.rule)
@@ -57,26 +57,26 @@ class CallIndex(Projection[_Heeded]):
         _check_same(call, intended.call, intended.asked or intended.digest)
         return answer_of(self._settled[call.id])
 
-    def cut_off(self, call: Call) -> CallIntended | None:
-        """The intent of a call whose outcome nobody knows, because the process died between the two."""
+    def interrupted(self, call: Call) -> CallIntended | None:
+        """The intent of a call whose outcome is unknown because the process died in between."""
         intended = self._intended.get(call.id)
         return intended if intended is not None and call.id not in self._settled else None
 
-    def unknown(self) -> tuple[CallIntended, ...]:
-        """Every call that was begun and has no outcome."""
+    def all_interrupted(self) -> tuple[CallIntended, ...]:
+        """Every call that was started and has no outcome."""
         return tuple(intended for call, intended in self._intended.items() if call not in self._settled)
 
-    def same_before(self, call: Call, digest: str) -> int:
-        """How many calls of its turn with the same operation and arguments were asked for before this one.
+    def count_same_before(self, call: Call, digest: str) -> int:
+        """How many calls of the same turn had the same operation and arguments before this one.
 
-        Asking counts: what is under way, or waits for a person, has its place like what is on record.
+        Submitting counts: a call in flight, or one that waits for approval, counts like a recorded one.
         """
-        places = self._same.setdefault((call.turn, digest), {})
-        return places.setdefault(call.id, len(places))
+        positions = self._same.setdefault((call.turn, digest), {})
+        return positions.setdefault(call.id, len(positions))
 
 
 def answer_of(settled: CallSettled) -> Answer:
-    """What the guest is told of a settled call."""
+    """The answer that a guest gets for a settled call."""
     match settled.status:
         case "ok":
             return Returned(value=settled.result, amount=settled.amount)
@@ -93,5 +93,5 @@ def _check_same(call: Call, recorded: Call, asked: str) -> None:
     if call.digest != asked:
         raise Diverged(
             f"call {call.id} was {recorded.operation!r} and is now {call.operation!r} or has other arguments",
-            hint="the code did not run as it did before; start a new turn",
+            hint="the code ran differently than before; start a new turn",
         )

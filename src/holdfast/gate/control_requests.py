@@ -1,7 +1,7 @@
-"""Requests to a session that another process holds: as files, durable, and heeded by whoever holds it before its next step.
+"""Control requests to a session that another process holds: durable files that the holder applies before its next step.
 
-Only the holder may write a journal. So a limit that is raised and a grant that is taken back from elsewhere are put here,
-one file each; the holder looks before it judges a call or asks a model, which costs one system call while nothing is here.
+Only the holder may write the journal. Another process that raises a limit or revokes a grant writes one file per request
+here. The holder checks before it judges a call or asks a model, which costs one system call while there is nothing.
 """
 
 import asyncio
@@ -19,18 +19,18 @@ from holdfast.store import Journal, private_folder, read_own, remove, replace_pr
 
 
 class ControlRequest(Value, tag_field="do", forbid_unknown_fields=True):
-    """Something asked of the holder of a session."""
+    """A request to the process that holds a session."""
 
 
 class RaiseBudget(ControlRequest, tag="raise-budget"):
-    """Put this on top of the limits of the session, of its turn at hand and of its tree."""
+    """Add to the limits of the session, of its current turn and of its tree."""
 
     added: Limits
     principal: Principal = PERSON
 
 
 class RevokeGrant(ControlRequest, tag="revoke-grant"):
-    """Take a standing yes of the session back."""
+    """Revoke a grant of the session."""
 
     grant: GrantId
 
@@ -40,64 +40,64 @@ _DECODER: msgspec.json.Decoder[AnyControlRequest] = msgspec.json.Decoder(AnyCont
 
 
 class ControlRequests:
-    """The folder of a session's requests. It is there only while a request is."""
+    """The folder of a session's control requests. It exists only while there are requests."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._heeding = asyncio.Lock()
+        self._applying = asyncio.Lock()
 
-    def put(self, errand: AnyControlRequest) -> None:
-        """Ask for something; on disk when it returns."""
+    def put(self, request: AnyControlRequest) -> None:
+        """Write a request; it is on disk when this returns."""
         name = f"{new_token()}.json"
         private_folder(self._folder.parent)
         while True:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             try:
-                replace_private(self._folder / name, encode(errand))
+                replace_private(self._folder / name, encode(request))
                 return
             except FileNotFoundError:
-                continue  # the holder found it empty and took it away in the same moment
+                continue  # the holder removed the empty folder at the same moment
 
-    def waiting(self) -> int:
-        """How many requests nobody has heeded yet."""
+    def count(self) -> int:
+        """The number of requests that are not applied yet."""
         return len(self._names())
 
-    async def heed(self, journal: Journal, budget: Budget) -> None:
-        """Put what was asked for on the record, each once, and take the requests away."""
-        async with self._heeding:
+    async def apply(self, journal: Journal, budget: Budget) -> None:
+        """Record each request once and remove its file."""
+        async with self._applying:
             for name in self._names():
                 content = read_own(self._folder / name)
                 if content is not None:
-                    await self._carry_out(name, content, journal, budget)
+                    await self._apply_one(name, content, journal, budget)
                 remove(self._folder / name)
-            with suppress(OSError):  # something came meanwhile
+            with suppress(OSError):  # a new request arrived meanwhile
                 self._folder.rmdir()
 
-    async def _carry_out(self, name: str, content: bytes, journal: Journal, budget: Budget) -> None:
+    async def _apply_one(self, name: str, content: bytes, journal: Journal, budget: Budget) -> None:
         try:
-            errand = _DECODER.decode(content)
-        except (ValueError, InvalidInput, RecursionError):  # no JSON, or no UTF-8 in it
-            text = f"a request from elsewhere ({name}) could not be understood, and nothing was done"
+            request = _DECODER.decode(content)
+        except (ValueError, InvalidInput, RecursionError):  # not JSON, or not UTF-8
+            text = f"the control request {name} is not valid; nothing was changed"
             await journal.append(Noted(code="request-refused", text=text))
             return
-        match errand:
-            case RaiseBudget() if name not in budget.requests:
+        match request:
+            case RaiseBudget() if name not in budget.applied_requests:
                 raised = BudgetRaised(
-                    limits=budget.limits.raised(errand.added),
-                    added=errand.added,
-                    principal=errand.principal,
+                    limits=budget.limits.raised(request.added),
+                    added=request.added,
+                    principal=request.principal,
                     request=name,
                 )
                 await journal.append(raised)
             case RaiseBudget():
-                pass  # whoever put it on record died before it took the file away
+                pass  # recorded by a process that died before it removed the file
             case RevokeGrant():
-                await journal.append(GrantRevoked(grant=errand.grant))
+                await journal.append(GrantRevoked(grant=request.grant))
 
     def _names(self) -> list[str]:
         try:
             names = sorted(name for name in os.listdir(self._folder) if not name.startswith("."))
-        except OSError:  # not there, as a rule; whatever else stands in its place holds no requests
+        except OSError:  # usually it does not exist; anything else in its place holds no requests
             return []
-        # What a link leads to is not ours to read and to take away.
+        # The target of a symlink is not ours to read or remove.
         return names if names and not self._folder.is_symlink() else []

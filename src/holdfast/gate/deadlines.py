@@ -1,68 +1,66 @@
-"""Patience: how long calls may take. One timer watches all that are under way, for one each costs as much as a quick call.
+"""Deadlines: how long a call may take, and how long a turn may work.
 
-The time of a turn: taken from the budget part by part while it is worked on, and stopped when there is no more.
-
-Turns of one tree work at the same time. Each holds only what it is about to use, so that together they never pass a limit
-that each alone would keep, and none takes all of it from the others.
+`DeadlineWatcher` bounds each call. One timer serves all calls in flight, because a timer per call costs as much as a quick
+call. `time_limit` bounds a turn by the budget's time. It reserves that time slice by slice: turns of one tree run at the
+same time, and each reserves only what it is about to use, so that together they never exceed a limit and none takes all
+of it from the others.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 from holdfast.core.errors import HoldfastError
 from holdfast.gate.budget import Budget
 
-Result = TypeVar("Result")
-
 
 class DeadlineExceeded(Exception):
-    """It took too long; a time limit of its own that it ran into is another matter."""
+    """The deadline passed. A tool that hit its own time limit raises something else."""
 
 
 class DeadlineWatcher:
-    """Waits for each call as many seconds, and no longer."""
+    """Gives every call the same number of seconds, with one timer for all of them."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._until: dict[asyncio.Timeout, float] = {}
-        """When it ends for what is under way; what began first comes first, and ends first."""
-        self._watching: asyncio.AbstractEventLoop | None = None
+        self._deadlines: dict[asyncio.Timeout, float] = {}
+        """The deadline of each call in flight; the oldest call is first and ends first."""
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def wait(self, work: Awaitable[Result]) -> Result:
-        """The result. Raises OutOfPatience, with the work cancelled."""
+    @asynccontextmanager
+    async def limit(self) -> AsyncIterator[None]:
+        """Run the block until its deadline. Raises DeadlineExceeded after cancelling it."""
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(None)
         try:
             async with limit:
-                self._until[limit] = loop.time() + self.seconds
-                if self._watching is not loop:
-                    self._watch(loop)
-                return await work
+                self._deadlines[limit] = loop.time() + self.seconds
+                if self._loop is not loop:
+                    self._expire_due(loop)
+                yield
         except TimeoutError:
             if limit.expired():
                 raise DeadlineExceeded from None
             raise
         finally:
-            self._until.pop(limit, None)
+            self._deadlines.pop(limit, None)
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _expire_due(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
-        waiting = (until for until in self._until.values() if until > now)
-        soonest = next(waiting, None)
-        for limit in [limit for limit, until in self._until.items() if until <= now]:
+        pending = (until for until in self._deadlines.values() if until > now)
+        soonest = next(pending, None)
+        for limit in [limit for limit, until in self._deadlines.items() if until <= now]:
             limit.reschedule(now)
-        self._watching = loop if soonest is not None else None
+        self._loop = loop if soonest is not None else None
         if soonest is not None:
-            loop.call_at(soonest, self._watch, loop)
+            loop.call_at(soonest, self._expire_due, loop)
 
 
 @asynccontextmanager
 async def time_limit(budget: Budget) -> AsyncIterator[None]:
-    """Work for as long as the budget has time. Raises BudgetExceeded in the middle of it when the time is up.
+    """Run the block for as long as the budget has time. Raises BudgetExceeded inside it when the time is up.
 
-    What was held is given back by the event that says how long the turn took.
+    The event that records the turn's duration releases what was reserved.
     """
     loop = asyncio.get_running_loop()
     limit = asyncio.timeout(None)
@@ -70,21 +68,21 @@ async def time_limit(budget: Budget) -> AsyncIterator[None]:
     timer: asyncio.TimerHandle | None = None
     problem: HoldfastError | OSError | None = None
 
-    def take_more() -> None:
+    def extend() -> None:
         nonlocal until, timer, problem
         try:
-            part = budget.hold_time()
-        except (HoldfastError, OSError) as error:  # a purse that cannot be read gives no time either
+            seconds = budget.reserve_time()
+        except (HoldfastError, OSError) as error:  # a shared budget that cannot be read has no time to give
             problem = error
             limit.reschedule(until)
             return
-        if part is not None:
-            until += part
-            timer = loop.call_at(until, take_more)
+        if seconds is not None:
+            until += seconds
+            timer = loop.call_at(until, extend)
 
     try:
         async with limit:
-            take_more()
+            extend()
             yield
     except TimeoutError:
         if problem is None:

@@ -1,4 +1,4 @@
-"""Escalations: calls that wait for a person. The journal record comes first; every transport reads it from there."""
+"""Escalations: calls that wait for approval. The journal record comes first; every transport reads it from there."""
 
 import asyncio
 from typing import Literal
@@ -17,7 +17,7 @@ from holdfast.store import Journal
 
 
 class Ruling(Value):
-    """How an escalation ended. Silence is a no."""
+    """How an escalation ended. No answer is a denial."""
 
     escalation: Escalation
     verdict: Literal["approve", "deny", "expire"]
@@ -26,37 +26,37 @@ class Ruling(Value):
     principal: Principal | None = None
 
 
-_Heeded = EscalationOpened | EscalationAnswered | EscalationExpired | SessionOpened
+_Handled = EscalationOpened | EscalationAnswered | EscalationExpired | SessionOpened
 
 
-class Escalations(Projection[_Heeded]):
-    """What waits, and what was answered. First valid answer wins; a later one is told so."""
+class Escalations(Projection[_Handled]):
+    """Open escalations and rulings. The first valid answer wins; a later one raises EscalationUnknown."""
 
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
         self._record = journal
         self._clock = clock
         self._answering = asyncio.Lock()
-        """Held while an escalation is being ended, so that it ends once."""
-        # Not part of `reset`: a rewind does not make a yes of what was withdrawn.
+        """Held while an escalation is being settled, so that it is settled once."""
+        # Not part of `reset`: a rewind does not turn a withdrawn approval back into an approval.
         self._withdrawn: dict[EscalationId, str] = {}
         super().__init__(journal)
 
     def reset(self) -> None:
         self._open: dict[EscalationId, Escalation] = {}
-        self._ruled: dict[EscalationId, Ruling] = {}
-        self._of_call: dict[str, EscalationId] = {}
+        self._rulings: dict[EscalationId, Ruling] = {}
+        self._by_call: dict[str, EscalationId] = {}
         self._changed = asyncio.Event()
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case EscalationOpened():
                 escalation = event.escalation
                 self._open[escalation.id] = escalation
-                self._of_call[escalation.call.id] = escalation.id
+                self._by_call[escalation.call.id] = escalation.id
             case EscalationAnswered():
-                if escalation_ := self._open.pop(event.escalation, None):
-                    self._ruled[event.escalation] = Ruling(
-                        escalation=escalation_,
+                if answered := self._open.pop(event.escalation, None):
+                    self._rulings[event.escalation] = Ruling(
+                        escalation=answered,
                         verdict=event.response.verdict,
                         reason=event.response.reason or "",
                         response=event.response,
@@ -69,83 +69,83 @@ class Escalations(Projection[_Heeded]):
             case SessionOpened():
                 for id in map(EscalationId, event.taken_back):
                     self._withdrawn[id] = (
-                        "the yes to it was taken back in the session this one was forked from"
+                        "its approval was revoked in the session that this one was forked from"
                     )
                     self._withdraw(id)
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _withdraw(self, id: EscalationId) -> None:
-        """Make a no of what nobody answered, and of a yes that was given elsewhere and not acted on."""
-        ruled = self._ruled.get(id)
+        """Deny an open escalation, or an approval that was given elsewhere and not yet acted on."""
+        ruled = self._rulings.get(id)
         escalation = self._open.pop(id, None) or (ruled.escalation if ruled is not None else None)
         if escalation is not None and id in self._withdrawn:
-            self._ruled[id] = Ruling(escalation=escalation, verdict="expire", reason=self._withdrawn[id])
+            self._rulings[id] = Ruling(escalation=escalation, verdict="expire", reason=self._withdrawn[id])
 
     def waiting(self) -> tuple[Escalation, ...]:
-        """Everything that waits now, oldest first."""
+        """Every open escalation, oldest first."""
         return tuple(self._open.values())
 
-    def of(self, call: Call) -> Escalation | Ruling | None:
-        """What was asked about this call: still open, ruled on, or never asked."""
-        asked = self._of_call.get(call.id)
+    def find(self, call: Call) -> Escalation | Ruling | None:
+        """The escalation of this call if open, its ruling if settled, None if there is none."""
+        asked = self._by_call.get(call.id)
         if asked is None:
             return None
-        return self._open.get(asked) or self._ruled[asked]
+        return self._open.get(asked) or self._rulings[asked]
 
     def call(self, id: CallId) -> Call | None:
-        """The call that was put before a person under this id, as it was asked."""
-        asked = self._of_call.get(id)
+        """The call that was escalated under this id, as it was submitted."""
+        asked = self._by_call.get(id)
         if asked is None:
             return None
-        return self._open[asked].call if asked in self._open else self._ruled[asked].escalation.call
+        return self._open[asked].call if asked in self._open else self._rulings[asked].escalation.call
 
     def response_to(self, call: Call) -> Response | None:
-        """What a person answered about this call."""
-        asked = self.of(call)
+        """A person's response about this call."""
+        asked = self.find(call)
         return asked.response if isinstance(asked, Ruling) else None
 
     async def open(self, escalation: Escalation) -> None:
-        """Put a call before a person."""
+        """Record an escalation."""
         await self._record.append(EscalationOpened(escalation=escalation))
 
     async def answer(
         self, id: EscalationId, response: Response, *, principal: Principal, transport: str
     ) -> Ruling:
-        """Record a person's answer. Raises EscalationUnknown when there is none to answer, or it came too late.
+        """Record a person's answer. Raises EscalationUnknown if there is nothing to answer or the answer is too late.
 
-        Who made a call may withdraw it and never approves it: that raises InvalidInput.
+        The principal that made a call may withdraw it but not approve it: that raises InvalidInput.
         """
         async with self._answering:
-            await self._sweep()
+            await self._expire_overdue()
             if id not in self._open:
-                raise EscalationUnknown(self._why_not(id), hint="nothing was changed by this answer")
+                raise EscalationUnknown(self._why_unanswerable(id), hint="this answer changed nothing")
             if response.verdict == "approve" and principal == self._open[id].call.principal:
                 raise InvalidInput(f"{principal} made this call and cannot approve it", hint="ask a person")
             await self._record.append(
                 EscalationAnswered(escalation=id, response=response, principal=principal, transport=transport)
             )
-        return self._ruled[id]
+        return self._rulings[id]
 
     async def expire(self, id: EscalationId, reason: str) -> None:
-        """End an escalation without an answer, which is a no."""
+        """Settle an escalation without an answer, which is a denial."""
         async with self._answering:
             await self._expire(id, reason)
 
-    async def sweep(self) -> None:
-        """Expire what nobody answered in time."""
+    async def expire_overdue(self) -> None:
+        """Expire the escalations whose time is up."""
         async with self._answering:
-            await self._sweep()
+            await self._expire_overdue()
 
     async def _expire(self, id: EscalationId, reason: str) -> None:
         if id in self._open:
             await self._record.append(EscalationExpired(escalation=id, reason=reason))
 
-    async def _sweep(self) -> None:
+    async def _expire_overdue(self) -> None:
         now_ms = self._clock.now_ms()
         for escalation in self.waiting():
             if escalation.expires_ms <= now_ms:
-                await self._expire(escalation.id, "nobody answered in time")
+                await self._expire(escalation.id, "no one answered in time")
 
     async def wait(self, id: EscalationId) -> Ruling:
         """Wait until an escalation is answered or its time is up."""
@@ -155,15 +155,15 @@ class Escalations(Projection[_Heeded]):
             try:
                 await asyncio.wait_for(changed.wait(), timeout=max(0.0, left))
             except TimeoutError:
-                await self.sweep()
-        if id not in self._ruled:
+                await self.expire_overdue()
+        if id not in self._rulings:
             raise EscalationUnknown(f"there is no escalation {id!r}")
-        return self._ruled[id]
+        return self._rulings[id]
 
-    def _why_not(self, id: EscalationId) -> str:
-        ruling = self._ruled.get(id)
+    def _why_unanswerable(self, id: EscalationId) -> str:
+        ruling = self._rulings.get(id)
         if ruling is None:
             return f"there is no escalation {id!r}"
         if ruling.verdict == "expire":
-            return f"the answer to {id!r} came late: {ruling.reason}"
+            return f"the answer to {id!r} is too late: {ruling.reason}"
         return f"{id!r} was already answered: {ruling.verdict}"

@@ -1,4 +1,4 @@
-"""Carrying out a call that was cleared: whatever happens becomes an event, and what is made is what was judged."""
+"""Executing an authorized call: every result becomes an event, and what is executed is exactly what was judged."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ from holdfast.store import Journal
 
 
 class Executor:
-    """Hands a cleared call to its tool. What cannot be counted is charged as it was reserved."""
+    """Passes an authorized call to its toolset. A cost that cannot be measured is charged as reserved."""
 
     def __init__(
         self,
@@ -25,29 +25,36 @@ class Executor:
         judge: Judge,
         paths: Paths,
         clock: Clock,
-        results: OutputFilter,
+        output_filter: OutputFilter,
         call_seconds: float,
     ) -> None:
         self._journal = journal
         self._judge = judge
         self._paths = paths
         self._clock = clock
-        self._results = results
-        self._patience = DeadlineWatcher(call_seconds)
+        self._output_filter = output_filter
+        self._deadlines = DeadlineWatcher(call_seconds)
 
-    async def of(self, cleared: Authorized, reserved: Amount) -> CallSettled:
-        """Carry it out. Cancelled, it is on record as that before the cancellation goes on."""
-        call = cleared.call
-        begun = self._clock.monotonic()
+    async def execute(self, authorized: Authorized, reserved: Amount) -> CallSettled:
+        """Execute the call. A cancellation is recorded before it propagates."""
+        call = authorized.call
+        started = self._clock.monotonic()
         performed: Performed | None = None
         result, error = None, ""
         status: CallStatus = "ok"
         try:
-            performed = await self._patience.wait(self._dispatch(cleared))
-            seen = hide_unreadable_paths(call.operation, performed.result, self._judge.policy, self._paths)
-            result = self._results.clean(seen)
+            async with self._deadlines.limit():
+                self._check_unchanged(authorized)
+                # An approved call is still staged if another rule or tier requires staging.
+                performed = await authorized.registered.toolset.perform(
+                    call, is_staged=authorized.decision.requires_staging
+                )
+            readable = hide_unreadable_paths(
+                call.operation, performed.result, self._judge.policy, self._paths
+            )
+            result = self._output_filter.filter_result(readable)
         except (DeadlineExceeded, ToolTimeout):
-            status, error = "timeout", f"no answer within {self._patience.seconds:g} seconds"
+            status, error = "timeout", f"no answer within {self._deadlines.seconds:g} seconds"
             performed = Performed(amount=at_most(reserved))
         except asyncio.CancelledError:
             settled = CallSettled(
@@ -60,38 +67,34 @@ class Executor:
             if isinstance(problem, ToolFailed) and problem.usage is not None:
                 performed = Performed(amount=Amount.of(problem.usage))
         except Exception as problem:
-            # A toolset that breaks is the toolset's failure; its text may hold anything, so only its kind is told.
-            status, error = "error", f"ToolFailed: the tool broke ({type(problem).__name__})"
+            # An unexpected exception is the toolset's fault. Its text may contain anything, so only its type is reported.
+            status, error = "error", f"ToolFailed: the tool raised {type(problem).__name__}"
             performed = performed or Performed(amount=at_most(reserved))
         performed = performed or Performed()
         return CallSettled(
             call=call.id,
             status=status,
             result=result,
-            error=self._results.tell(error) if error else "",
+            error=self._output_filter.filter_error(error) if error else "",
             amount=performed.amount,
             changes=performed.changes,
-            duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),
+            duration_ms=round((self._clock.monotonic() - started) * 1000, 3),
         )
 
-    async def _dispatch(self, cleared: Authorized) -> Performed:
-        """Hand the very call that was judged to the very tool that was judged."""
-        decision = cleared.decision
-        # Writing the intent took time, and arguments, policy, tools and links may be changed by others meanwhile.
-        drift = self._judge.changed_since_judged(
-            cleared.call,
-            cleared.offer,
-            cleared.digest,
-            cleared.targets,
-            policy_digest=cleared.policy_digest,
+    def _check_unchanged(self, authorized: Authorized) -> None:
+        """Raise ToolFailed unless the call and its tool are exactly what was judged."""
+        # Writing the intent takes time, and others may change arguments, policy, tools and symlinks meanwhile.
+        change = self._judge.changed_since_judged(
+            authorized.call,
+            authorized.registered,
+            authorized.digest,
+            authorized.targets,
+            policy_digest=authorized.policy_digest,
         )
-        if drift:
-            raise ToolFailed(drift)
-        # An approved escalation stays a proposal where another rule or tier said so.
-        is_staged = decision.verdict == "stage" or decision.is_staged
-        return await cleared.offer.toolset.perform(cleared.call, is_staged=is_staged)
+        if change:
+            raise ToolFailed(change)
 
 
 def at_most(reserved: Amount) -> Amount:
-    """A reservation as something to charge; a settled call counts itself."""
+    """A reservation as an amount to charge. The settled call itself counts as one call."""
     return msgspec.structs.replace(reserved, calls=0)

@@ -1,7 +1,7 @@
-"""Hearing from the kernel that a file is complete in a folder: inotify, as a queue of names on the event loop.
+"""File notifications: inotify as an asyncio queue of the names of completed files.
 
-By hand and small, because what there is either polls underneath (a thread and a thousand wake-ups a second for an answer
-within milliseconds) or is a dependency for these three system calls.
+Written by hand because the available libraries either poll in a thread, a thousand wake-ups a second for an answer within
+milliseconds, or are a dependency for these three system calls.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 _HEADER = struct.Struct("iIII")
 
 
-class Watch:
-    """Names of files that were closed after writing, or moved, into a folder. Close it when done."""
+class FileWatch:
+    """Names of files that were written or moved into a folder. Close it when done."""
 
     def __init__(self, folder: Path) -> None:
         self._names: asyncio.Queue[str | None] = asyncio.Queue()
@@ -31,12 +31,12 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._descriptor, self._read)
 
-    async def name(self) -> str | None:
-        """The next file that is complete; None where the kernel lost count and the folder must be looked at."""
+    async def next_name(self) -> str | None:
+        """The next completed file; None if the kernel's queue overflowed and the folder must be listed."""
         return await self._names.get()
 
     def close(self) -> None:
-        """Stop listening. Idempotent."""
+        """Stop watching. Idempotent."""
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
@@ -47,10 +47,10 @@ class Watch:
             content = os.read(self._descriptor, 65536)
         except BlockingIOError:
             return
-        place = 0
-        while place < len(content):
-            _, mask, _, length = _HEADER.unpack_from(content, place)
-            place += _HEADER.size
-            name = os.fsdecode(content[place : place + length].rstrip(b"\0"))
+        offset = 0
+        while offset < len(content):
+            _, mask, _, length = _HEADER.unpack_from(content, offset)
+            offset += _HEADER.size
+            name = os.fsdecode(content[offset : offset + length].rstrip(b"\0"))
             self._names.put_nowait(None if mask & _OVERFLOW else name)
-            place += length
+            offset += length

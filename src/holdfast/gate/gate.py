@@ -1,11 +1,12 @@
-"""The gate: the one road from a call to an effect.
+"""The gate: the only path from a call to an effect.
 
-Below lie the policy that judges, the journal that records and the toolsets that act; above lies whoever has a guest. What
-must always happen stands in `submit` and nowhere else: no effect before its intent is on disk, no call without a record.
+Below are the policy (judges), the journal (records) and the toolsets (act); above is the code that runs a guest. What must
+always happen is in `submit` and nowhere else: no effect before its intent is on disk, and no call without a record.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from holdfast.core import (
     Amount,
@@ -48,7 +49,7 @@ from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.model_calls import ModelCalls, Summary
 from holdfast.gate.output_filter import OutputFilter
 from holdfast.gate.provenance import Provenance
-from holdfast.gate.refusals import deny, over_budget, ran_out
+from holdfast.gate.refusals import deny, exhausted_dimension, over_budget
 from holdfast.gate.saved_grants import SavedGrants
 from holdfast.gate.tree_budget import TreeBudget
 from holdfast.models import Model, OnText, Prompt, Reply
@@ -57,18 +58,18 @@ from holdfast.store import Journal
 
 
 class GateSettings(Value):
-    """Numbers of the gate."""
+    """Limits and modes of the gate."""
 
     call_seconds: float = 60.0
     escalation_seconds: float = 300.0
-    repeats: int = 20
-    """How often one turn may make the very same call before the circuit breaks."""
+    max_repeats: int = 20
+    """How many times one turn may make the same call before the circuit breaker refuses it."""
     can_ask: bool = True
-    """Whether anybody could answer; where not, an escalation is a no at once."""
+    """Whether anyone can answer an escalation. If not, a call that needs approval is refused at once."""
 
 
 class Gate:
-    """Judges, asks, records, charges, performs, records."""
+    """Judges a call, asks for approval, records the intent, charges the budget, executes, records the outcome."""
 
     def __init__(
         self,
@@ -80,207 +81,213 @@ class Gate:
         clock: Clock,
         turn_limits: Limits | None = None,
         tree: TreeBudget | None = None,
-        book: SavedGrants | None = None,
-        inbox: ControlRequests | None = None,
+        saved_grants: SavedGrants | None = None,
+        control_requests: ControlRequests | None = None,
         settings: GateSettings | None = None,
-        results: OutputFilter | None = None,
+        output_filter: OutputFilter | None = None,
     ) -> None:
         self._journal = journal
         self._clock = clock
         self._settings = settings or GateSettings()
-        self._book = book
-        self._inbox = inbox
-        self._under_way: dict[CallId, asyncio.Event] = {}
-        """So that a call which is asked for twice at the same time is made once: each with its end."""
-        self._offers = ToolRegistry(toolsets, policy=policy)
+        self._saved_grants = saved_grants
+        self._control_requests = control_requests
+        self._in_flight: dict[CallId, asyncio.Event] = {}
+        """One event per call id in flight, set when it ends, so that a call submitted twice at once is executed once."""
+        self._registry = ToolRegistry(toolsets, policy=policy)
         self.calls = CallIndex(journal)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
         self.escalations = Escalations(journal, clock=clock)
-        self.grants = Grants(journal, clock=clock, book=book.standing if book is not None else None)
-        self.loops = LoopDetector(journal)
+        self.grants = Grants(
+            journal, clock=clock, saved=saved_grants.load_or_empty if saved_grants is not None else None
+        )
+        self.loop_detector = LoopDetector(journal)
         self._judge = Judge(
             policy=policy,
-            offers=self._offers,
+            registry=self._registry,
             paths=paths,
             calls=self.calls,
-            repeats=self._settings.repeats,
+            max_repeats=self._settings.max_repeats,
         )
-        self._clearance = Authorizer(
+        self._authorizer = Authorizer(
             judge=self._judge,
             escalations=self.escalations,
-            origins=Provenance(journal),
+            provenance=Provenance(journal),
             grants=self.grants,
             clock=clock,
             escalation_seconds=self._settings.escalation_seconds,
             can_ask=self._settings.can_ask,
         )
-        self._performance = Executor(
+        self._executor = Executor(
             journal=journal,
             judge=self._judge,
             paths=paths,
             clock=clock,
-            results=results or OutputFilter(),
+            output_filter=output_filter or OutputFilter(),
             call_seconds=self._settings.call_seconds,
         )
-        self._consultation = ModelCalls(journal=journal, budget=self.budget)
+        self._model_calls = ModelCalls(journal=journal, budget=self.budget)
 
     @property
     def policy(self) -> Policy:
-        """What judges here."""
+        """The policy in force."""
         return self._judge.policy
 
-    def adopt(self, policy: Policy) -> None:
-        """Judge by another policy from here on; what waits for a person under the old one is refused when it comes back."""
+    def use_policy(self, policy: Policy) -> None:
+        """Switch to another policy. Calls that wait for approval under the old one are refused when they resume."""
         self._judge.policy = policy
-        self._offers.adopt(policy)
+        self._registry.use_policy(policy)
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools whose calls are not all denied: what a model is shown."""
-        return tuple(tool for tool in self._offers.tools() if self.policy.could_allow(tool))
+        """The tools that the policy could allow: what a model is shown."""
+        return tuple(tool for tool in self._registry.tools() if self.policy.could_allow(tool))
 
     def tool(self, operation: str) -> Tool | None:
-        """The tool behind an operation, None where nobody offers it."""
-        offer = self._offers.get(operation)
-        return offer.tool if offer is not None else None
+        """The tool behind an operation; None if no toolset offers it."""
+        registered = self._registry.get(operation)
+        return registered.tool if registered is not None else None
 
-    async def submit(self, call: Call, *, is_followed: bool = False) -> Answer:
-        """Turn a wish into an answer. Asked again under the same id, a call gets the answer it got before.
+    async def submit(self, call: Call, *, can_defer_outcome: bool = False) -> Answer:
+        """Answer a call. A call submitted again under the same id gets its recorded answer.
 
-        Everything about it is on disk by then. Where it is followed by a record of the asker's own before anybody outside can
-        hear of the answer, the outcome goes to the disk together with the next record, be it that one or another intent.
+        Everything about the call is on disk when this returns. With `can_defer_outcome` the caller promises to append a record
+        of its own before anyone outside can see the answer; the outcome is then written together with the next record.
         """
-        while (before := self._under_way.get(call.id)) is not None:
-            await before.wait()
-        ended = self._under_way[call.id] = asyncio.Event()
-        try:
-            return await self._submit(call, is_followed)
-        finally:
-            del self._under_way[call.id]
-            ended.set()
-
-    async def _submit(self, call: Call, is_followed: bool) -> Answer:
-        call, digest, problem = sanitize_call(call)
-        recorded = self.calls.answer(call)
-        if recorded is not None:
-            return recorded
-        if problem:
-            return await self._refuse(call, deny("invalid-arguments", problem))
-        await self.heed()
-        cut_off = self.calls.cut_off(call)
-        if cut_off is not None and not cut_off.is_idempotent:
-            return await self._leave_unknown(cut_off)
-        cleared = await self._clearance.clear(call, digest)
-        if isinstance(cleared, Parked):
-            return cleared
-        if isinstance(cleared, Decision):
-            return await self._refuse(call, cleared)
-        try:
-            reservation = self.budget.reserve(_most(cleared), call=call.id)
-        except BudgetExceeded as error:
-            return await self._refuse(call, over_budget(error))
-        try:
-            self.grants.use(cleared.grant, call.id)
-            await self._intend(
-                CallIntended(
-                    call=cleared.call,
-                    decision=cleared.decision,
-                    digest=cleared.digest,
-                    tool_digest=cleared.offer.digest,
-                    asked=digest if cleared.call is not call else "",
-                    is_idempotent=cleared.offer.tool.is_idempotent,
-                    escalation=cleared.escalation,
-                    grant=cleared.grant,
-                    reserved=reservation.amount,
+        async with self._one_at_a_time(call.id):
+            call, digest, problem = sanitize_call(call)
+            recorded = self.calls.answer(call)
+            if recorded is not None:
+                return recorded
+            if problem:
+                return await self._refuse(call, deny("invalid-arguments", problem))
+            await self.apply_control_requests()
+            interrupted = self.calls.interrupted(call)
+            if interrupted is not None and not interrupted.is_idempotent:
+                return await self._settle_unknown(interrupted)
+            authorized = await self._authorizer.authorize(call, digest)
+            if isinstance(authorized, Parked):
+                return authorized
+            if isinstance(authorized, Decision):
+                return await self._refuse(call, authorized)
+            try:
+                reservation = self.budget.reserve(_max_cost(authorized), call=call.id)
+            except BudgetExceeded as error:
+                return await self._refuse(call, over_budget(error))
+            try:
+                self.grants.reserve_use(authorized.grant, call.id)
+                await self._record_intent(
+                    CallIntended(
+                        call=authorized.call,
+                        decision=authorized.decision,
+                        digest=authorized.digest,
+                        tool_digest=authorized.registered.digest,
+                        asked=digest if authorized.call is not call else "",
+                        is_idempotent=authorized.registered.tool.is_idempotent,
+                        escalation=authorized.escalation,
+                        grant=authorized.grant,
+                        reserved=reservation.amount,
+                    )
                 )
-            )
-            settled = await self._performance.of(cleared, reservation.amount)
-            # What was reserved is held until the outcome is recorded, which is exact where all of it was spent.
-            if is_followed and cost_of(settled) == reservation.amount:
-                self._journal.append_deferred(settled)
-                self.calls.note(settled)
-                self.budget.note(settled)
-            else:
-                await self._journal.append(settled)
-        except BaseException:
-            self.budget.release(reservation)
-            self.grants.give_back(call.id)
-            raise
-        await self._warn()
-        return answer_of(settled)
+                settled = await self._executor.execute(authorized, reservation.amount)
+                # The reservation is held until the outcome is recorded, which is exact if all of it was spent.
+                if can_defer_outcome and cost_of(settled) == reservation.amount:
+                    self._journal.append_deferred(settled)
+                    self.calls.record_deferred(settled)
+                    self.budget.record_deferred(settled)
+                else:
+                    await self._journal.append(settled)
+            except BaseException:
+                self.budget.release(reservation)
+                self.grants.release_use(call.id)
+                raise
+            await self._record_warnings()
+            return answer_of(settled)
 
-    async def consult(self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask_model(
+        self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText
+    ) -> Reply:
         """Ask the model, recorded and charged like any effect. Raises BudgetExceeded or ModelError."""
-        await self.heed()
-        reply = await self._consultation.ask(
-            turn=turn, step=step, model=model, prompt=prompt, on_text=on_text
-        )
-        await self._warn()
+        await self.apply_control_requests()
+        reply = await self._model_calls.ask(turn=turn, step=step, model=model, prompt=prompt, on_text=on_text)
+        await self._record_warnings()
         return reply
 
-    async def summarise(
+    async def ask_model_aside(
         self, *, turn: int, model: Model, prompt: Prompt, as_event: Callable[[Reply], Summary]
     ) -> Summary:
-        """Ask the model aside from the conversation; the event made of its reply is recorded, and charged by what it says."""
-        return await self._consultation.ask_aside(turn=turn, model=model, prompt=prompt, as_event=as_event)
+        """Ask the model outside the conversation. Records and charges the event made from its reply."""
+        return await self._model_calls.ask_aside(turn=turn, model=model, prompt=prompt, as_event=as_event)
 
     async def resolve(
         self, id: EscalationId, response: Response, *, principal: Principal, transport: str
     ) -> Ruling:
-        """Take a person's answer, and the grant it asks for. Raises EscalationUnknown when it comes late."""
+        """Record a person's answer and the grant it includes. Raises EscalationUnknown if it is too late."""
         ruling = await self.escalations.answer(id, response, principal=principal, transport=transport)
         grant = grant_for(ruling.escalation, response, principal=principal, now_ms=self._clock.now_ms())
         if grant is not None:
             await self._journal.append(GrantGiven(grant=grant))
-            if grant.scope == "always" and self._book is not None:
-                self._book.keep(grant)
+            if grant.scope == "always" and self._saved_grants is not None:
+                self._saved_grants.save(grant)
         return ruling
 
-    async def heed(self) -> None:
-        """Do what was asked of this session from other processes: limits raised, grants taken back."""
-        if self._inbox is not None and self._inbox.waiting():
-            await self._inbox.heed(self._journal, self.budget)
+    async def apply_control_requests(self) -> None:
+        """Apply requests from other processes: raised limits and revoked grants."""
+        if self._control_requests is not None and self._control_requests.count():
+            await self._control_requests.apply(self._journal, self.budget)
 
     async def wait(self, id: EscalationId) -> Ruling:
-        """Wait for a person's answer; when the time is up that is a no."""
+        """Wait for a person's answer. If the time runs out, the ruling is a denial."""
         return await self.escalations.wait(id)
 
     async def revoke(self, id: GrantId) -> None:
-        """Take a standing yes back."""
+        """Revoke a grant."""
         await self._journal.append(GrantRevoked(grant=id))
 
-    async def _intend(self, event: CallIntended) -> None:
-        """Put an intent on disk; cancelled meanwhile, the call is settled as never made."""
+    @asynccontextmanager
+    async def _one_at_a_time(self, call: CallId) -> AsyncIterator[None]:
+        while (before := self._in_flight.get(call)) is not None:
+            await before.wait()
+        ended = self._in_flight[call] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._in_flight[call]
+            ended.set()
+
+    async def _record_intent(self, event: CallIntended) -> None:
+        """Write an intent to disk. If this task is cancelled meanwhile, settle the call as never executed."""
         try:
             await self._journal.append(event)
         except asyncio.CancelledError:
             settled = CallSettled(
-                call=event.call.id, status="cancelled", error="cancelled before it was made"
+                call=event.call.id, status="cancelled", error="cancelled before it was executed"
             )
             await asyncio.shield(self._journal.append(settled))
             raise
 
     async def _refuse(self, call: Call, decision: Decision) -> Refused:
         await self._journal.append(CallRefused(call=call, decision=decision))
-        return Refused(reason=decision.reason, rule=decision.rule, exhausted=ran_out(decision))
+        return Refused(reason=decision.reason, rule=decision.rule, exhausted=exhausted_dimension(decision))
 
-    async def _leave_unknown(self, cut_off: CallIntended) -> Failed:
-        reason = "the process died during this call; whether it happened is not known, and it is not repeated"
+    async def _settle_unknown(self, interrupted: CallIntended) -> Failed:
+        reason = (
+            "the process died during this call; whether it took effect is unknown, and it is not repeated"
+        )
         await self._journal.append(
             CallSettled(
-                call=cut_off.call.id, status="unknown", error=reason, amount=at_most(cut_off.reserved)
+                call=interrupted.call.id, status="unknown", error=reason, amount=at_most(interrupted.reserved)
             )
         )
         return Failed(error="unknown", reason=reason)
 
-    async def _warn(self) -> None:
-        for dimension, spent, limit in self.budget.nearly_spent():
+    async def _record_warnings(self) -> None:
+        for dimension, spent, limit in self.budget.take_new_warnings():
             await self._journal.append(BudgetWarned(dimension=dimension, spent=spent, limit=limit))
 
 
-def _most(cleared: Authorized) -> Amount:
-    """What the call can spend at most, as far as its toolset can say."""
-    estimator = cleared.offer.estimator
-    return _ONE_CALL if estimator is None else estimator.max_cost(cleared.call).plus(_ONE_CALL)
+def _max_cost(authorized: Authorized) -> Amount:
+    """The most the call can spend, if its toolset can estimate it."""
+    estimator = authorized.registered.estimator
+    return _ONE_CALL if estimator is None else estimator.max_cost(authorized.call).plus(_ONE_CALL)
 
 
 _ONE_CALL = Amount(calls=1)

@@ -1,6 +1,6 @@
-"""Grants: a person's standing yes. It covers what was shown and nothing more, and it never lifts a deny.
+"""Grants: saved approvals. A grant covers what the person was shown and nothing more, and it never overrides a deny.
 
-A grant in words: the exact rule, as it is shown before it is given and listed afterwards.
+A grant is described word for word before it is given and wherever it is listed.
 """
 
 import posixpath
@@ -38,91 +38,92 @@ from holdfast.core.events import (
 from holdfast.core.projection import EventSource, Projection
 from holdfast.policy import Request
 
-MOST_SHOWN = 120
-"""Characters of a value that a grant holds to; who is asked sees the whole call beside it."""
+MAX_SHOWN_CHARACTERS = 120
+"""Characters shown of a fixed value; the person also sees the whole call."""
 
 
-_Heeded = GrantGiven | GrantRevoked | SessionOpened | CallIntended
+_Handled = GrantGiven | GrantRevoked | SessionOpened | CallIntended
 
 
-class Grants(Projection[_Heeded]):
-    """The grants that stand now: this session's, folded from its journal, and those kept for always."""
+class Grants(Projection[_Handled]):
+    """The active grants: this session's, from its journal, and the ones saved for every session."""
 
     def __init__(
-        self, journal: EventSource, *, clock: Clock, book: Callable[[], Sequence[Grant]] | None = None
+        self, journal: EventSource, *, clock: Clock, saved: Callable[[], Sequence[Grant]] | None = None
     ) -> None:
         self._clock = clock
-        self._book = book
-        # Not part of `reset`: a rewind gives back neither a grant that was revoked nor a use that was made.
+        self._saved = saved
+        # Not part of `reset`: a rewind restores neither a revoked grant nor a used one.
         self._revoked: set[GrantId] = set()
         self._uses: dict[GrantId, set[int]] = {}
-        self._in_use: dict[CallId, GrantId] = {}
+        self._pending_uses: dict[CallId, GrantId] = {}
         super().__init__(journal)
 
     def reset(self) -> None:
         self._grants: dict[GrantId, Grant] = {}
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case GrantGiven():
-                # What stands for always stands in the book, as long as nobody takes it out there.
-                if event.grant.scope != "always" or self._book is None:
+                # An "always" grant is read from the file of saved grants, so that revoking it there is enough.
+                if event.grant.scope != "always" or self._saved is None:
                     self._grants[event.grant.id] = event.grant
             case GrantRevoked():
                 self._revoked.add(event.grant)
             case SessionOpened():
                 self._revoked.update(map(GrantId, event.taken_back))
             case CallIntended(grant=str() as used):
-                self._in_use.pop(event.call.id, None)
+                self._pending_uses.pop(event.call.id, None)
                 self._uses.setdefault(GrantId(used), set()).add(entry.seq)
 
-    def standing(self, turn: int | None = None) -> tuple[Grant, ...]:
-        """Every grant that could still cover a call, of this turn or of any."""
+    def active(self, turn: int | None = None) -> tuple[Grant, ...]:
+        """Every grant that can still cover a call, in the given turn or in any."""
         now_ms = self._clock.now_ms()
-        kept = self._book() if self._book is not None else ()
+        saved = self._saved() if self._saved is not None else ()
         return tuple(
             grant
-            for grant in map(self._as_used, (*kept, *self._grants.values()))
+            for grant in map(self._with_uses_left, (*saved, *self._grants.values()))
             if grant.id not in self._revoked
             and (grant.expires_ms is None or now_ms < grant.expires_ms)
             and (grant.uses_left is None or grant.uses_left > 0)
             and (turn is None or grant.turn is None or grant.turn == turn)
         )
 
-    def _as_used(self, grant: Grant) -> Grant:
+    def _with_uses_left(self, grant: Grant) -> Grant:
         if grant.uses_left is None:
             return grant
-        used = len(self._uses.get(grant.id, ())) + list(self._in_use.values()).count(grant.id)
+        used = len(self._uses.get(grant.id, ())) + list(self._pending_uses.values()).count(grant.id)
         return msgspec.structs.replace(grant, uses_left=grant.uses_left - used)
 
-    def use(self, grant: GrantId | None, call: CallId) -> None:
-        """Count a use while its intent is on the way to the disk, so that calls at the same time cannot share one."""
+    def reserve_use(self, grant: GrantId | None, call: CallId) -> None:
+        """Count a use while its intent is being written, so that concurrent calls cannot share one."""
         if grant is not None:
-            self._in_use[call] = grant
+            self._pending_uses[call] = grant
 
-    def give_back(self, call: CallId) -> None:
-        """Count no longer what came to nothing; a use whose intent is on the disk stays one."""
-        self._in_use.pop(call, None)
+    def release_use(self, call: CallId) -> None:
+        """Stop counting a use that came to nothing. A use whose intent is on disk still counts."""
+        self._pending_uses.pop(call, None)
 
-    def covering(self, request: Request) -> Grant | None:
-        """A grant that covers this request, if one does."""
+    def find_covering(self, request: Request) -> Grant | None:
+        """A grant that covers this request, if there is one."""
         call = request.call
-        return next(
-            (grant for grant in self.standing(call.turn) if covers(grant, call, request.targets)), None
-        )
+        return next((grant for grant in self.active(call.turn) if covers(grant, call, request.targets)), None)
 
 
 def grant_for(
     escalation: Escalation, response: Response, *, principal: Principal, now_ms: int
 ) -> Grant | None:
-    """The grant that an answer asks for; None for a plain yes or no, for edited arguments, and where an address cannot be
-    told: what it will lead to next time nobody can say yes to."""
+    """The grant that a response asks for.
+
+    None for a plain approval or denial, for edited arguments, and for a URL that could not be resolved: no one can approve
+    what it will lead to next time.
+    """
     if response.verdict != "approve" or response.scope == "once" or response.arguments is not None:
         return None
     if any(isinstance(target, UrlTarget) and target.problem is not None for target in escalation.targets):
         return None
     amount = response.amount or 1
-    # Without a target, content left open would be a yes to everything this operation can do: that is never given.
+    # Without a target, open content would approve everything this operation can do, so it is fixed.
     contents = escalation.contents if escalation.targets else ()
     return Grant(
         id=GrantId(new_token()),
@@ -136,48 +137,48 @@ def grant_for(
         given_by=principal,
         given_ms=now_ms,
         turn=escalation.call.turn if response.scope == "turn" else None,
-        # The call that was asked about is the first use.
+        # The escalated call is the first use.
         uses_left=max(0, amount - 1) if response.scope == "times" else None,
         expires_ms=now_ms + amount * 60_000 if response.scope == "minutes" else None,
     )
 
 
 def covers(grant: Grant, call: Call, targets: Sequence[Target]) -> bool:
-    """Whether a call is within what the person said yes to: argument by argument, none more and none left out."""
+    """Whether a call is within what the person approved: the same arguments, no more and no fewer."""
     return (
         grant.operation == call.operation
-        and _referring(targets) == _referring(grant.targets)
-        and all(any(_within(target, given, grant) for given in grant.targets) for target in targets)
+        and _target_arguments(targets) == _target_arguments(grant.targets)
+        and all(any(_covers_target(target, given, grant) for given in grant.targets) for target in targets)
         and _digests(call, targets, grant.contents) == {each.argument: each.digest for each in grant.fixed}
     )
 
 
 def _fixed(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> tuple[FixedArgument, ...]:
-    held = _digests(call, targets, contents)
+    values = _digests(call, targets, contents)
     return tuple(
-        FixedArgument(argument=name, digest=held[name], shown=_shown(call.arguments[name]))
-        for name in sorted(held)
+        FixedArgument(argument=name, digest=values[name], shown=_shown(call.arguments[name]))
+        for name in sorted(values)
     )
 
 
 def _digests(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> dict[str, str]:
-    """The arguments that refer to nothing and are no content, each by its value."""
-    others = _referring(targets) | set(contents)
+    """Digests of the arguments that are neither targets nor content."""
+    others = _target_arguments(targets) | set(contents)
     return {name: digest(value) for name, value in call.arguments.items() if name not in others}
 
 
-def _referring(targets: Sequence[Target]) -> set[str]:
+def _target_arguments(targets: Sequence[Target]) -> set[str]:
     return {target.argument for target in targets}
 
 
 def _shown(value: Json) -> str:
     text = encode(value).decode()
-    if len(text) <= MOST_SHOWN:
+    if len(text) <= MAX_SHOWN_CHARACTERS:
         return text
-    return f"{text[:MOST_SHOWN]}... ({len(text):,} characters, these and no others)"
+    return f"{text[:MAX_SHOWN_CHARACTERS]}... ({len(text):,} characters, exactly these)"
 
 
-def _within(target: Target, given: Target, grant: Grant) -> bool:
+def _covers_target(target: Target, given: Target, grant: Grant) -> bool:
     if (target.role, target.argument) != (given.role, given.argument):
         return False
     match target, given:
@@ -186,12 +187,12 @@ def _within(target: Target, given: Target, grant: Grant) -> bool:
                 return False
             if target.location.real == given.location.real:
                 return True
-            return grant.reach == "folder" and _lies_in(target.location.real, folder_of(given))
+            return grant.reach == "folder" and _is_within(target.location.real, folder_of(given))
         case UrlTarget(), UrlTarget():
             if target.problem or not target.host:
                 return False
             if grant.reach != "host":
-                # Whole, its query included: what is asked of a host is also what is told to it.
+                # The whole URL, query included: what a request asks for is also what it discloses.
                 return (target.given, target.path, host_of(target)) == (
                     given.given,
                     given.path,
@@ -203,7 +204,7 @@ def _within(target: Target, given: Target, grant: Grant) -> bool:
 
 
 def host_of(target: UrlTarget) -> str:
-    """The place that a grant for a host covers: scheme, host and port."""
+    """What a grant for a host covers: scheme, host and port."""
     return f"{target.scheme}://{target.host}{f':{target.port}' if target.port else ''}"
 
 
@@ -212,21 +213,19 @@ def folder_of(target: PathTarget) -> str:
     return posixpath.dirname(target.location.real)
 
 
-def _lies_in(path: str, folder: str) -> bool:
+def _is_within(path: str, folder: str) -> bool:
     return folder != "/" and path.startswith(f"{folder}/")
 
 
 def describe_grant(grant: Grant) -> str:
-    """The exact rule in words: what is allowed, and how long."""
+    """The grant in words: what is allowed and for how long."""
     match grant.scope:
         case "turn":
             until = f"in turn {grant.turn}"
         case "times":
             until = pluralize(grant.uses_left or 0, "more time")
         case "minutes":
-            until = (
-                f"for {((grant.expires_ms or 0) - grant.given_ms) / 60_000:g} minutes from when it was given"
-            )
+            until = f"for {((grant.expires_ms or 0) - grant.given_ms) / 60_000:g} minutes after it was given"
         case "session":
             until = "in this session"
         case "always":
@@ -237,19 +236,21 @@ def describe_grant(grant: Grant) -> str:
 
 
 def describe_rule(grant: Grant) -> str:
-    """What a grant covers, however long. What this does not say, it does not cover."""
+    """What a grant covers, without its duration. It covers nothing that this does not say."""
     areas: dict[str, list[str]] = {}
     for target in grant.targets:
         areas.setdefault(f"{target.argument} {_area(target, grant)}", []).append(target.role)
-    on = [f"{area} ({', '.join(dict.fromkeys(roles))})" for area, roles in areas.items()]
-    held = [f"{each.argument}={each.shown}" for each in grant.fixed]
-    held += [f"any {argument}" for argument in grant.contents]
-    said = (["on " + ", ".join(on)] if on else []) + (["with " + ", ".join(held)] if held else [])
-    return " ".join([grant.operation, *(said or ["without arguments"])])
+    areas_text = [f"{area} ({', '.join(dict.fromkeys(roles))})" for area, roles in areas.items()]
+    values = [f"{each.argument}={each.shown}" for each in grant.fixed]
+    values += [f"any {argument}" for argument in grant.contents]
+    parts = (["on " + ", ".join(areas_text)] if areas_text else []) + (
+        ["with " + ", ".join(values)] if values else []
+    )
+    return " ".join([grant.operation, *(parts or ["without arguments"])])
 
 
 def grant_description(escalation: Escalation) -> str:
-    """What a standing yes to this very question would cover, however long; empty where none can be given."""
+    """What a grant for this escalation would cover, without its duration; empty if none can be given."""
     response = Response(verdict="approve", scope="always")
     grant = grant_for(escalation, response, principal=PERSON, now_ms=escalation.opened_ms)
     return describe_rule(grant) if grant is not None else ""

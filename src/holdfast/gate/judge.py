@@ -1,4 +1,4 @@
-"""Judging a call: is it well formed, what do its arguments refer to, what does the policy say. Nothing happens here."""
+"""Judging a call: is it well formed, what do its arguments refer to, what does the policy decide. Nothing is executed here."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from holdfast.policy import Policy, Request, Resolver, annotate, validate_argume
 
 
 class RegisteredTool(NamedTuple):
-    """A tool, who carries it out, the digest of its definition, and who can say beforehand what a call costs at most."""
+    """A tool, the toolset that executes it, the digest of its definition, and an upper bound on what a call costs."""
 
     tool: Tool
     toolset: Toolset
@@ -30,120 +30,127 @@ class RegisteredTool(NamedTuple):
 
 
 class ToolRegistry:
-    """Who offers what now. Toolsets hand out what they handed out before until something changes, so this is a look and no more.
+    """The tools on offer. A toolset returns the same tuple until something changes, so a lookup is one comparison.
 
-    A tool without roles gets those that the policy's own annotations give it.
+    A tool without roles gets the roles from the policy's annotations.
     """
 
     def __init__(self, toolsets: Sequence[Toolset], *, policy: Policy) -> None:
         self._toolsets = tuple(toolsets)
         self._policy = policy
         self._seen: list[tuple[Tool, ...]] = []
-        self._offers: dict[str, RegisteredTool] = {}
+        self._tools: dict[str, RegisteredTool] = {}
 
-    def adopt(self, policy: Policy) -> None:
-        """Take the annotations of another policy."""
+    def use_policy(self, policy: Policy) -> None:
+        """Use the annotations of another policy."""
         self._policy, self._seen = policy, []
 
     def get(self, operation: str) -> RegisteredTool | None:
-        """The offer of an operation, None where nobody has it."""
+        """The registered tool of an operation; None if no toolset offers it."""
         return self._current().get(operation)
 
     def tools(self) -> tuple[Tool, ...]:
         """Every tool on offer."""
-        return tuple(offer.tool for offer in self._current().values())
+        return tuple(registered.tool for registered in self._current().values())
 
     def _current(self) -> dict[str, RegisteredTool]:
         groups = [toolset.tools() for toolset in self._toolsets]
         if groups != self._seen:
             self._seen = groups
-            self._offers = {}
+            self._tools = {}
             for toolset, tools in zip(self._toolsets, groups, strict=True):
                 estimator = toolset if isinstance(toolset, CostEstimator) else None
                 for offered in tools:
                     tool = annotate(offered, self._policy)
-                    # The first to offer a name keeps it: a later toolset cannot put itself in its place.
-                    self._offers.setdefault(tool.name, RegisteredTool(tool, toolset, tool.digest, estimator))
-        return self._offers
+                    # The first toolset to register a name keeps it: a later one cannot replace it.
+                    self._tools.setdefault(tool.name, RegisteredTool(tool, toolset, tool.digest, estimator))
+        return self._tools
 
 
 class Judgement(NamedTuple):
-    """A call with what it refers to and what was decided; `offer` is None where the operation is unknown."""
+    """A call, its targets and the decision; `registered` is None if the operation is unknown."""
 
     request: Request
     decision: Decision
-    offer: RegisteredTool | None
+    registered: RegisteredTool | None
     digest: str
-    """Of the call that was judged."""
+    """Digest of the call as it was judged."""
 
 
 class Judge:
-    """Structure first (known, well formed, not a loop), then the policy."""
+    """Checks the structure first (known tool, valid arguments, no repetition), then asks the policy."""
 
     def __init__(
-        self, *, policy: Policy, offers: ToolRegistry, paths: Paths, calls: CallIndex, repeats: int
+        self, *, policy: Policy, registry: ToolRegistry, paths: Paths, calls: CallIndex, max_repeats: int
     ) -> None:
         self.policy = policy
-        self._offers = offers
+        self._registry = registry
         self._paths = paths
         self._calls = calls
-        self._repeats = repeats
+        self._max_repeats = max_repeats
         self._resolver = Resolver()
 
     async def judge(self, call: Call, digest: str) -> Judgement:
-        """Everything that can be said of a call without making it. `digest` was taken before, so that a change meanwhile is found."""
-        offer = self._offers.get(call.operation)
-        if offer is None:
-            # The policy still names the rule: an unknown operation is denied by it, or by us where it trusts the whole group.
+        """Judge a call without executing it. The caller computed `digest` earlier, so that a change in between is detected."""
+        registered = self._registry.get(call.operation)
+        if registered is None:
+            # The policy still names the rule; we deny an operation that no toolset offers even if the policy allows its group.
             request = Request(call=call, tool=None)
             decision = self.policy.judge(request)
             if decision.verdict != "deny":
-                decision = deny("unknown-tool", f"nobody offers {call.operation[:200]!r}")
+                decision = deny("unknown-tool", f"no toolset offers {call.operation[:200]!r}")
             return Judgement(request, decision, None, digest)
-        problem = validate_arguments(offer.tool, call.arguments)
+        problem = validate_arguments(registered.tool, call.arguments)
         if problem is not None:
             refused = deny("invalid-arguments", problem)
-            return Judgement(Request(call=call, tool=offer.tool), refused, offer, digest)
-        targets = await self._resolver.targets(offer.tool, call.arguments, self._paths)
-        request = Request(call=call, tool=offer.tool, targets=targets)
-        if self._calls.same_before(call, digest) >= self._repeats:
-            reason = f"the same call was made {self._repeats} times in this turn; do something else"
-            return Judgement(request, deny("circuit-breaker", reason), offer, digest)
+            return Judgement(Request(call=call, tool=registered.tool), refused, registered, digest)
+        targets = await self._resolver.targets(registered.tool, call.arguments, self._paths)
+        request = Request(call=call, tool=registered.tool, targets=targets)
+        if self._calls.count_same_before(call, digest) >= self._max_repeats:
+            reason = f"this turn made the same call {self._max_repeats} times; do something else"
+            return Judgement(request, deny("circuit-breaker", reason), registered, digest)
         decision = self.policy.judge(request)
-        if offer.tool.asks_person and decision.verdict != "deny":
+        if registered.tool.asks_person and decision.verdict != "deny":
             decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
-        return Judgement(request, decision, offer, digest)
+        return Judgement(request, decision, registered, digest)
 
     def changed_since_judged(
-        self, call: Call, offer: RegisteredTool, digest: str, targets: Sequence[Target], *, policy_digest: str
+        self,
+        call: Call,
+        registered: RegisteredTool,
+        digest: str,
+        targets: Sequence[Target],
+        *,
+        policy_digest: str,
     ) -> str:
-        """What has become another since the call was judged: arguments, policy, tool or a place; empty where nothing has."""
+        """What changed since the call was judged: arguments, policy, tool or path. Empty if nothing changed."""
         if call.digest != digest:
-            return "its arguments were changed after it was judged"
+            return "the arguments changed after the call was judged"
         if self.policy.digest != policy_digest:
-            return "the policy was changed after the call was judged"
-        current = self._offers.get(call.operation)
-        if current is None or current.digest != offer.digest:
-            return "the tool was changed after the call was judged"
+            return "the policy changed after the call was judged"
+        current = self._registry.get(call.operation)
+        if current is None or current.digest != registered.digest:
+            return "the tool changed after the call was judged"
         for target in targets:
             if (
                 isinstance(target, PathTarget)
                 and self._paths.locate(target.location.given) != target.location
             ):
-                return "a path leads elsewhere than when it was judged"
+                return "a path resolves to a different file than when the call was judged"
         return ""
 
 
 def sanitize_call(call: Call) -> tuple[Call, str, str]:
-    """The call as a journal can hold it, its digest, and what was wrong where none could: half a surrogate pair, no JSON, nested
-    without end. Such arguments are left out.
+    """The call in a form a journal can store, its digest, and what was wrong with its arguments.
+
+    Arguments that are not JSON, contain half a surrogate pair or are nested too deeply are dropped.
     """
     try:
         if not is_too_deep(call.arguments):
             return call, call.digest, ""
         problem = f"its arguments are nested more than {MAX_DEPTH} levels deep"
     except (ValueError, TypeError):
-        problem = "its arguments hold something that is no JSON"
+        problem = "its arguments contain a value that is not JSON"
     operation = call.operation.encode(errors="replace").decode()
     stripped = Call(id=call.id, operation=operation, arguments={}, principal=call.principal)
     return stripped, stripped.digest, problem

@@ -1,4 +1,4 @@
-"""Asking the model: recorded before, charged after, and stopped by the budget before it would pass a limit."""
+"""Model calls: recorded before, charged after, and refused when the budget could be exceeded."""
 
 import asyncio
 import sys
@@ -17,16 +17,16 @@ from holdfast.models import Model, OnText, Prompt, Reply, price_of
 from holdfast.store import Journal
 
 Summary = TypeVar("Summary", bound=Event)
-"""The event that a reply aside from the conversation comes to."""
+"""The event made from a reply outside the conversation."""
 _NOTHING = Usage(cost_usd=Decimal(0))
-_REPLY_TOKENS = 8_000
-"""The longest reply where a budget has to pay for it and nobody said how long it may be."""
+_DEFAULT_REPLY_TOKENS = 8_000
+"""Maximum reply length when a budget applies and the prompt sets no maximum."""
 _BYTES_PER_TOKEN = 3
-"""Fewer than any tokenizer needs for prose, so that an estimate is rather too high than too low."""
+"""Lower than any tokenizer's average for prose, so that an estimate is too high rather than too low."""
 
 
 class ModelCalls:
-    """The one way to a model."""
+    """The only path to a model."""
 
     def __init__(self, *, journal: Journal, budget: Budget) -> None:
         self._journal = journal
@@ -34,8 +34,8 @@ class ModelCalls:
         self._last = Usage()
 
     async def ask(self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText) -> Reply:
-        """One reply. Raises BudgetExceeded before anything is spent, or ModelError."""
-        async with self._asked(turn, step, model, prompt, on_text) as reply:
+        """Ask for one reply. Raises BudgetExceeded before anything is spent, or ModelError."""
+        async with self._recorded_request(turn, step, model, prompt, on_text) as reply:
             self._last = reply.usage if reply.usage.input_tokens else self._estimate(prompt, reply)
             await self._journal.append(
                 ModelReplied(
@@ -52,23 +52,23 @@ class ModelCalls:
     async def ask_aside(
         self, *, turn: int, model: Model, prompt: Prompt, as_event: Callable[[Reply], Summary]
     ) -> Summary:
-        """A reply that is no part of the conversation; step 0 marks it in the journal, and this event is what it comes to."""
-        async with self._asked(turn, 0, model, prompt, lambda _: None) as reply:
+        """Ask outside the conversation, recorded as step 0. `as_event` turns the reply into the event that is recorded."""
+        async with self._recorded_request(turn, 0, model, prompt, lambda _: None) as reply:
             event = as_event(reply)
             await self._journal.append(event)
         return event
 
     @asynccontextmanager
-    async def _asked(
+    async def _recorded_request(
         self, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText
     ) -> AsyncIterator[Reply]:
-        """Ask, with the intent on record before and room held until whoever asked has recorded the reply."""
-        amount, allowed = self._wanted(model, prompt)
-        heard = 0
+        """Ask with the intent recorded first; the budget stays reserved until the caller has recorded the reply."""
+        amount, allowed = self._max_spend(model, prompt)
+        heard_bytes = 0
 
-        def hear(text: str) -> None:
-            nonlocal heard
-            heard += len(text.encode())
+        def count_and_forward(text: str) -> None:
+            nonlocal heard_bytes
+            heard_bytes += len(text.encode())
             on_text(text)
 
         def failed(code: str, reason: str, usage: Usage) -> ModelFailed:
@@ -78,55 +78,57 @@ class ModelCalls:
         try:
             await self._journal.append(ModelAsked(turn=turn, step=step, model=model.name, reserved=amount))
             try:
-                reply = await model.ask(msgspec.structs.replace(prompt, max_tokens=allowed), hear)
+                reply = await model.ask(
+                    msgspec.structs.replace(prompt, max_tokens=allowed), count_and_forward
+                )
             except ModelError as error:
                 await self._journal.append(failed(error.code, str(error), error.usage or _NOTHING))
                 raise
             except asyncio.CancelledError:
                 usage = Usage(
-                    input_tokens=self._prompt_tokens(prompt), output_tokens=heard // _BYTES_PER_TOKEN
+                    input_tokens=self._prompt_tokens(prompt), output_tokens=heard_bytes // _BYTES_PER_TOKEN
                 )
                 usage = msgspec.structs.replace(usage, cost_usd=price_of(model.name, usage))
-                reason = "stopped before it had answered; what it cost is an estimate"
+                reason = "cancelled before the reply was complete; the cost is an estimate"
                 await asyncio.shield(self._journal.append(failed("cancelled", reason, usage)))
                 raise
             yield reply
         finally:
             self._budget.release(reservation)
 
-    def _wanted(self, model: Model, prompt: Prompt) -> tuple[Amount, int | None]:
-        """What to reserve, and how long the reply may be: no longer than what is left after the prompt pays for."""
-        room, money = self._budget.remaining("tokens"), self._budget.remaining("cost_usd")
-        if room is None and money is None:
+    def _max_spend(self, model: Model, prompt: Prompt) -> tuple[Amount, int | None]:
+        """The amount to reserve and the maximum reply length, which is what the budget can pay for after the prompt."""
+        tokens_left, money_left = self._budget.remaining("tokens"), self._budget.remaining("cost_usd")
+        if tokens_left is None and money_left is None:
             return Amount(steps=1), prompt.max_tokens
-        given, allowed = self._prompt_tokens(prompt), prompt.max_tokens or _REPLY_TOKENS
+        prompt_tokens, allowed = self._prompt_tokens(prompt), prompt.max_tokens or _DEFAULT_REPLY_TOKENS
         cost: Decimal | None = Decimal(0)
-        if room is not None:
-            allowed = min(allowed, max(1, int(room) - given))
-        if money is not None:
-            allowed = min(allowed, max(1, _affordable(model.name, given, money)))
-            cost = price_of(model.name, Usage(input_tokens=given, output_tokens=allowed))
-        return Amount(steps=1, tokens=given + allowed, cost_usd=cost), allowed
+        if tokens_left is not None:
+            allowed = min(allowed, max(1, int(tokens_left) - prompt_tokens))
+        if money_left is not None:
+            allowed = min(allowed, max(1, _affordable(model.name, prompt_tokens, money_left)))
+            cost = price_of(model.name, Usage(input_tokens=prompt_tokens, output_tokens=allowed))
+        return Amount(steps=1, tokens=prompt_tokens + allowed, cost_usd=cost), allowed
 
     def _estimate(self, prompt: Prompt, reply: Reply) -> Usage:
-        """What a reply may have cost in tokens whose provider does not count them."""
-        said = len(encode(reply.message)) // _BYTES_PER_TOKEN
-        return Usage(input_tokens=self._prompt_tokens(prompt), output_tokens=said)
+        """Estimated usage of a reply whose provider reports none."""
+        reply_tokens = len(encode(reply.message)) // _BYTES_PER_TOKEN
+        return Usage(input_tokens=self._prompt_tokens(prompt), output_tokens=reply_tokens)
 
     def _prompt_tokens(self, prompt: Prompt) -> int:
-        """An estimate: what the last reply was charged for, and what was said since; flat in the length of the history."""
-        fresh = 0
+        """Estimated prompt length: the usage of the last reply plus what was added since. Constant time in the history."""
+        new_bytes = 0
         for message in reversed(prompt.messages):
             if isinstance(message, ModelMessage) and self._last.input_tokens:
-                return self._last.input_tokens + self._last.output_tokens + fresh // _BYTES_PER_TOKEN
-            fresh += len(encode(message))
-        return (fresh + len(encode((prompt.system, prompt.tools)))) // _BYTES_PER_TOKEN
+                return self._last.input_tokens + self._last.output_tokens + new_bytes // _BYTES_PER_TOKEN
+            new_bytes += len(encode(message))
+        return (new_bytes + len(encode((prompt.system, prompt.tools)))) // _BYTES_PER_TOKEN
 
 
-def _affordable(model: str, given: int, money: Decimal) -> int:
-    """How many tokens of a reply the money buys after a prompt; a reply that is free, or has no price, is bounded elsewhere."""
-    prompt = price_of(model, Usage(input_tokens=given))
-    million = price_of(model, Usage(input_tokens=given, output_tokens=1_000_000))
+def _affordable(model: str, prompt_tokens: int, money_left: Decimal) -> int:
+    """How many reply tokens the money buys after the prompt; no bound if the reply is free or has no known price."""
+    prompt = price_of(model, Usage(input_tokens=prompt_tokens))
+    million = price_of(model, Usage(input_tokens=prompt_tokens, output_tokens=1_000_000))
     if prompt is None or million is None or million <= prompt:
         return sys.maxsize
-    return int((money - prompt) / (million - prompt) * 1_000_000)
+    return int((money_left - prompt) / (million - prompt) * 1_000_000)

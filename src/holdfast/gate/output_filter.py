@@ -1,55 +1,38 @@
-"""What goes back to a guest: bounded in size, and without the secrets we know."""
-
-import msgspec
+"""The output filter: bounds the size of what a guest receives and removes known secrets from it."""
 
 from holdfast.core import MAX_DEPTH, Json, encode, is_too_deep
 from holdfast.core.errors import ToolFailed
+from holdfast.store import Redactor
 
 
 class OutputFilter:
-    """Bounds and redacts results. Secrets are exact values that we handed to servers or providers ourselves."""
+    """Bounds and redacts results. It shares its redactor with the store, so a guest sees no secret that the journal hides."""
 
-    def __init__(self, *, max_bytes: int = 100_000, secrets: tuple[str, ...] = ()) -> None:
+    def __init__(self, *, max_bytes: int = 100_000, redactor: Redactor | None = None) -> None:
         self._max_bytes = max_bytes
-        # The longest first, so that a secret which contains another is not left half visible.
-        self._secrets = tuple(sorted((s for s in secrets if len(s) >= 6), key=len, reverse=True))
+        self._redactor = redactor or Redactor()
 
-    def clean(self, result: Json) -> Json:
-        """The result as the guest may have it. Raises ToolFailed where no journal could hold it."""
+    def filter_result(self, result: Json) -> Json:
+        """The result as the guest receives it. Raises ToolFailed if a journal could not store it."""
         if is_too_deep(result):
             raise ToolFailed(f"the tool's result is nested more than {MAX_DEPTH} levels deep")
         content = encode(result)
-        if not self._secrets and len(content) <= self._max_bytes:
-            return result
-        text = content.decode()
-        cleaned = self.redact(text)
-        if len(cleaned.encode()) <= self._max_bytes:
-            return result if cleaned is text else _decode(cleaned)
-        shown = result if isinstance(result, str) else cleaned
-        return self._shorten(self.redact(shown))
+        redacted = self._redactor.redact_value(result, content)
+        if redacted is not result:
+            content = encode(redacted)
+        if len(content) <= self._max_bytes:
+            return redacted
+        return self._shorten(redacted if isinstance(redacted, str) else content.decode())
 
-    def redact(self, text: str) -> str:
-        """The text with every known secret replaced."""
-        for secret in self._secrets:
-            text = text.replace(secret, "[secret]")
-            escaped = encode(secret).decode()[1:-1]
-            text = text.replace(escaped, "[secret]")
-        return text
-
-    def tell(self, error: str) -> str:
-        """The words of an error as they may be told and recorded: whatever a tool put into them."""
-        words = self.redact(error.encode(errors="replace").decode())
-        return words if len(words.encode()) <= self._max_bytes else self._shorten(words)
+    def filter_error(self, error: str) -> str:
+        """The text of an error as it may be shown and recorded."""
+        text = self._redactor.redact_text(error.encode(errors="replace").decode())
+        return text if len(text.encode()) <= self._max_bytes else self._shorten(text)
 
     def _shorten(self, text: str) -> str:
         content = text.encode()
         head, tail = int(self._max_bytes * 0.8), int(self._max_bytes * 0.2)
-        left_out = len(content) - head - tail
+        omitted = len(content) - head - tail
         start = content[:head].decode(errors="ignore")
         end = content[len(content) - tail :].decode(errors="ignore")
-        return f"{start}\n[... {left_out:,} bytes left out ...]\n{end}"
-
-
-def _decode(text: str) -> Json:
-    value: Json = msgspec.json.decode(text.encode())
-    return value
+        return f"{start}\n[... {omitted:,} bytes omitted ...]\n{end}"

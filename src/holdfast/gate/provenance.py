@@ -1,7 +1,7 @@
-"""Origins: where the values of a call were seen before in its session, for whoever is asked about it.
+"""Provenance: where the values of a call appeared earlier in its session, shown to the person who is asked to approve it.
 
-Seen means word for word, whole or in a long enough piece. What the agent changed or put together counts as its own, so a
-label can say that a value came from somewhere, never that it did not.
+A value is found by exact text, whole or in a long enough piece. What the agent changed or composed counts as its own, so a
+label can show that a value came from somewhere, never that it did not.
 """
 
 from collections.abc import Iterator
@@ -10,71 +10,71 @@ from holdfast.core import PERSON, Call, CallId, Json, Label, Principal
 from holdfast.core.events import CallIntended, CallSettled, CodePosted, MessagePosted
 from holdfast.store import Journal
 
-SHORTEST_VALUE = 4
-SHORTEST_PIECE = 12
-"""A line or a word within a value; shorter ones are found everywhere."""
-MOST_PIECES = 60
-MOST_TEXTS = 400
-"""How far back it looks, newest first."""
-MOST_LABELS = 3
-"""Of one argument."""
+MIN_VALUE_LENGTH = 4
+MIN_PIECE_LENGTH = 12
+"""Minimum length of a line or word within a value; shorter ones are found everywhere."""
+MAX_PIECES = 60
+MAX_TEXTS = 400
+"""How many texts are searched, newest first."""
+MAX_LABELS = 3
+"""Per argument."""
 
 
 class Provenance:
-    """Reads back in the journal where words of a call stand."""
+    """Searches the journal for the words of a call."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def of(self, call: Call) -> tuple[Label, ...]:
-        """One label for each argument and place it was seen in, newest first."""
-        await self._journal.append()  # an outcome that is on its way may be where it came from
+    async def labels_for(self, call: Call) -> tuple[Label, ...]:
+        """One label per argument and source, newest first."""
+        await self._journal.append()  # a deferred outcome may be the source
         wanted = {name: _pieces(value) for name, value in call.arguments.items()}
         found: dict[str, list[Label]] = {name: [] for name in wanted}
         for text, source, is_trusted in self._texts():
             for name, pieces in wanted.items():
-                if len(found[name]) < MOST_LABELS and any(piece in text for piece in pieces):
+                if len(found[name]) < MAX_LABELS and any(piece in text for piece in pieces):
                     found[name].append(Label(source=f"{name}: {source}", is_trusted=is_trusted))
         return tuple(label for labels in found.values() for label in labels)
 
     def _texts(self) -> Iterator[tuple[str, str, bool]]:
-        """What was said and what calls returned, newest first, and whether a person stands behind it."""
+        """Messages and call results, newest first, each with its source and whether a person wrote it."""
         recorded = self._journal.recorded
         operations: dict[CallId, str] = {
             entry.event.call.id: entry.event.call.operation
             for entry in recorded
             if isinstance(entry.event, CallIntended)
         }
-        looked = 0
+        examined = 0
         for entry in reversed(recorded):
             match entry.event:
                 case MessagePosted(turn=turn, text=text, principal=sender):
-                    yield text, _said("message", turn, sender), sender == PERSON
+                    yield text, _source("message", turn, sender), sender == PERSON
                 case CodePosted(turn=turn, code=text, principal=sender):
-                    yield text, _said("code", turn, sender), sender == PERSON
+                    yield text, _source("code", turn, sender), sender == PERSON
                 case CallSettled(call=call, status="ok", result=result):
                     source = f"what {operations.get(call, 'a call')} returned in call {call}"
                     yield "\n".join(_strings(result)), source, False
                 case _:
                     continue
-            looked += 1
-            if looked == MOST_TEXTS:
+            examined += 1
+            if examined == MAX_TEXTS:
                 return
 
 
-def _said(what: str, turn: int, sender: Principal) -> str:
+def _source(what: str, turn: int, sender: Principal) -> str:
     return f"your {what} of turn {turn}" if sender == PERSON else f"the {what} of turn {turn}, from {sender}"
 
 
 def _pieces(value: Json) -> tuple[str, ...]:
-    """What to look for: whole values, names of files, long lines, long words."""
+    """What to search for: whole values, file names, long lines, long words."""
     pieces: dict[str, None] = {}
     for text in _strings(value):
         whole, name = text.strip(), text.rstrip("/").rpartition("/")[2]
-        pieces.update(dict.fromkeys(each for each in (whole, name) if len(each) >= SHORTEST_VALUE))
+        pieces.update(dict.fromkeys(each for each in (whole, name) if len(each) >= MIN_VALUE_LENGTH))
         parts = (part.strip() for part in (*text.splitlines(), *text.split()))
-        pieces.update(dict.fromkeys(part for part in parts if len(part) >= SHORTEST_PIECE))
-    return tuple(pieces)[:MOST_PIECES]
+        pieces.update(dict.fromkeys(part for part in parts if len(part) >= MIN_PIECE_LENGTH))
+    return tuple(pieces)[:MAX_PIECES]
 
 
 def _strings(value: Json) -> Iterator[str]:

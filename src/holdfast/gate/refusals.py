@@ -1,4 +1,4 @@
-"""Refusals that come from the gate itself: no policy gave them and none can lift them."""
+"""Refusals by the gate itself: no policy decided them and none can override them."""
 
 from holdfast.core import DIMENSIONS, Decision, Dimension
 from holdfast.core.errors import BudgetExceeded
@@ -7,17 +7,17 @@ _SOURCE = "gate"
 
 
 def deny(rule: str, reason: str) -> Decision:
-    """A refusal of the gate itself."""
+    """A refusal by the gate."""
     return Decision(verdict="deny", rule=rule, reason=reason, source=_SOURCE)
 
 
 def over_budget(error: BudgetExceeded) -> Decision:
-    """A refusal for want of budget: for now, not for good."""
+    """A refusal for lack of budget: temporary, not final."""
     return deny(f"budget-{error.dimension}", str(error))
 
 
-def ran_out(decision: Decision) -> Dimension | None:
-    """What the budget had too little of, where that is why a call was refused."""
+def exhausted_dimension(decision: Decision) -> Dimension | None:
+    """The exhausted dimension, if lack of budget is why the call was refused."""
     if decision.source != _SOURCE:
-        return None  # a policy may have a rule of such a name
+        return None  # a policy may have a rule with the same name
     return next((each for each in DIMENSIONS if decision.rule == f"budget-{each}"), None)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.core import Json, JsonObject, Role, Tool, Value, Verdict
+from holdfast.core import Json, JsonObject, Role, Tool, Value, Verdict, restricts
 
 
 class PathTest(Value):
@@ -72,7 +72,7 @@ class Rule(Value):
     @property
     def is_restrictive(self) -> bool:
         """Whether it denies or escalates. The patterns of such rules match more (`for_deny`)."""
-        return self.verdict in ("deny", "escalate")
+        return restricts(self.verdict)
 
     @property
     def scope(self) -> frozenset[Role]:

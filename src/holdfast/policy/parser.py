@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import get_args
 
-from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Role, Tool, Verdict
+from holdfast.core import VERDICTS, ArgumentRoles, Condition, ConditionalRoles, Role, Tool, Verdict
 from holdfast.core.globs import glob_problem
 from holdfast.policy.document import ArgumentTest, Example, HostTest, NameTest, PathTest, PolicyDocument, Rule
 from holdfast.policy.lexical_paths import resolve_folder
@@ -14,7 +14,6 @@ from holdfast.policy.urls import canonical_pattern
 from holdfast.policy.yaml_nodes import YamlField, YamlNode, read_nodes, refuse_unknown_fields
 
 ROLES: tuple[str, ...] = get_args(Role)
-VERDICTS: tuple[Verdict, ...] = ("deny", "escalate", "stage", "allow")
 _OPERATION = re.compile(r"\*|\*\.[\w-]+|[\w?-]+(\.[\w.?-]+|\.\*)?", re.ASCII)
 POLICY_FIELDS = ("policy", "description", "operations", "sandboxes", "trusted", "hosts", "rules", "tools")
 SANDBOXES = ("python", "wasi", "lisp")

@@ -1,43 +1,51 @@
-"""Sessions: post a message, advance the turn, hear the events; and everything a person may do with them."""
+"""Sessions: send a message, advance a turn, follow the events, and everything else a person can do with a session."""
 
 from holdfast.session.approver import Approver
 from holdfast.session.build import SessionParts, SessionPaths, build_session
+from holdfast.session.driver import AnswerPending, TurnDriver
 from holdfast.session.external_agent import ExternalAgentSession, expire_orphaned_escalations
-from holdfast.session.options import ResolvedOptions, SessionOptions, record_changes, resolve_options
+from holdfast.session.external_gate import open_external_gate
+from holdfast.session.live_sessions import LiveSessions
+from holdfast.session.open import create_session, fork_session, restore_files, resume_session
+from holdfast.session.options import SessionOptions
 from holdfast.session.replay import Divergence, Replay, replay
+from holdfast.session.resources import SharedResources
 from holdfast.session.rewind_fork import RewindPlan, last_point, plan_fork, plan_rewind
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.status import Lifecycle, Status, TurnRecord, workspace_of
 from holdfast.session.tools import ASK_PERSON, VIEW_TOOLS
-from holdfast.session.transport import ScriptedTransport, Transport
 
 __all__ = [
     "ASK_PERSON",
     "VIEW_TOOLS",
+    "AnswerPending",
     "Approver",
     "Divergence",
     "ExternalAgentSession",
     "Lifecycle",
+    "LiveSessions",
     "Replay",
-    "ResolvedOptions",
     "RewindPlan",
-    "ScriptedTransport",
     "Session",
     "SessionOptions",
     "SessionParts",
     "SessionPaths",
     "Settings",
+    "SharedResources",
     "Status",
-    "Transport",
+    "TurnDriver",
     "TurnRecord",
     "build_session",
+    "create_session",
     "expire_orphaned_escalations",
+    "fork_session",
     "last_point",
+    "open_external_gate",
     "plan_fork",
     "plan_rewind",
-    "record_changes",
     "replay",
-    "resolve_options",
+    "restore_files",
+    "resume_session",
     "workspace_of",
 ]

@@ -1,4 +1,4 @@
-"""Who puts an escalation before a person, and the race of those who may answer it."""
+"""The approver: asks a person about an escalation, in parallel with every other way to answer it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,23 +8,23 @@ from holdfast.core.errors import EscalationUnknown
 from holdfast.gate import Gate
 
 Approver = Callable[[Escalation], Awaitable[Response | None]]
-"""Asks about one escalation. None means that this one has nothing to say; others may still answer."""
+"""Asks about one escalation. None means no answer; another transport may still answer."""
 
 
-async def ask_person(approver: Approver, gate: Gate, *, transport: str) -> None:
-    """Put what waits before the person; whoever answers first, here or elsewhere, has answered."""
+async def ask_approver(approver: Approver, gate: Gate, *, transport: str) -> None:
+    """Ask about each open escalation. The first answer counts, here or through another transport."""
     for escalation in gate.escalations.waiting():
-        here = asyncio.ensure_future(approver(escalation))
-        anywhere = asyncio.ensure_future(gate.wait(escalation.id))
+        local = asyncio.ensure_future(approver(escalation))
+        settled = asyncio.ensure_future(gate.wait(escalation.id))
         try:
-            await asyncio.wait({here, anywhere}, return_when=asyncio.FIRST_COMPLETED)
-            response = here.result() if here.done() and not anywhere.done() else None
+            await asyncio.wait({local, settled}, return_when=asyncio.FIRST_COMPLETED)
+            response = local.result() if local.done() and not settled.done() else None
             if response is not None:
                 await gate.resolve(escalation.id, response, principal=PERSON, transport=transport)
-            await anywhere
+            await settled
         except EscalationUnknown:
-            pass  # answered elsewhere in the same moment
+            pass  # answered elsewhere at the same moment
         finally:
-            here.cancel()
-            anywhere.cancel()
-            await asyncio.gather(here, anywhere, return_exceptions=True)
+            local.cancel()
+            settled.cancel()
+            await asyncio.gather(local, settled, return_exceptions=True)

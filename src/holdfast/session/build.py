@@ -1,11 +1,8 @@
-"""Joining the parts of one session: the same road, whatever the parts.
-
-What one session is joined from. Which parts they are is decided by `app`; `build_session` joins them.
-"""
+"""Building a session from its parts. `open` decides which parts a session on disk has; tests pass parts in memory."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -28,19 +25,19 @@ from holdfast.guests import Guest
 from holdfast.models import Model, ModelToolset
 from holdfast.policy import Policy
 from holdfast.session.approver import Approver
-from holdfast.session.restore_points import TurnRestorePoints, restore_points
+from holdfast.session.restore_points import TurnRestorePoints, open_restore_points
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.staging import already_committed, restage, staged_changes
 from holdfast.session.status import Status
 from holdfast.session.tools import PersonToolset, ViewToolset, as_json
-from holdfast.store import Home, Journal, Store
+from holdfast.store import Home, Journal, Redactor, Store
 from holdfast.world import StagedWorld, World, WorldToolset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPaths:
-    """Where a session lives on disk."""
+    """Where a session is stored on disk."""
 
     home: Home
     root: Path
@@ -51,12 +48,12 @@ class SessionPaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionParts:
-    """Everything a session is made of; each may be a twin in memory."""
+    """Everything a session is made of; each part may be an in-memory implementation."""
 
     journal: Journal
     store: Store
     staged: StagedWorld
-    """The workspace and what is staged over it: the one that the engine, the gate and the person see."""
+    """The workspace with what is staged over it, as the engine, the gate and the person see it."""
     paths: Paths
     policy: Policy
     model: Model | None
@@ -67,42 +64,42 @@ class SessionParts:
     """Tools that act outside the workspace."""
     language: Sequence[Toolset] = ()
     """Operations of the guest's own language."""
-    secrets: tuple[str, ...] = ()
-    """What no result may show."""
+    redactor: Redactor = field(default_factory=Redactor)
+    """Removes secrets from what the guest receives."""
     tree: TreeBudget | None = None
-    """What it may spend together with its forks."""
+    """The budget that it shares with its forks."""
     approver: Approver | None = None
     can_ask: bool = True
-    place: SessionPaths | None = None
+    disk: SessionPaths | None = None
     """None for a session in memory."""
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
-    """What is to be closed with the session."""
+    """Closed together with the session."""
     on_close: Callable[[SessionId], None] = lambda _: None
 
 
 async def build_session(parts: SessionParts) -> Session:
-    """One live session over these parts; its staged changes are brought back from the journal."""
+    """Build a live session; its staged changes are rebuilt from the journal."""
     journal = parts.journal
     await restage(parts.staged, journal, parts.store)
     await _record_lost_commit(parts.staged, journal)
     status, conversation = Status(journal), Conversation(journal)
     gate = _gate(parts, status)
-    # Closed in the opposite order: the lease is given back when nothing can write any more.
+    # Closed in reverse order: the lease is released when nothing can write any more.
     resources = AsyncExitStack()
     resources.callback(parts.on_close, journal.session)
     resources.push_async_callback(journal.release)
     for close in parts.closers:
         resources.push_async_callback(close)
     resources.push_async_callback(parts.guest.close)
-    points = await _points(parts, resources)
+    points = await _open_restore_points(parts, resources)
     await _publish(parts, gate, resources)
-    asking = ModelStep(
+    model_step = ModelStep(
         conversation=conversation,
         gate=gate,
         model=parts.model,
         mode=parts.settings.mode,
         max_tokens=parts.settings.model_requests.max_tokens,
-        is_compacted_when_full=parts.settings.auto_compact,
+        auto_compact=parts.settings.auto_compact,
         max_history_messages=parts.settings.max_history_messages,
     )
     session = Session(
@@ -110,11 +107,11 @@ async def build_session(parts: SessionParts) -> Session:
         conversation=conversation,
         status=status,
         gate=gate,
-        asking=asking,
-        turn=_turn(parts, conversation, gate, asking),
+        model_step=model_step,
+        turn=_turn(parts, conversation, gate, model_step),
         staged=parts.staged,
         store=parts.store,
-        points=points,
+        restore_points=points,
         resources=resources,
     )
     session.approver = parts.approver
@@ -122,7 +119,7 @@ async def build_session(parts: SessionParts) -> Session:
 
 
 def _gate(parts: SessionParts, status: Status) -> Gate:
-    """The gate, with the tools that every session has and those it was given."""
+    """The gate, with the tools that every session has and the session's own."""
     own: list[Toolset] = [
         WorldToolset(parts.staged.base, parts.staged, keep=parts.store.put_blob),
         PersonToolset(lambda call: gate.escalations.response_to(call)),
@@ -135,9 +132,9 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
     ]
     if parts.model is not None:
         own.append(ModelToolset(parts.model))
-    book = SavedGrants(parts.place.home.grants) if parts.place is not None else None
-    if book is not None:
-        book.grants()  # a damaged one is told at the start
+    saved_grants = SavedGrants(parts.disk.home.grants) if parts.disk is not None else None
+    if saved_grants is not None:
+        saved_grants.load()  # report a damaged file at the start
     settings = parts.settings
     gate = Gate(
         journal=parts.journal,
@@ -147,36 +144,36 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
         clock=parts.clock,
         turn_limits=settings.turn_budget,
         tree=parts.tree,
-        book=book,
-        inbox=ControlRequests(parts.place.home.control_requests(parts.journal.session))
-        if parts.place is not None
+        saved_grants=saved_grants,
+        control_requests=ControlRequests(parts.disk.home.control_requests(parts.journal.session))
+        if parts.disk is not None
         else None,
         settings=GateSettings(
             call_seconds=settings.call_seconds,
             escalation_seconds=settings.escalation_seconds,
             can_ask=parts.can_ask,
         ),
-        results=OutputFilter(secrets=parts.secrets),
+        output_filter=OutputFilter(redactor=parts.redactor),
     )
     return gate
 
 
-def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, asking: ModelStep) -> Turn:
+def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, model_step: ModelStep) -> Turn:
     code = CodeRun(
         journal=parts.journal,
         conversation=conversation,
         gate=gate,
         guest=parts.guest,
-        fetch=parts.store.blob,
+        fetch_blob=parts.store.blob,
         clock=parts.clock,
         limits=parts.settings.code,
-        view=parts.place.view if parts.place is not None else None,
+        view=parts.disk.view if parts.disk is not None else None,
     )
     return Turn(
         journal=parts.journal,
         conversation=conversation,
         gate=gate,
-        asking=asking,
+        model_step=model_step,
         code=code,
         clock=parts.clock,
         proposals=parts.staged.staged_paths,
@@ -184,26 +181,26 @@ def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, asking: M
 
 
 async def _publish(parts: SessionParts, gate: Gate, resources: AsyncExitStack) -> None:
-    """Let others see the audit and answer what waits, by files in the session's folder."""
-    if parts.place is None:
+    """Publish the audit file and the approval files in the session's folder."""
+    if parts.disk is None:
         return
-    home, journal = parts.place.home, parts.journal
+    home, journal = parts.disk.home, parts.journal
     home.prepare_session(journal.session)
     AuditFile(home.audit(journal.session)).attach(journal)
-    rendezvous = ApprovalFiles(home.escalations(journal.session), gate=gate, journal=journal)
-    await rendezvous.open()
-    resources.push_async_callback(rendezvous.close)
+    approval_files = ApprovalFiles(home.escalations(journal.session), gate=gate, journal=journal)
+    await approval_files.open()
+    resources.push_async_callback(approval_files.close)
 
 
-async def _points(parts: SessionParts, resources: AsyncExitStack) -> TurnRestorePoints:
+async def _open_restore_points(parts: SessionParts, resources: AsyncExitStack) -> TurnRestorePoints:
     points = None
-    if parts.place is not None:
-        points = await restore_points(
-            parts.place.root,
+    if parts.disk is not None:
+        points = await open_restore_points(
+            parts.disk.root,
             journal=parts.journal,
             store=parts.store,
             settings=parts.settings,
-            home=parts.place.home,
+            home=parts.disk.home,
         )
     if points is not None:
         resources.callback(points.save)
@@ -211,10 +208,10 @@ async def _points(parts: SessionParts, resources: AsyncExitStack) -> TurnRestore
 
 
 async def _record_lost_commit(staged: StagedWorld, journal: Journal) -> None:
-    """Record a commit that was made just before the process died, so that it is not taken for a conflict."""
-    made = already_committed(staged, staged_changes(journal.recorded))
-    if made:
-        if gone := [change.path for change in made if change.path in staged.staged_paths()]:
-            staged.reject(gone)
-        changes = tuple(msgspec.structs.replace(change, is_staged=False) for change in made)
+    """Record a commit that was made just before the process died, so that it is not mistaken for a conflict."""
+    committed = already_committed(staged, staged_changes(journal.recorded))
+    if committed:
+        if still_staged := [change.path for change in committed if change.path in staged.staged_paths()]:
+            staged.reject(still_staged)
+        changes = tuple(msgspec.structs.replace(change, is_staged=False) for change in committed)
         await journal.append(ProposalsCommitted(changes=changes, principal=PERSON))

@@ -1,4 +1,4 @@
-"""The news of a session: every event as it becomes durable, to whoever follows."""
+"""The event stream of a session: every event, delivered once it is durable."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,16 +8,16 @@ from holdfast.store import Journal
 
 
 class EventStream:
-    """Lets any number of readers go through the journal and wait at its end; who stops reading leaves nothing behind."""
+    """Lets any number of readers follow the journal. A reader that stops leaves nothing behind."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._news: asyncio.Event | None = None
+        self._appended: asyncio.Event | None = None
         self._is_ended = False
 
     async def events(self, after: int) -> AsyncIterator[RecordedEvent]:
-        """Every event above a number, then each new one, until the feed is ended."""
-        news = self._followed()
+        """Every event after a sequence number, then each new one, until the stream ends."""
+        appended = self._subscribe()
         position = 0
         while True:
             while position < len(self._journal.recorded):
@@ -27,19 +27,19 @@ class EventStream:
                     yield entry
             if self._is_ended:
                 return
-            # Only who has seen everything clears it, and who waits already was woken when it was set.
-            news.clear()
-            await news.wait()
+            # Only a reader that has seen everything clears the event; readers that already wait were woken when it was set.
+            appended.clear()
+            await appended.wait()
 
     def end(self) -> None:
-        """Let everybody who waits go."""
+        """Release every waiting reader."""
         self._is_ended = True
-        if self._news is not None:
-            self._news.set()
+        if self._appended is not None:
+            self._appended.set()
 
-    def _followed(self) -> asyncio.Event:
-        """What is set by every event; nobody is told of any before somebody reads."""
-        if self._news is None:
-            news = self._news = asyncio.Event()
-            self._journal.follow(lambda _: news.set())
-        return self._news
+    def _subscribe(self) -> asyncio.Event:
+        """The event that every append sets. The journal is followed only once there is a reader."""
+        if self._appended is None:
+            appended = self._appended = asyncio.Event()
+            self._journal.follow(lambda _: appended.set())
+        return self._appended

@@ -1,9 +1,9 @@
-"""The gate for an agent that is not ours: its calls numbered in turns, each judged and on the record.
+"""The session of an external agent: its calls are numbered in turns, judged and recorded.
 
-A foreign agent (over the proxy, or a hook of its program) has its own model and its own loop; all it is given is this.
-What its person asked it for is a turn where its program tells us of it; else a turn is what it does without a long pause.
+An external agent (over the proxy, or through its program's hook) has its own model and loop. A turn is one request of its
+user, if its program reports it; otherwise a turn is what the agent does without a long pause.
 
-Abandoned questions: what a foreign agent had asked when its process was killed. Nobody is left to hear an answer.
+`expire_orphaned_escalations` ends what such an agent still waited for when its process was killed.
 """
 
 import asyncio
@@ -38,39 +38,39 @@ from holdfast.gate import Escalations, Gate
 from holdfast.store import Journal, Store
 
 PAUSE_SECONDS = 300.0
-"""After so long without a call, the next one begins another turn."""
+"""After this many seconds without a call, the next call starts a new turn."""
 
 
 class ExternalAgentSession:
-    """What a foreign agent sees of a session."""
+    """What an external agent sees of a session."""
 
     def __init__(
         self, gate: Gate, journal: Journal, *, clock: Clock, description: str, transport: str
     ) -> None:
-        """`description` is what a turn is for where nobody says."""
+        """`description` is the text of a turn whose request is not reported."""
         self._gate = gate
         self._journal = journal
         self._clock = clock
         self._description = description
         self._transport = transport
-        self._turn, self._is_open, self._calls = _standing(journal)
-        self._under_way = 0
+        self._turn, self._is_open, self._calls = _last_turn_state(journal)
+        self._calls_in_flight = 0
         self._beginning = asyncio.Lock()
 
     @property
     def session(self) -> SessionId:
-        """The session that the calls are recorded in."""
+        """The session that records the calls."""
         return self._journal.session
 
     async def begin(self, what: str) -> None:
-        """The agent was asked for something: what it does from here on is a turn of its own."""
+        """Start a turn: the agent received a new request."""
         await self.end()
         self._turn, self._calls, self._is_open = self._turn + 1, 0, True
         posted = MessagePosted(turn=self._turn, text=what, principal=EXTERNAL, transport=self._transport)
         await self._journal.append(posted)
 
     async def end(self) -> None:
-        """The agent has left for good, or goes on with something else: nobody waits for what it had asked."""
+        """End the turn: the agent left or starts something else, so its open escalations are withdrawn."""
         for escalation in self._gate.escalations.waiting():
             await self.withdraw(escalation.id, "the agent that asked has left")
         if self._is_open:
@@ -78,7 +78,7 @@ class ExternalAgentSession:
             await self._journal.append(TurnEnded(turn=self._turn, outcome=Ok()))
 
     def tools(self) -> tuple[Tool, ...]:
-        """What the agent may be shown."""
+        """The tools that the agent may be shown."""
         return self._gate.tools()
 
     async def next_call(self) -> CallId:
@@ -90,19 +90,19 @@ class ExternalAgentSession:
         return call_id(self._turn, self._calls)
 
     async def submit(self, call: Call) -> Answer:
-        """Judge and carry out a call."""
-        self._under_way += 1
+        """Judge and execute a call."""
+        self._calls_in_flight += 1
         try:
             return await self._gate.submit(call)
         finally:
-            self._under_way -= 1
+            self._calls_in_flight -= 1
 
     async def wait(self, escalation: EscalationId) -> None:
-        """Return when the escalation is settled."""
+        """Wait until the escalation is settled."""
         await self._gate.wait(escalation)
 
     def escalation(self, escalation: EscalationId) -> Escalation | None:
-        """What waits under this id."""
+        """The open escalation with this id."""
         return next((each for each in self._gate.escalations.waiting() if each.id == escalation), None)
 
     async def resolve(
@@ -112,16 +112,16 @@ class ExternalAgentSession:
         await self._gate.resolve(escalation, response, principal=principal, transport=transport)
 
     async def withdraw(self, escalation: EscalationId, reason: str) -> None:
-        """Wait no longer for an answer here: a no, with the reason on the record."""
+        """Withdraw an escalation: a denial, with the reason on record."""
         await self._gate.escalations.expire(escalation, reason)
 
     def _has_paused(self) -> bool:
-        if not self._calls or self._under_way or any(self._gate.escalations.waiting()):
+        if not self._calls or self._calls_in_flight or any(self._gate.escalations.waiting()):
             return False
         return self._clock.now_ms() - self._journal.recorded[-1].at_ms > PAUSE_SECONDS * 1000
 
 
-def _standing(journal: Journal) -> tuple[int, bool, int]:
+def _last_turn_state(journal: Journal) -> tuple[int, bool, int]:
     """The number of the last turn, whether it is open, and the number of its last call."""
     turn, is_open, last = 0, False, 0
     for entry in journal.recorded:
@@ -140,26 +140,26 @@ def _standing(journal: Journal) -> tuple[int, bool, int]:
 
 
 def _number(id: CallId) -> int:
-    """Numbers may be missing, of calls that were withdrawn before they were on record; none is given twice."""
+    """The number of a call. Numbers may be missing (calls withdrawn before they were recorded); none is used twice."""
     return int(id.partition(".")[2])
 
 
-REASON = "the program that asked is gone"
+ORPHANED_REASON = "the program that asked is gone"
 
 
 async def expire_orphaned_escalations(store: Store, *, clock: Clock, transport: str) -> int:
-    """Withdraw what waits in sessions of a transport that no process holds any more; how many questions that were."""
-    closed = 0
-    for line in await store.sessions():
-        if line.activity != "waiting":
+    """Expire the escalations of sessions of a transport that no process holds; returns how many."""
+    expired = 0
+    for summary in await store.sessions():
+        if summary.activity != "waiting":
             continue
-        last = _last_message(await store.read(line.id))
+        last = _last_message(await store.read(summary.id))
         if last is not None and last.transport == transport:
-            closed += await _close(store, line.id, clock, turn=last.turn)
-    return closed
+            expired += await _expire_session(store, summary.id, clock, turn=last.turn)
+    return expired
 
 
-async def _close(store: Store, session: SessionId, clock: Clock, *, turn: int) -> int:
+async def _expire_session(store: Store, session: SessionId, clock: Clock, *, turn: int) -> int:
     try:
         journal = await store.open(session)
     except SessionHeld:
@@ -168,7 +168,7 @@ async def _close(store: Store, session: SessionId, clock: Clock, *, turn: int) -
         escalations = Escalations(journal, clock=clock)
         waiting = escalations.waiting()
         for escalation in waiting:
-            await escalations.expire(escalation.id, REASON)
+            await escalations.expire(escalation.id, ORPHANED_REASON)
         await journal.append(TurnEnded(turn=turn, outcome=Nonconverged(reason="cancelled")))
         return len(waiting)
     finally:

@@ -1,4 +1,4 @@
-"""What a session is run with: what the caller chose, else what it had before, else what the settings say."""
+"""Session options: what the caller chose, else what the session had before, else the settings."""
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +19,7 @@ from holdfast.store import Journal
 
 
 class SessionOptions(TypedDict, total=False):
-    """What whoever opens a session may choose. What is left out, or None, is kept or taken from the settings."""
+    """What the caller of a session may choose. What is omitted or None is kept or taken from the settings."""
 
     model: Model | str | None
     policy: Policy | str | None
@@ -27,94 +27,96 @@ class SessionOptions(TypedDict, total=False):
     toolsets: Sequence[Toolset]
     approver: Approver | None
     can_ask: bool
-    """Whether anybody could answer an escalation; where not, it is a no at once."""
+    """Whether anyone can answer an escalation; if not, it is denied at once."""
     needs_model: bool
-    """False for a session that only runs code, or is only looked after."""
+    """False for a session that only runs code or is only inspected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedOptions:
-    """The choices, settled."""
+    """The options with every default filled in."""
 
     policy: Policy
     policy_name: str
-    """What the journal remembers it by: a name, or the full path of a file."""
+    """The policy as the journal records it: a name, or the absolute path of a file."""
     model: Model | None
     sandbox: Sandbox
     toolsets: Sequence[Toolset]
     approver: Approver | None
     can_ask: bool
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
-    """What was opened for these terms alone."""
+    """Closes what was opened for these options alone."""
 
     def sandbox_under(self, policy: Policy) -> Sandbox:
-        """The sandbox, if code may run there under this policy. Raises InvalidInput; nothing else takes its place."""
+        """The sandbox, if the policy allows code to run there. Raises InvalidInput; no other sandbox is substituted."""
         if _may_run(self.sandbox, policy):
             return self.sandbox
         named = ", ".join(policy.sandboxes or ()) or "no sandbox at all"
         raise InvalidInput(
-            f"the policy {policy.name!r} lets code run in {named}, not in {self.sandbox}",
+            f"the policy {policy.name!r} allows code to run in {named}, not in {self.sandbox}",
             hint="choose another sandbox with --sandbox (--lang for exec), or another policy with -p",
         )
 
     @property
     def model_name(self) -> str:
-        """The model as the journal names it, empty where there is none."""
+        """The model as the journal records it; empty if there is none."""
         return self.model.name if self.model is not None else ""
 
 
 def resolve_options(
-    choices: SessionOptions,
+    chosen: SessionOptions,
     settings: Settings,
     *,
     policies: Path,
     models_folder: Path,
-    policy_before: str = "",
-    model_before: str = "",
-    running_in: str = "",
+    previous_policy: str = "",
+    previous_model: str = "",
+    open_run_engine: str = "",
 ) -> ResolvedOptions:
-    """Load the policy and open the model that were chosen. Raises InvalidConfig or ModelMissing."""
-    chosen = choices.get("policy")
-    wanted: Policy | str = chosen if chosen is not None else policy_before or settings.policy
-    # By its full path, so that it is the same policy from whatever folder the session is taken up.
+    """Load the chosen policy and open the chosen model. Raises InvalidConfig or ModelMissing."""
+    chosen_policy = chosen.get("policy")
+    wanted: Policy | str = chosen_policy if chosen_policy is not None else previous_policy or settings.policy
+    # By absolute path, so that it is the same policy from whichever folder the session is resumed.
     named = _absolute(wanted) if isinstance(wanted, str) else wanted.name
     policy = load_policy(named, search=(policies,)) if isinstance(wanted, str) else wanted
-    given = choices.get("model")
-    is_ours = choices.get("needs_model", True) and (given is None or isinstance(given, str))
+    given = chosen.get("model")
+    is_ours = chosen.get("needs_model", True) and (given is None or isinstance(given, str))
     model: Model | None = None
     if is_ours:
-        model = _open_model(str(given or model_before), settings, models_folder)
-    elif choices.get("needs_model", True) and not isinstance(given, str):
+        model = _open_model(str(given or previous_model), settings, models_folder)
+    elif chosen.get("needs_model", True) and not isinstance(given, str):
         model = given
     return ResolvedOptions(
         policy=policy,
         policy_name=named,
         model=model,
-        sandbox=_engine_of_open_run(running_in) or choices.get("sandbox") or _preferred(settings, policy),
-        toolsets=choices.get("toolsets", ()),
-        approver=choices.get("approver"),
-        can_ask=choices.get("can_ask", True),
+        sandbox=_engine_of_open_run(open_run_engine)
+        or chosen.get("sandbox")
+        or _default_sandbox(settings, policy),
+        toolsets=chosen.get("toolsets", ()),
+        approver=chosen.get("approver"),
+        can_ask=chosen.get("can_ask", True),
         closers=(model.close,) if model is not None and is_ours else (),
     )
 
 
-async def record_changes(journal: Journal, status: Status, terms: ResolvedOptions) -> None:
-    """Put another policy or another model on the record, so that the session keeps it."""
-    is_other_policy = terms.policy_name != status.policy
+async def record_changes(journal: Journal, status: Status, resolved: ResolvedOptions) -> None:
+    """Record a changed policy or model, so that the session keeps it."""
+    is_other_policy = resolved.policy_name != status.policy
     changed = SessionReconfigured(
-        policy=terms.policy_name if is_other_policy else "",
-        policy_digest=terms.policy.digest if is_other_policy else "",
-        model=terms.model_name if terms.model_name != status.model else "",
+        policy=resolved.policy_name if is_other_policy else "",
+        policy_digest=resolved.policy.digest if is_other_policy else "",
+        model=resolved.model_name if resolved.model_name != status.model else "",
     )
     if not status.policy:
-        text = f"it came from another home and goes on under the policy {terms.policy_name!r} here"
+        text = f"imported from another data directory; it now runs under the policy {resolved.policy_name!r}"
         await journal.append(changed, Noted(code="policy-chosen", text=text))
     elif changed.policy or changed.model:
         await journal.append(changed)
 
 
-def _preferred(settings: Settings, policy: Policy) -> Sandbox:
-    """Where nobody chose: the one of the settings if the policy lets it, else the policy's own."""
+def _default_sandbox(settings: Settings, policy: Policy) -> Sandbox:
+    """The default: the sandbox of the settings if the policy allows it, else the policy's first."""
     if _may_run(settings.sandbox, policy):
         return settings.sandbox
     return next(
@@ -136,12 +138,12 @@ def _open_model(name: str, settings: Settings, models_folder: Path) -> Model:
     if found is None:
         raise ModelMissing(
             "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start a local server",
-            hint="choose one with --model provider:name, or see a whole session without any: holdfast demo",
+            hint="choose one with --model provider:name, or try a whole session without a model: holdfast demo",
         )
     return create_model(found, settings=settings.model_requests, models_folder=models_folder)
 
 
 def _absolute(policy: str) -> str:
-    """A policy's file is remembered by its full path; a name stays a name, whatever files lie here."""
+    """Record a policy file by its absolute path; a name stays a name, even if a file of that name exists here."""
     is_path = os.sep in policy or Path(policy).suffix != ""
     return str(Path(policy).resolve()) if is_path and Path(policy).is_file() else policy

@@ -1,10 +1,10 @@
-"""Replay: every run of a session's code once more, with the recorded answers and no model. What differs is reported."""
+"""Replay: run a session's code again with the recorded answers and no model, and report what differs."""
 
 from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from holdfast.agent import bounded, explain_refusal
+from holdfast.agent import bound_value, explain_refusal
 from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, pluralize
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, RecordedEvent, RunEnded, RunStarted
@@ -16,7 +16,7 @@ _MAX_EXCERPT = 60
 
 
 class Divergence(Value):
-    """One run that did not do what the journal says."""
+    """One run that differs from the journal."""
 
     turn: int
     run: int
@@ -24,7 +24,7 @@ class Divergence(Value):
 
 
 class Replay(Value):
-    """What was run again, and where it differed; `skipped` runs worked on files that no journal keeps."""
+    """What was run again and where it differed; `skipped` runs depend on files that the journal does not have."""
 
     runs: int
     calls: int
@@ -32,8 +32,8 @@ class Replay(Value):
     skipped: int = 0
 
 
-class _Past:
-    """A journal as a fold follows it, without a writer."""
+class _ReadOnlyJournal:
+    """A journal without a writer, for a projection to follow."""
 
     def __init__(self, recorded: list[RecordedEvent]) -> None:
         self.recorded = recorded
@@ -44,31 +44,31 @@ class _Past:
 
 
 async def replay(recorded: Iterable[RecordedEvent], *, guest: Guest, tools: tuple[Tool, ...]) -> Replay:
-    """Run every recorded run of the guest's engine again. Nothing is performed and nothing is written."""
-    standing = without_rewound(recorded)
-    starts = [entry.event for entry in standing if isinstance(entry.event, RunStarted)]
-    ends = {(e.event.turn, e.event.run): e.event for e in standing if isinstance(e.event, RunEnded)}
-    calls = [e.event.call for e in standing if isinstance(e.event, CallIntended | CallRefused)]
-    again = _Again(guest, CallIndex(_Past(standing)), _with_called(tools, calls))
+    """Run every recorded run of the guest's engine again. Nothing is executed by tools and nothing is written."""
+    events = without_rewound(recorded)
+    starts = [entry.event for entry in events if isinstance(entry.event, RunStarted)]
+    ends = {(e.event.turn, e.event.run): e.event for e in events if isinstance(e.event, RunEnded)}
+    calls = [e.event.call for e in events if isinstance(e.event, CallIntended | CallRefused)]
+    rerunner = _Rerunner(guest, CallIndex(_ReadOnlyJournal(events)), _with_called(tools, calls))
     found: list[Divergence] = []
     runs = skipped = 0
     for started in starts:
         ended = ends.get((started.turn, started.run))
         if ended is None:
             continue  # cancelled, or still open
-        if (ended.engine or started.engine) != guest.capabilities.engine or not again.knows(started.state):
+        if (ended.engine or started.engine) != guest.capabilities.engine or not rerunner.knows(started.state):
             skipped += 1
             continue
         runs += 1
         last = max(_numbers_of(started, starts, calls), default=started.first_call - 1)
-        what = await again.run(started, ended, last)
+        what = await rerunner.run(started, ended, last)
         if what:
             found.append(Divergence(turn=started.turn, run=started.run, what=what))
     return Replay(runs=runs, calls=len(calls), divergences=tuple(found), skipped=skipped)
 
 
-class _Again:
-    """A guest that is brought to where each run began. States are its own: the recorded ones are sealed by a home."""
+class _Rerunner:
+    """A guest that is restored to where each run began. It uses its own states: recorded ones are signed."""
 
     def __init__(self, guest: Guest, answers: CallIndex, tools: tuple[Tool, ...]) -> None:
         self._guest = guest
@@ -77,16 +77,16 @@ class _Again:
         self._states: dict[str | None, bytes] = {None: b""}
 
     def knows(self, state: str | None) -> bool:
-        """Whether the run that left this state was run again."""
+        """Whether the run that produced this state was run again."""
         return state in self._states
 
     async def run(self, started: RunStarted, ended: RunEnded, last_call: int) -> str:
-        """What differs from the record; empty where nothing does."""
+        """What differs from the journal; empty if nothing does."""
         await self._guest.restore(self._states[started.state])
         request = RunRequest(
             code=started.code, tools=self._tools, seed=started.seed, now_ms=started.started_ms
         )
-        answers = _Answers(self._answers, started)
+        answers = _RecordedAnswers(self._answers, started)
         try:
             run = await self._guest.run(request, answers)
         except Diverged as error:
@@ -95,12 +95,12 @@ class _Again:
             if ended.state is not None:
                 self._states[ended.state] = await self._guest.snapshot()
         if answers.number < last_call:
-            return f"it made {pluralize(last_call - answers.number, 'call')} less than the journal has"
+            return f"it made {pluralize(last_call - answers.number, 'call')} fewer than the journal has"
         return _difference(run, ended)
 
 
-class _Answers:
-    """Answers a run's calls from the record, in their order."""
+class _RecordedAnswers:
+    """Answers a run's calls from the journal, in order."""
 
     def __init__(self, answers: CallIndex, started: RunStarted) -> None:
         self._answers = answers
@@ -112,12 +112,12 @@ class _Answers:
         call = Call(id=call_id(self._turn, self.number), operation=operation, arguments=arguments)
         answer = self._answers.answer(call)
         if answer is None:
-            raise Diverged(f"it asks for {operation} as call {call.id}, which is not on record")
+            raise Diverged(f"it makes call {call.id} to {operation}, which is not in the journal")
         return explain_refusal(answer)
 
 
 def _numbers_of(started: RunStarted, starts: list[RunStarted], calls: list[Call]) -> list[int]:
-    """The numbers of the calls that a run made: from its first to the first of the run after it."""
+    """The numbers of the calls of a run: from its first to the first of the next run."""
     after = (started.turn, started.run + 1)
     end = next((each.first_call for each in starts if (each.turn, each.run) == after), None)
     numbers = (int(call.id.partition(".")[2]) for call in calls if call.turn == started.turn)
@@ -125,7 +125,7 @@ def _numbers_of(started: RunStarted, starts: list[RunStarted], calls: list[Call]
 
 
 def _with_called(tools: tuple[Tool, ...], calls: list[Call]) -> tuple[Tool, ...]:
-    """These tools, and one for each other operation on record: where its server is gone, its answers are not."""
+    """These tools, plus one for each other recorded operation: its server may be gone, its answers are not."""
     known = {tool.name for tool in tools}
     arguments: dict[str, JsonObject] = {}
     for call in calls:
@@ -141,14 +141,14 @@ def _with_called(tools: tuple[Tool, ...], calls: list[Call]) -> tuple[Tool, ...]
 def _difference(run: Run, ended: RunEnded) -> str:
     status = "error" if run.status == "refused" else run.status
     if status != ended.status:
-        return f"it ended as {status}, the journal says {ended.status}"
-    if (value := bounded(run.value)) != ended.value:
-        return f"its last line is {_excerpt(value)}, the journal says {_excerpt(ended.value)}"
+        return f"it ended as {status}; the journal has {ended.status}"
+    if (value := bound_value(run.value)) != ended.value:
+        return f"its last line is {_excerpt(value)}; the journal has {_excerpt(ended.value)}"
     if run.printed == ended.printed:
         return ""
     lines = zip_longest(run.printed.splitlines(keepends=True), ended.printed.splitlines(keepends=True))
     number, now, then = next((n, now, then) for n, (now, then) in enumerate(lines, 1) if now != then)
-    return f"line {number} of what it printed is {_excerpt(now)}, the journal says {_excerpt(then)}"
+    return f"line {number} of its output is {_excerpt(now)}; the journal has {_excerpt(then)}"
 
 
 def _excerpt(value: Json) -> str:

@@ -1,4 +1,4 @@
-"""Restore points: the workspace as it was after each turn, and what changed in it, whoever changed it."""
+"""Restore points: the workspace as it was after each turn, and what changed in it, by anyone."""
 
 import asyncio
 import contextlib
@@ -16,24 +16,24 @@ from holdfast.store import Home, Journal, Store
 from holdfast.world import MAX_QUICK_BYTES, RestorePoints
 
 MAX_QUICK_FILES = 50_000
-"""Up to here the first restore point takes seconds and not minutes."""
-MAX_TOLD = 1_000
-"""So many changed files are listed on the record; the restore point has them all."""
-MAX_NAMED = 5
-"""So many files that were not kept are named in a note."""
+"""Up to this size the first restore point takes seconds, not minutes."""
+MAX_LISTED_CHANGES = 1_000
+"""Changed files listed in the journal; the restore point has them all."""
+MAX_LISTED_FILES = 5
+"""Files named in a note about what was not saved."""
 
 
-_Heeded = RestorePointMade | TurnEnded
+_Handled = RestorePointMade | TurnEnded
 
 
-class RestorePointState(Projection[_Heeded]):
-    """Whether there is a restore point that counts, and whether one was made since a turn last ended."""
+class RestorePointState(Projection[_Handled]):
+    """Whether a restore point exists, and whether one was made since the last turn ended."""
 
     def reset(self) -> None:
         self.has_any = False
         self.is_current = False
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case RestorePointMade():
                 self.has_any = self.is_current = True
@@ -42,56 +42,56 @@ class RestorePointState(Projection[_Heeded]):
 
 
 class TurnRestorePoints:
-    """Keeps a restore point for the end of every turn; where there is no folder to keep, it does nothing."""
+    """Makes a restore point at the end of every turn. Does nothing if the session has no folder."""
 
     def __init__(self, journal: Journal, points: RestorePoints | None) -> None:
         self._journal = journal
         self._points = points
-        self._marks = RestorePointState(journal)
+        self._state = RestorePointState(journal)
 
-    async def mark_missing(self, turns: int) -> None:
-        """Make the point before the first turn, or the one that a cancelled or cut-off turn did not come to make."""
-        if not self._marks.is_current:
-            await self.mark(turns)
+    async def make_missing(self, turns: int) -> None:
+        """Make the restore point before the first turn, or the one that an interrupted turn did not make."""
+        if not self._state.is_current:
+            await self.make(turns)
 
-    async def mark(self, turn: int) -> None:
-        """Make the point of a turn: of the workspace as it is now, whoever changed it."""
+    async def make(self, turn: int) -> None:
+        """Make the restore point of a turn, of the workspace as it is now."""
         if self._points is None:
             return
         point = await self._points.make()
-        # The first point has nothing before it: what it found was there already.
-        changes = point.changes if self._marks.has_any else ()
-        told = changes[:MAX_TOLD]
+        # The first restore point has nothing before it: what it found was already there.
+        changes = point.changes if self._state.has_any else ()
+        listed = changes[:MAX_LISTED_CHANGES]
         notes = [Noted(code="not-kept", text=_not_kept(point.unkept))] if point.unkept else []
         await self._journal.append(
             *notes,
-            RestorePointMade(turn=turn, manifest=point.manifest, changes=told, more=len(changes) - len(told)),
+            RestorePointMade(
+                turn=turn, manifest=point.manifest, changes=listed, more=len(changes) - len(listed)
+            ),
         )
 
     async def preview(self, plan: RewindPlan) -> RewindPlan:
-        """The plan with what would happen to files."""
+        """The plan with the changes it would make to files."""
         if self._points is None:
             return plan
         preview = await self._points.preview(plan.manifest)
         return msgspec.structs.replace(plan, changes=preview.changes, left=preview.left)
 
     async def restore(self, plan: RewindPlan) -> None:
-        """Bring the files back."""
+        """Restore the files."""
         if self._points is not None:
             await self._points.restore(plan.manifest)
 
 
-async def restore_points(
+async def open_restore_points(
     root: Path, *, journal: Journal, store: Store, settings: Settings, home: Home
 ) -> RestorePoints | None:
-    """Restore points of a folder, or None where there are none to be made."""
+    """The restore points of a folder, or None if none are made."""
     if settings.restore_points == "never":
         return None
     last = last_point(journal.recorded)
     if last is None and settings.restore_points == "auto" and await asyncio.to_thread(_is_large, root):
-        text = (
-            "this folder is large: turns cannot be gone back to here unless restore_points is set to always"
-        )
+        text = "this folder is large, so turns cannot be rewound here unless restore_points is set to always"
         await journal.append(Noted(code="no-restore-points", text=text))
         return None
     manifest = last.event.manifest if last is not None and isinstance(last.event, RestorePointMade) else None
@@ -105,22 +105,22 @@ async def restore_points(
 
 
 def _not_kept(files: Sequence[str]) -> str:
-    named = ", ".join(files[:MAX_NAMED])
-    more = f" and {len(files) - MAX_NAMED} more" if len(files) > MAX_NAMED else ""
-    return f"too large to keep, or not ours to read: {named}{more}; going back to a turn leaves that as it is"
+    named = ", ".join(files[:MAX_LISTED_FILES])
+    more = f" and {len(files) - MAX_LISTED_FILES} more" if len(files) > MAX_LISTED_FILES else ""
+    return f"too large or not readable, so not saved: {named}{more}; a rewind leaves them unchanged"
 
 
 def _is_large(root: Path) -> bool:
-    """Whether reading every file once would keep a person waiting: a look that stops as soon as it is clear."""
+    """Whether reading every file once would take long. Stops as soon as that is clear."""
     files = size = 0
-    waiting: list[str | Path] = [
+    pending: list[str | Path] = [
         root
-    ]  # not os.walk: before Python 3.12 it recurses, and a folder may be deeper than that
-    while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+    ]  # not os.walk: before Python 3.12 it recurses, and folders may be nested too deeply for that
+    while pending:
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                    pending.append(entry.path)
                     continue
                 files += 1
                 with contextlib.suppress(OSError):

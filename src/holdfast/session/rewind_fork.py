@@ -1,9 +1,7 @@
-"""Going back: the workspace after each turn as a restore point, and a session brought back to one.
+"""Rewind and fork: return a session to the end of a turn, or start a new session from there.
 
-Chat, staged changes, budget and grants follow from the journal by themselves; the files are brought back here. What has
-left the workspace (mail, pushes, other machines) cannot be undone, and is named.
-
-Forking: a new session that goes on from the end of a turn of another.
+Messages, staged changes, budget and grants follow from the journal; a rewind restores the files as well. Effects outside the
+workspace (mail, pushes, other machines) cannot be undone; the plan names them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,35 +26,35 @@ from holdfast.core.events import (
 from holdfast.core.projection import ReplayedHistory, without_rewound
 from holdfast.session.status import Status
 
-_UNDONE_BY_US = ("world", "session", "llm", "person")
+_REVERSIBLE_GROUPS = ("world", "session", "llm", "person")
 
 
 class RewindPlan(Value):
-    """What going back to a turn would mean."""
+    """What a rewind to a turn would do."""
 
     turn: int
     seq: int
     manifest: str
     changes: tuple[Change, ...] = ()
-    """What would happen to files."""
+    """Changes to files."""
     left: tuple[str, ...] = ()
-    """Files that stay as they are, because their content was not kept."""
+    """Files that stay unchanged because their content was not saved."""
     stays: tuple[str, ...] = ()
     """Calls since then whose effects cannot be undone."""
 
 
 def plan_rewind(recorded: Iterable[RecordedEvent], turn: int) -> RewindPlan:
-    """Where a turn ended, and what was done since that stays done. Raises InvalidInput for a turn that cannot be gone to."""
+    """Where a turn ended and which later effects remain. Raises InvalidInput if the turn has no restore point."""
     counted = without_rewound(recorded)
-    # A turn that went on after its budget was raised has ended more than once.
+    # A turn that resumed after its budget was raised has ended more than once.
     ends = [e.seq for e in counted if isinstance(e.event, TurnEnded) and e.event.turn == turn]
     ended = max(ends, default=0)
     points = (e for e in counted if isinstance(e.event, RestorePointMade) and e.event.turn == turn)
     point = next((e for e in points if e.seq > ended), None)
     if point is None or not isinstance(point.event, RestorePointMade):
         raise InvalidInput(
-            f"there is no restore point of turn {turn}",
-            hint="holdfast rewind SESSION, or /rewind, lists the turns that can be gone to",
+            f"turn {turn} has no restore point",
+            hint="holdfast rewind SESSION, or /rewind, lists the turns that have one",
         )
     settled = {
         e.event.call for e in counted if isinstance(e.event, CallSettled) and e.event.status != "error"
@@ -67,13 +65,13 @@ def plan_rewind(recorded: Iterable[RecordedEvent], turn: int) -> RewindPlan:
         if e.seq > point.seq
         and isinstance(e.event, CallIntended)
         and e.event.call.id in settled
-        and e.event.call.operation.partition(".")[0] not in _UNDONE_BY_US
+        and e.event.call.operation.partition(".")[0] not in _REVERSIBLE_GROUPS
     )
     return RewindPlan(turn=turn, seq=point.seq, manifest=point.event.manifest, stays=stays)
 
 
 def last_point(recorded: Iterable[RecordedEvent]) -> RecordedEvent | None:
-    """The newest restore point that still counts."""
+    """The newest restore point that was not rewound."""
     points = [entry for entry in without_rewound(recorded) if isinstance(entry.event, RestorePointMade)]
     return points[-1] if points else None
 
@@ -81,11 +79,11 @@ def last_point(recorded: Iterable[RecordedEvent]) -> RecordedEvent | None:
 def plan_fork(
     parent: SessionId, recorded: Sequence[RecordedEvent], at: int | None
 ) -> tuple[RewindPlan, SessionOpened]:
-    """Where the fork begins, and how it is opened: with the limits its parent had there, and the policy and model it has now."""
+    """Where the fork starts and its opening event: its parent's limits at that point, and its current policy and model."""
     counted = without_rewound(recorded)
     turns = [entry.event.turn for entry in counted if isinstance(entry.event, TurnEnded)]
     if not turns and at is None:
-        raise InvalidInput("this session has no finished turn to go on from")
+        raise InvalidInput("this session has no finished turn to fork", hint="send it a message first")
     plan = plan_rewind(recorded, at if at is not None else turns[-1])
     opened = [entry.event for entry in recorded if isinstance(entry.event, SessionOpened)][-1]
     limits = opened.limits
@@ -106,7 +104,7 @@ def plan_fork(
 
 
 def _taken_back(since: Iterable[Event]) -> Iterator[str]:
-    """What a person took back after the point: it stays taken back in a fork that begins before."""
+    """What a person revoked after the point: it stays revoked in the fork."""
     for event in since:
         match event:
             case GrantRevoked():

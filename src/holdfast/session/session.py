@@ -1,4 +1,4 @@
-"""A session: a conversation with a memory and a boundary. One turn at a time; whatever happens is in its journal."""
+"""A session: a conversation with memory and a boundary. It runs one turn at a time, and its journal records everything."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -39,7 +39,7 @@ from holdfast.core.events import (
 )
 from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
 from holdfast.models import OnText
-from holdfast.session.approver import Approver, ask_person
+from holdfast.session.approver import Approver, ask_approver
 from holdfast.session.event_stream import EventStream
 from holdfast.session.restore_points import TurnRestorePoints
 from holdfast.session.rewind_fork import RewindPlan, plan_rewind
@@ -51,7 +51,7 @@ from holdfast.world import Proposal, StagedWorld, World
 
 
 class Session:
-    """One live session. Built by `app`; closing it releases what it holds and deletes nothing."""
+    """One live session. `build_session` makes it; closing it releases what it holds and deletes nothing."""
 
     def __init__(
         self,
@@ -60,54 +60,54 @@ class Session:
         conversation: Conversation,
         status: Status,
         gate: Gate,
-        asking: ModelStep,
+        model_step: ModelStep,
         turn: Turn,
         staged: StagedWorld,
         store: Store,
-        points: TurnRestorePoints,
+        restore_points: TurnRestorePoints,
         resources: AsyncExitStack,
     ) -> None:
         self._journal = journal
         self._conversation = conversation
         self._gate = gate
-        self._asking = asking
+        self._model_step = model_step
         self._turn = turn
         self._staged = staged
         self._store = store
-        self._points = points
+        self._restore_points = restore_points
         self._resources = resources
-        self._turnstile = TurnLock(journal.session, status)
-        self._feed = EventStream(journal)
+        self._lock = TurnLock(journal.session, status)
+        self._event_stream = EventStream(journal)
         self._closing: asyncio.Task[None] | None = None
         self.status = status
         self.workspace: World = staged.base
         self.approver: Approver | None = None
         self.approver_name = "approver"
-        """What stands in the record as the way an answer of the approver came."""
+        """The transport recorded for the approver's answers."""
         self.on_text: OnText = lambda _: None
 
     @property
     def id(self) -> SessionId:
-        """The session's id: its only key."""
+        """The session's id, which is its only key."""
         return self._journal.session
 
     @property
     def activity(self) -> Activity:
-        """What the session does now; it initializes while its servers start."""
-        return "initializing" if self._turnstile.is_preparing else self.status.activity
+        """What the session is doing; `initializing` while its servers start."""
+        return "initializing" if self._lock.is_preparing else self.status.activity
 
     @property
     def is_closed(self) -> bool:
-        """Whether this process has let it go."""
-        return self._turnstile.is_closed
+        """Whether this process has released the session."""
+        return self._lock.is_closed
 
     def preparing(self) -> AbstractContextManager[None]:
-        """Take no turn as long as the block runs."""
-        return self._turnstile.preparing()
+        """Refuse every turn while the block runs."""
+        return self._lock.preparing()
 
     @property
     def last_seq(self) -> int:
-        """The number of the newest event."""
+        """The sequence number of the newest event."""
         return self._journal.recorded[-1].seq
 
     @property
@@ -118,22 +118,22 @@ class Session:
     async def raise_budget(
         self, limits: Limits, *, added: Limits | None = None, principal: Principal = PERSON
     ) -> None:
-        """Put these limits in the place of the session's; a turn that ran out of budget can go on with `advance`.
+        """Replace the session's limits; a turn that ran out of budget can resume with `advance`.
 
-        The turn at hand and the tree get as much more: `added`, which is the difference unless it is given.
+        The current turn and the tree get the same increase: `added`, by default the difference.
         """
-        self._turnstile.check_live()
+        self._lock.check_live()
         added = limits.above(self.budget.limits) if added is None else added
         await self._journal.append(BudgetRaised(limits=limits, added=added, principal=principal))
 
     def unknown_calls(self) -> tuple[Call, ...]:
-        """Calls that were begun and cut off: whether they happened nobody knows, so look before you ask for them again."""
-        cut_off = self._gate.calls.unknown()
-        calls = tuple(intended.call for intended in cut_off if not intended.is_idempotent)
-        # While a turn runs here, its own calls are merely not over yet.
+        """Calls that were interrupted: whether they took effect is unknown, so check before asking for them again."""
+        interrupted = self._gate.calls.all_interrupted()
+        calls = tuple(intended.call for intended in interrupted if not intended.is_idempotent)
+        # While a turn runs here, its own calls are not interrupted, only not finished.
         return (
             calls
-            if self._turnstile.holder is None
+            if self._lock.holder is None
             else tuple(c for c in calls if c.turn < self._conversation.turn)
         )
 
@@ -148,12 +148,11 @@ class Session:
         message: str = "",
         queue: bool = False,
     ) -> Outcome:
-        """One message, until the agent rests or waits for a person whom nobody can ask here (`Needs`).
+        """Send one message and run the turn until it ends, or until it waits for a person who cannot be asked here (`Needs`).
 
-        While a turn is open a message is refused, or with `queue` stands in line until that turn is over; it is on the
-        record only then.
+        While a turn is open a message is refused or, with `queue`, waits until that turn is over. It is recorded only then.
         """
-        async with self._turnstile.place(queue=queue):
+        async with self._lock.acquire(queue=queue):
             turn = len(self.status.turns) + 1
             posted = MessagePosted(
                 turn=turn, text=text, principal=principal, transport=transport, message=message
@@ -161,41 +160,41 @@ class Session:
             return await self._drive(posted)
 
     async def execute(self, code: str, *, language: str = "python", principal: Principal = PERSON) -> Outcome:
-        """A turn of code from the host: same gate, same record, no model."""
-        async with self._turnstile.place():
+        """Run code of the host as a turn: same gate, same journal, no model."""
+        async with self._lock.acquire():
             turn = len(self.status.turns) + 1
             return await self._drive(CodePosted(turn=turn, code=code, language=language, principal=principal))
 
     async def advance(self) -> Outcome | None:
-        """Carry on a turn that a crash cut off, that waited, or that a raised budget lets go on; None where there is none."""
-        self._turnstile.check_live()
-        await self._gate.heed()  # a limit may have been raised from elsewhere
-        if not self.status.has_open_turn and not self.status.can_go_on:
+        """Resume a turn that was interrupted, waited, or ran out of a budget that was raised; None if there is none."""
+        self._lock.check_live()
+        await self._gate.apply_control_requests()  # another process may have raised a limit
+        if not self.status.has_open_turn and not self.status.can_continue:
             return None
-        if self._turnstile.holder is not None:
+        if self._lock.holder is not None:
             raise SessionNotReady("a turn is running", hint="wait for it, or cancel it")
-        with self._turnstile.held():
+        with self._lock.hold():
             if not self.status.has_open_turn:
                 await self._journal.append(TurnReopened(turn=self._conversation.turn))
             return await self._drive()
 
     async def compact(self, *, keep_turns: int = 2) -> str:
-        """Put a summary in the place of older turns, and return it; the originals stay in the journal."""
-        async with self._turnstile.place():
-            return await self._asking.compact(keep_turns=keep_turns)
+        """Replace older turns with a summary and return it; the originals stay in the journal."""
+        async with self._lock.acquire():
+            return await self._model_step.compact(keep_turns=keep_turns)
 
     async def cancel(self) -> None:
-        """End the open turn, running or waiting; what was done stays done, and the session is ready again."""
-        if self._turnstile.holder is not None:
-            await self._turnstile.clear()
-        elif self.status.has_open_turn and not self._turnstile.is_closed:
-            with self._turnstile.held():
+        """End the open turn, whether it runs or waits. What it did is kept, and the session is ready again."""
+        if self._lock.holder is not None:
+            await self._lock.cancel_holder()
+        elif self.status.has_open_turn and not self._lock.is_closed:
+            with self._lock.hold():
                 await self._end_cancelled()
 
-    # -- the person
+    # -- approvals and proposals
 
     def escalations(self) -> tuple[Escalation, ...]:
-        """What waits for a person, oldest first."""
+        """Open escalations, oldest first."""
         return self._gate.escalations.waiting()
 
     async def resolve(
@@ -206,102 +205,102 @@ class Session:
         principal: Principal = PERSON,
         transport: str = "library",
     ) -> Ruling:
-        """Answer an escalation. Raises EscalationUnknown where it is answered already or came late."""
+        """Answer an escalation. Raises EscalationUnknown if it was already answered or has expired."""
         return await self._gate.resolve(escalation, response, principal=principal, transport=transport)
 
     def grants(self) -> tuple[Grant, ...]:
-        """What a person has said yes to beforehand and still stands, for this session or for all."""
-        return self._gate.grants.standing()
+        """The active grants, of this session and of every session."""
+        return self._gate.grants.active()
 
     def proposals(self) -> tuple[Proposal, ...]:
         """Staged changes that wait to be committed or rejected."""
         return self._staged.proposals()
 
     async def commit(self, *paths: str, principal: Principal = PERSON) -> tuple[str, ...]:
-        """Make staged changes for good, all of these or none. Raises CommitConflict."""
-        self._turnstile.check_held()
+        """Commit staged changes, all of these or none. Raises CommitConflict."""
+        self._lock.check_not_closed()
         changes = self._staged.commit(paths or None)
         await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
         return tuple(change.path for change in changes)
 
     def copy_proposed(self, folder: Path) -> None:
-        """Copy the workspace to a folder on the disk, as it would be with every staged change made: to try it there."""
+        """Copy the workspace, with every staged change applied, to a folder on disk."""
         self._staged.copy_out(".", folder)
 
     async def reject(self, *paths: str, principal: Principal = PERSON) -> tuple[str, ...]:
-        """Drop staged changes; the session goes on."""
-        self._turnstile.check_held()
+        """Drop staged changes; the session continues."""
+        self._lock.check_not_closed()
         dropped = self._staged.reject(paths or None)
         await self._journal.append(ProposalsRejected(paths=dropped, principal=principal))
         return dropped
 
-    # -- going back
+    # -- rewind
 
     async def plan_rewind(self, to: int) -> RewindPlan:
-        """What going back to the end of a turn would change, and what cannot be undone. 0 is before the first."""
-        return await self._points.preview(plan_rewind(self._journal.recorded, to))
+        """What a rewind to the end of a turn would change, and what cannot be undone. 0 is before the first turn."""
+        return await self._restore_points.preview(plan_rewind(self._journal.recorded, to))
 
     async def rewind(self, to: int, *, principal: Principal = PERSON) -> RewindPlan:
-        """Go back to the end of a turn: chat, files, staged changes, budget and grants together."""
-        async with self._turnstile.place():
+        """Rewind to the end of a turn: messages, files, staged changes, budget and grants together."""
+        async with self._lock.acquire():
             plan = await self.plan_rewind(to)
-            await self._points.restore(plan)
+            await self._restore_points.restore(plan)
             await self._journal.append(SessionRewound(seq=plan.seq, turn=to, principal=principal))
             await restage(self._staged, self._journal, self._store)
         return plan
 
-    async def keep_files(self) -> None:
-        """Make a restore point of the workspace as it is now, whoever changed it."""
-        async with self._turnstile.place():
-            await self._points.mark(len(self.status.turns))
+    async def save_restore_point(self) -> None:
+        """Make a restore point of the workspace as it is now."""
+        async with self._lock.acquire():
+            await self._restore_points.make(len(self.status.turns))
 
-    # -- the record
+    # -- history
 
     def history(self) -> tuple[TurnRecord, ...]:
         """Every turn, numbered from 1."""
         return tuple(self.status.turns)
 
     def diagnostics(self) -> tuple[Noted, ...]:
-        """What was worth telling, oldest first."""
+        """Notes about the session, oldest first."""
         return tuple(self.status.notes)
 
     def audit(self, *, turn: int | None = None, operation: str | None = None) -> list[AuditEntry]:
-        """Every call on the record, refusals included."""
+        """Every recorded call, refusals included."""
         return audit_view(self._journal.recorded, turn=turn, operation=operation)
 
     def follow(self, follower: Callable[[RecordedEvent], None]) -> None:
-        """Hand every event, past and to come, to a function that neither raises nor waits."""
+        """Call a function with every past and future event. It must neither raise nor block."""
         self._journal.follow(follower)
 
     def events(self, *, after: int = 0) -> AsyncIterator[RecordedEvent]:
-        """Every event above a number, then each new one as it becomes durable; ends when the session is closed."""
-        return self._feed.events(after)
+        """Every event after a sequence number, then each new one once it is durable; ends when the session is closed."""
+        return self._event_stream.events(after)
 
     async def note(self, code: str, text: str) -> None:
-        """Put something on the record that changes nothing."""
+        """Record a note that changes nothing."""
         await self._journal.append(Noted(code=code, text=text))
 
     # -- lifecycle
 
     async def rename(self, name: str | None) -> None:
-        """Give the session another name, or none. Raises InvalidName, SessionExists."""
+        """Rename the session, or remove its name. Raises InvalidName, SessionExists."""
         kept = chosen_name(name) if name is not None else None
         await self._journal.append(SessionRenamed(name=kept))
 
     async def pause(self) -> None:
-        """Take no turn until resumed."""
-        self._turnstile.check_ready()
+        """Refuse turns until the session is resumed."""
+        self._lock.check_ready()
         await self._journal.append(SessionPaused())
 
     async def resume(self) -> None:
-        """Take turns again."""
-        self._turnstile.check_live()
+        """Accept turns again."""
+        self._lock.check_live()
         if self.status.lifecycle == "paused":
             await self._journal.append(SessionResumed())
 
     async def abort(self, reason: str = "") -> None:
         """End the session for good and drop what is staged."""
-        self._turnstile.check_live()
+        self._lock.check_live()
         await self.cancel()
         if self._staged.staged_paths():
             await self.reject()
@@ -309,54 +308,56 @@ class Session:
         await self.close()
 
     async def complete(self, reason: str = "") -> None:
-        """End the session for good, its work done."""
-        self._turnstile.check_ready()
+        """End the session for good, as completed."""
+        self._lock.check_ready()
         await self._journal.append(SessionClosed(how="completed", reason=reason))
         await self.close()
 
     async def close(self) -> None:
-        """Release everything this process holds. Idempotent, prompt, and the session can be taken up again.
+        """Release everything this process holds. Idempotent and prompt; the session can be resumed later.
 
-        Once begun it goes on to its end, also when whoever began it is cancelled.
+        Once started it runs to completion, even if its caller is cancelled.
         """
         if self._closing is None:
-            self._turnstile.is_closed = True
-            self._closing = asyncio.create_task(self._let_go())
+            self._lock.is_closed = True
+            self._closing = asyncio.create_task(self._release())
         await asyncio.shield(self._closing)
 
     # -- inside
 
-    async def _let_go(self) -> None:
-        await self._turnstile.clear()
-        self._turnstile.dissolve()
-        self._feed.end()
+    async def _release(self) -> None:
+        await self._lock.cancel_holder()
+        self._lock.reject_waiters()
+        self._event_stream.end()
         await self._resources.aclose()
 
     async def _drive(self, *posted: Event) -> Outcome:
         try:
             if posted:
                 self.workspace.recount()
-                await self._points.mark_missing(len(self.status.turns))
+                await self._restore_points.make_missing(len(self.status.turns))
                 await self._post(*posted)
             outcome = await self._turn.advance(self.on_text)
             while self.escalations() and self.approver is not None:
-                await ask_person(self.approver, self._gate, transport=self.approver_name)
+                await ask_approver(self.approver, self._gate, transport=self.approver_name)
                 outcome = await self._turn.advance(self.on_text)
             if not self.status.has_open_turn:
-                await self._points.mark(self._conversation.turn)
+                await self._restore_points.make(self._conversation.turn)
             return outcome
         except asyncio.CancelledError:
-            if self.status.has_open_turn and not self._turnstile.is_closed:
-                await _to_its_end(self._end_cancelled())
+            if self.status.has_open_turn and not self._lock.is_closed:
+                await _shielded(self._end_cancelled())
             elif self.status.has_open_turn:
-                await _to_its_end(self._turn.put_aside())
+                await _shielded(self._turn.park())
             raise
 
     async def _post(self, *posted: Event) -> None:
         try:
             await self._journal.append(*posted)
         except UnicodeEncodeError:
-            raise InvalidInput("half of a character is no text", hint="send its other half along") from None
+            raise InvalidInput(
+                "the text contains half of a surrogate pair", hint="send valid Unicode text"
+            ) from None
 
     async def _end_cancelled(self) -> None:
         for escalation in self.escalations():
@@ -367,11 +368,11 @@ class Session:
             wall_seconds=self._turn.take_worked_seconds(),
         )
         await self._journal.append(ended)
-        await self._points.mark(ended.turn)
+        await self._restore_points.make(ended.turn)
 
 
-async def _to_its_end(work: Coroutine[object, object, None]) -> None:
-    """The last writes of a turn: whoever waits for them may be cancelled again, and goes on only when they are done."""
+async def _shielded(work: Coroutine[object, object, None]) -> None:
+    """Finish the last writes of a turn, even if the caller is cancelled again meanwhile."""
     writing = asyncio.create_task(work)
     while not writing.done():
         with suppress(asyncio.CancelledError):

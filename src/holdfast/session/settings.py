@@ -1,4 +1,4 @@
-"""What a session goes by: model, policy, sandbox, limits. Frozen; `config` reads it from a file."""
+"""Session settings: model, policy, sandbox, limits. Frozen; `config` reads them from a file."""
 
 from typing import Literal
 
@@ -9,36 +9,36 @@ from holdfast.models import ModelSettings
 
 
 class Settings(Value, forbid_unknown_fields=True):
-    """What a session goes by, and what config.toml may say. Every field has a default that is safe to keep."""
+    """The settings of a session, which are the keys of config.toml. Every default is safe to keep."""
 
     model: str | None = None
-    """`provider:name`; $HOLDFAST_MODEL goes before it. None looks for a key in the environment."""
+    """`provider:name`; $HOLDFAST_MODEL overrides it. None looks for a key in the environment."""
     model_requests: ModelSettings = ModelSettings()
     """How requests are sent to a model: address, timeout, attempts, size of a reply."""
     policy: str = "project"
     """A named policy or a file."""
     sandbox: Sandbox = "python"
-    """Where code runs: a Python subset, CPython in WebAssembly, the second only where the first refuses, or Lisp."""
+    """Where code runs: `python` (a subset), `wasi` (CPython in WebAssembly), `auto` (wasi only if python refuses) or `lisp`."""
     mode: Mode = "code"
-    """How the model acts: by writing Python, or by calling tools one by one."""
+    """How the model acts: `code` writes Python, `tools` calls tools one by one."""
     auto_compact: bool = False
-    """Summarise older turns by itself when the conversation no longer fits the model; else the turn ends and says so."""
+    """Summarize older turns automatically when the conversation exceeds the model's context; else the turn ends with an error."""
     max_history_messages: int | None = None
-    """Give the model only so many messages, from a person's message on; None gives it all."""
+    """Send the model at most this many messages, starting at a user message; None sends all."""
     restore_points: Literal["auto", "always", "never"] = "auto"
-    """Keep the workspace after each turn so that it can be gone back to. The first one reads and keeps every file once, so
-    `auto` leaves a folder of more than 2 GB or 50,000 files alone and says so, as it does with what a turn adds beyond 2 GB."""
+    """Save the workspace after each turn so that it can be rewound. The first restore point reads every file once, so
+    `auto` skips a folder of more than 2 GB or 50,000 files and reports it, as it does with what a turn adds beyond 2 GB."""
     workspace_bytes: int | None = None
-    """How much a workspace may hold. A guest that would write more meets an ordinary OSError; None is no limit."""
+    """Maximum size of a workspace. A guest that would exceed it gets an ordinary OSError; None is no limit."""
     workspace_files: int | None = None
-    """How many files a workspace may hold."""
+    """Maximum number of files in a workspace."""
     escalation_seconds: float = 300.0
-    """How long a call waits for a person."""
+    """How long a call waits for approval."""
     call_seconds: float = 60.0
-    """How long a tool may take."""
+    """How long a tool call may take."""
     budget: Limits = Limits()
-    """Of a session."""
+    """Limits of a session. `usd`, `time` and `bytes` are accepted as keys too, and quantities such as "50k" or "5m"."""
     turn_budget: Limits = Limits(steps=50, calls=1000)
-    """Of one turn."""
+    """Limits of one turn."""
     code: GuestLimits = GuestLimits()
-    """Of one run of code in a sandbox; past one of these it is stopped and told which."""
+    """Limits of one run of code in a sandbox. A run that exceeds one is stopped and its error names the limit."""

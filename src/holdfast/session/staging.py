@@ -1,4 +1,4 @@
-"""Which staged changes still wait, folded from the journal: what was staged less what was committed or rejected."""
+"""Staged changes that are still open, projected from the journal: staged less committed or rejected."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from holdfast.world import StagedWorld
 
 
 def staged_changes(recorded: Iterable[RecordedEvent]) -> list[Change]:
-    """Staged changes in the order they were made; the overlay of a resumed session is built from them."""
+    """Staged changes in the order they were made; the overlay of a resumed session is rebuilt from them."""
     staged: list[Change] = []
     for entry in without_rewound(recorded):
         match event := entry.event:
@@ -27,7 +27,7 @@ def staged_changes(recorded: Iterable[RecordedEvent]) -> list[Change]:
 
 
 async def restage(staged: StagedWorld, journal: Journal, store: Store) -> None:
-    """Bring the overlay to what the journal says waits."""
+    """Rebuild the overlay from the journal."""
     changes = staged_changes(journal.recorded)
     contents = {
         change.after: await store.blob(change.after) for change in changes if change.after is not None
@@ -36,6 +36,6 @@ async def restage(staged: StagedWorld, journal: Journal, store: Store) -> None:
 
 
 def already_committed(staged: StagedWorld, changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Staged changes that the base shows already: a commit that was made and not recorded before the process died."""
+    """Staged changes that the base already has: committed, but not recorded before the process died."""
     latest = {change.path: change for change in changes}
     return tuple(change for _, change in sorted(latest.items()) if staged.is_committed(change))

@@ -1,6 +1,6 @@
-"""Where a session stands: three fields folded from the journal, not one word.
+"""The status of a session, projected from the journal: lifecycle, name, turns and notes.
 
-What several changes come to, file by file: a file that was made and removed again was never there.
+`net_changes` combines several changes per file: a file that was created and deleted again never existed.
 """
 
 from collections import deque
@@ -37,33 +37,14 @@ from holdfast.core.events import (
 from holdfast.core.projection import EventSource, Projection
 from holdfast.gate import Spending, cost_of
 
-
-def summed_up(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """One change for each file that is different at the end, sorted by path; what is only staged is left out."""
-    whole: dict[str, Change] = {}
-    for change in changes:
-        if change.is_staged:
-            continue
-        first = whole.get(change.path)
-        whole[change.path] = _joined(first.before if first else change.before, change)
-    return tuple(change for _, change in sorted(whole.items()) if change.before != change.after)
-
-
-def _joined(before: str | None, last: Change) -> Change:
-    kind: Literal["created", "modified", "deleted"] = (
-        "created" if before is None else "deleted" if last.after is None else "modified"
-    )
-    return Change(path=last.path, kind=kind, before=before, after=last.after, mode=last.mode)
-
-
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
 Activity = Literal["initializing", "ready", "processing", "waiting"]
 MAX_NOTES = 1000
-"""The newest are kept at hand; all are in the journal."""
+"""The newest notes are kept in memory; all are in the journal."""
 
 
 class TurnRecord(Value):
-    """One turn of the history: what was asked and how it ended; `outcome` is None while it runs or waits."""
+    """One turn of the history; `outcome` is None while it runs or waits."""
 
     number: int
     asked: str
@@ -72,27 +53,27 @@ class TurnRecord(Value):
     ended_ms: int | None = None
     outcome: Outcome | None = None
     spent: Amount = Amount()
-    """Tokens, money (None is unknown) and all else that it cost, side models and what failed included."""
+    """Everything it cost (an unknown price is None), including side models and failed calls."""
     changes: tuple[Change, ...] = ()
-    """The files that were created, modified and deleted since the turn before: by whomever where there are restore
-    points, else by the turn's own calls."""
+    """The files that changed since the previous turn: by anyone if there are restore points, else by the turn's own
+    calls."""
 
 
 def workspace_of(recorded: Iterable[RecordedEvent]) -> str:
-    """The folder a session works in, empty for its own; also after a rewind it stays where it was moved to."""
-    named = ""
+    """The folder of a session, empty for its own; after a rewind it stays where it was moved to."""
+    workspace = ""
     for entry in recorded:
         match event := entry.event:
             case SessionOpened():
-                named = event.workspace  # a fork has its parent's opening before its own
+                workspace = event.workspace  # a fork has its parent's SessionOpened before its own
             case SessionReconfigured():
-                named = event.workspace or named
+                workspace = event.workspace or workspace
             case _:
                 pass
-    return named
+    return workspace
 
 
-_Heeded = (
+_Handled = (
     Spending
     | SessionOpened
     | SessionRenamed
@@ -112,15 +93,15 @@ _Heeded = (
 )
 
 
-class Status(Projection[_Heeded]):
+class Status(Projection[_Handled]):
     """Lifecycle, name, turns and notes of a session."""
 
     def __init__(self, journal: EventSource) -> None:
-        # Not part of `reset`: a rewind takes back what was done, not what a person chose to run it with.
+        # Not part of `reset`: a rewind undoes what was done, not the chosen policy and model.
         self.model = ""
         self.policy = ""
-        """By name, or the path of its file; empty while nobody here has chosen one for a session that came in by a file."""
-        self._chosen = 0
+        """A name or the path of a file; empty until a policy is chosen for an imported session."""
+        self._last_choice_seq = 0
         super().__init__(journal)
 
     def reset(self) -> None:
@@ -129,28 +110,28 @@ class Status(Projection[_Heeded]):
         self.name: str | None = None
         self._turns: list[TurnRecord] = []
         self._spent = Total()
-        """By the last turn. Put into its record when somebody looks."""
-        self.running_in = ""
-        """The engine of a run that waits, was cut off or ran out of budget; it cannot go on in another one."""
+        """Spent by the last turn; written to its record when it is read."""
+        self.open_run_engine = ""
+        """The engine of a run that waits, was interrupted or ran out of budget; it can resume only there."""
         self.notes: deque[Noted] = deque(maxlen=MAX_NOTES)
         self._waiting: set[EscalationId] = set()
-        self._is_raised = False
-        self._marked: tuple[Change, ...] = ()
-        """What the restore points of the last turn tell."""
+        self._is_budget_raised = False
+        self._point_changes: tuple[Change, ...] = ()
+        """Changes reported by the restore points of the last turn."""
 
     @property
     def turns(self) -> Sequence[TurnRecord]:
         """Every turn so far."""
-        self._settle()
+        self._update_spent()
         return self._turns
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
-        if entry.seq > self._chosen:
-            self._chosen = entry.seq
-            self._choose(event)
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
+        if entry.seq > self._last_choice_seq:
+            self._last_choice_seq = entry.seq
+            self._apply_choice(event)
         match event:
             case ModelReplied():
-                pass  # as most events are; what it cost is added below
+                pass  # the most frequent event; its cost is added below
             case SessionOpened():
                 self.opened, self.name = event, event.name
             case SessionRenamed():
@@ -168,24 +149,28 @@ class Status(Projection[_Heeded]):
                     TurnRecord(number=event.turn, asked=event.code, is_code=True, began_ms=entry.at_ms)
                 )
             case RunStarted():
-                self.running_in = event.engine
+                self.open_run_engine = event.engine
             case RunEnded():
-                self.running_in = ""
+                self.open_run_engine = ""
             case TurnEnded() if self._turns:
-                self._is_raised = False
+                self._is_budget_raised = False
                 if not _is_out_of_budget(event.outcome):
-                    self.running_in = ""
-                self._amend(ended_ms=entry.at_ms, outcome=event.outcome)
+                    self.open_run_engine = ""
+                self._update_last_turn(ended_ms=entry.at_ms, outcome=event.outcome)
             case CallSettled() if self._turns and event.changes:
-                self._amend(changes=summed_up((*self._turns[-1].changes, *event.changes)))
+                self._update_last_turn(changes=net_changes((*self._turns[-1].changes, *event.changes)))
             case RestorePointMade() if self._turns and event.turn == self._turns[-1].number:
-                # A second point of a turn tells what changed since the first.
-                self._marked = summed_up((*self._marked, *event.changes)) if self._marked else event.changes
-                self._amend(changes=self._marked)
+                # A second restore point of a turn reports what changed since the first.
+                self._point_changes = (
+                    net_changes((*self._point_changes, *event.changes))
+                    if self._point_changes
+                    else event.changes
+                )
+                self._update_last_turn(changes=self._point_changes)
             case TurnReopened():
-                self._amend(ended_ms=None, outcome=None)
+                self._update_last_turn(ended_ms=None, outcome=None)
             case BudgetRaised():
-                self._is_raised = True
+                self._is_budget_raised = True
             case EscalationOpened():
                 self._waiting.add(event.escalation.id)
             case EscalationAnswered() | EscalationExpired():
@@ -197,7 +182,7 @@ class Status(Projection[_Heeded]):
         if (amount := cost_of(event)) is not None:
             self._spent.add(amount)
 
-    def _choose(self, event: Event) -> None:
+    def _apply_choice(self, event: Event) -> None:
         match event:
             case SessionOpened():
                 self.model, self.policy = event.model, event.policy
@@ -209,32 +194,32 @@ class Status(Projection[_Heeded]):
                 pass
 
     def _begin(self, turn: TurnRecord) -> None:
-        self._settle()
+        self._update_spent()
         self._turns.append(turn)
         self._spent = Total()
-        self._marked = ()
-        self.running_in = ""
+        self._point_changes = ()
+        self.open_run_engine = ""
 
-    def _settle(self) -> None:
+    def _update_spent(self) -> None:
         if self._turns:
-            self._amend(spent=self._spent.amount())
+            self._update_last_turn(spent=self._spent.amount())
 
-    def _amend(self, **fields: object) -> None:
+    def _update_last_turn(self, **fields: object) -> None:
         self._turns[-1] = msgspec.structs.replace(self._turns[-1], **fields)
 
     @property
     def has_open_turn(self) -> bool:
-        """Whether a turn was begun and has no outcome."""
+        """Whether a turn was started and has no outcome."""
         return bool(self._turns) and self._turns[-1].outcome is None
 
     @property
-    def can_go_on(self) -> bool:
-        """Whether the last turn was stopped by a budget that has been raised since."""
-        return self._is_raised and bool(self._turns) and _is_out_of_budget(self._turns[-1].outcome)
+    def can_continue(self) -> bool:
+        """Whether the last turn ran out of a budget that has been raised since."""
+        return self._is_budget_raised and bool(self._turns) and _is_out_of_budget(self._turns[-1].outcome)
 
     @property
     def activity(self) -> Literal["ready", "processing", "waiting"]:
-        """What the session does now."""
+        """What the session is doing."""
         if not self.has_open_turn:
             return "ready"
         return "waiting" if self._waiting else "processing"
@@ -242,3 +227,21 @@ class Status(Projection[_Heeded]):
 
 def _is_out_of_budget(outcome: Outcome | None) -> bool:
     return isinstance(outcome, Nonconverged) and outcome.reason == "budget"
+
+
+def net_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """One change for each file that differs at the end, sorted by path; staged changes are left out."""
+    merged: dict[str, Change] = {}
+    for change in changes:
+        if change.is_staged:
+            continue
+        first = merged.get(change.path)
+        merged[change.path] = _merge(first.before if first else change.before, change)
+    return tuple(change for _, change in sorted(merged.items()) if change.before != change.after)
+
+
+def _merge(before: str | None, last: Change) -> Change:
+    kind: Literal["created", "modified", "deleted"] = (
+        "created" if before is None else "deleted" if last.after is None else "modified"
+    )
+    return Change(path=last.path, kind=kind, before=before, after=last.after, mode=last.mode)

@@ -1,14 +1,14 @@
-"""What a guest may know of its own session: a read-only view as tools, and two requests that only the host grants.
+"""The session's own tools: `session.*`, a read-only view plus two proposal requests, and `person.ask`.
 
-Asking the person: a tool whose answer is what they say. It always waits, whatever the policy allows.
+`person.ask` asks the person a question and returns the answer. It always waits, whatever the policy allows.
 """
 
 from collections.abc import Callable
 
 import msgspec
 
-from holdfast.core import DIMENSIONS, Call, Json, Performed, Response, Tool, encode
-from holdfast.core.errors import ToolFailed
+from holdfast.core import Call, Json, Performed, Response, Tool, budget_dimension, encode
+from holdfast.core.errors import InvalidInput, ToolFailed
 from holdfast.gate import Gate
 from holdfast.policy import most_permissive_verdict
 from holdfast.session.status import Status
@@ -31,7 +31,7 @@ ASK_PERSON = Tool(
 
 
 class PersonToolset:
-    """Gives back what the person answered; the waiting itself is the gate's."""
+    """Returns the person's answer; the gate does the waiting."""
 
     def __init__(self, answer_to: Callable[[Call], Response | None]) -> None:
         self._answer_to = answer_to
@@ -43,7 +43,7 @@ class PersonToolset:
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         response = self._answer_to(call)
         if response is None:
-            raise ToolFailed("nobody was asked")
+            raise ToolFailed("no one was asked")
         return Performed(result=response.reason or "")
 
 
@@ -81,7 +81,7 @@ VIEW_TOOLS = (
 
 
 class ViewToolset:
-    """Answers `session.*` from the session's own folds."""
+    """Answers `session.*` from the session's projections."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class ViewToolset:
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         if call.operation == "session.rollback_proposals":
-            # With its changes, so that a restart does not build the proposals again.
+            # Include the changes, so that a restart does not rebuild the proposals.
             withdrawn = self._staged.withdraw()
             return Performed(result=[change.path for change in withdrawn], changes=withdrawn)
         return Performed(result=self._answer(call))
@@ -129,15 +129,14 @@ class ViewToolset:
             case "proposals":
                 return [{"path": each.path, "kind": each.kind} for each in self._staged.proposals()]
             case _:
-                raise ToolFailed("only the person commits proposals; say what you propose and end the turn")
+                raise ToolFailed("only the person commits proposals; describe your proposal and end the turn")
 
     def _remaining(self, name: str) -> Json:
-        dimension = next(
-            (each for each in DIMENSIONS if each == ("cost_usd" if name == "cost" else name)), None
-        )
-        if dimension is None:
-            raise ToolFailed(f"{name!r} is no dimension of a budget: {', '.join(DIMENSIONS)}")
-        left = self._gate().budget.remaining(dimension)
+        try:
+            dimension = budget_dimension(name)
+        except InvalidInput as error:
+            raise ToolFailed(f"{error}: {error.hint}") from error
+        left = self._gate().budget.remaining(dimension.field)
         return None if left is None else float(left)
 
     def _could_pass(self, operation: str) -> bool:

@@ -1,7 +1,4 @@
-"""The turnstile of a session: one at a time is let in; others are refused or stand in line.
-
-The line before a session: whoever waits for the running turn to end, first come, first served.
-"""
+"""The turn lock of a session: one holder at a time; others are refused or wait in FIFO order."""
 
 import asyncio
 from collections import deque
@@ -14,122 +11,123 @@ from holdfast.session.status import Status
 
 
 class FifoWaiters:
-    """Places in the order they were taken. Nobody is let in before the one in front."""
+    """A FIFO queue of waiting tasks."""
 
     def __init__(self) -> None:
-        self._places: deque[asyncio.Future[None]] = deque()
+        self._futures: deque[asyncio.Future[None]] = deque()
 
     def __bool__(self) -> bool:
-        """Whether anybody waits."""
-        return bool(self._places)
+        """Whether any task waits."""
+        return bool(self._futures)
 
     async def wait(self) -> None:
-        """Stand in line until called. Raises what the line was dissolved with."""
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._places.append(place)
+        """Wait until woken. Raises the error passed to `reject_all`."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._futures.append(future)
         try:
-            await place
+            await future
         finally:
-            self._places.remove(place)
+            self._futures.remove(future)
 
-    def call_first(self) -> None:
-        """Let the first one in."""
-        if self._places and not self._places[0].done():
-            self._places[0].set_result(None)
+    def wake_first(self) -> None:
+        """Wake the first waiter."""
+        if self._futures and not self._futures[0].done():
+            self._futures[0].set_result(None)
 
-    def dissolve(self, error: HoldfastError) -> None:
-        """Send everybody away."""
-        for place in self._places:
-            if not place.done():
-                place.set_exception(error)
+    def reject_all(self, error: HoldfastError) -> None:
+        """Raise an error in every waiter."""
+        for future in self._futures:
+            if not future.done():
+                future.set_exception(error)
 
 
 class TurnLock:
-    """Who may do something now: whether the session is held, live and ready, and who has it to himself."""
+    """Decides who may act on the session: whether it is open here, live and ready, and who holds it."""
 
     def __init__(self, session: SessionId, status: Status) -> None:
         self._session = session
         self._status = status
-        self._line = FifoWaiters()
+        self._waiters = FifoWaiters()
         self.holder: asyncio.Task[object] | None = None
-        """The task that has the session to itself."""
-        self._left = asyncio.Event()
-        """Set when the holder has left, whatever else its task goes on to do."""
+        """The task that holds the session."""
+        self._released = asyncio.Event()
+        """Set when the holder has released the lock, even if its task continues."""
         self.is_closed = False
         self.is_preparing = False
-        """Whether what the session needs is still being started."""
+        """Whether the session's servers are still starting."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody is in, or a turn waits for a person."""
+        """Whether a task holds the session or a turn waits for a person."""
         return self.holder is not None or self._status.has_open_turn
 
     @asynccontextmanager
-    async def place(self, *, queue: bool = False) -> AsyncIterator[None]:
-        """The session to oneself, for a turn or for what must not happen during one."""
-        if queue and (self.is_busy or self._line):
+    async def acquire(self, *, queue: bool = False) -> AsyncIterator[None]:
+        """Hold the session exclusively, for a turn or for what must not happen during one."""
+        if queue and (self.is_busy or self._waiters):
             self.check_live()
             try:
-                await self._line.wait()
+                await self._waiters.wait()
                 self.check_ready()
             except BaseException:
-                self._call_next()
+                self._wake_next()
                 raise
         else:
             self.check_ready()
-            if self._line:
-                raise SessionNotReady("other messages wait in line", hint="stand in line too: queue=True")
-        with self.held():
+            if self._waiters:
+                raise SessionNotReady("other messages are waiting", hint="wait as well: queue=True")
+        with self.hold():
             yield
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """The session to oneself, also while a turn is open."""
-        self.holder, self._left = asyncio.current_task(), asyncio.Event()
+    def hold(self) -> Iterator[None]:
+        """Hold the session exclusively, even while a turn is open."""
+        self.holder, self._released = asyncio.current_task(), asyncio.Event()
         try:
             yield
         finally:
             self.holder = None
-            self._left.set()
-            self._call_next()
+            self._released.set()
+            self._wake_next()
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
-        """Let nobody in yet."""
+        """Refuse every turn while the block runs."""
         self.is_preparing = True
         try:
             yield
         finally:
             self.is_preparing = False
 
-    async def clear(self) -> None:
-        """Cancel whoever is in, and wait until they are out."""
+    async def cancel_holder(self) -> None:
+        """Cancel the holder and wait until it has released the lock."""
         if self.holder is not None:
-            left = self._left
+            released = self._released
             self.holder.cancel()
-            await left.wait()
+            await released.wait()
 
-    def dissolve(self) -> None:
-        """Send everybody in line away: the session was closed."""
-        self._line.dissolve(
-            SessionIsClosed(f"session {self._session} was closed", hint="open it again to go on")
+    def reject_waiters(self) -> None:
+        """Reject every waiter: the session was closed."""
+        self._waiters.reject_all(
+            SessionIsClosed(f"session {self._session} was closed", hint="open it again to continue")
         )
 
-    def check_held(self) -> None:
-        """Raise SessionClosed where this process has let the session go."""
+    def check_not_closed(self) -> None:
+        """Raise SessionIsClosed if this process has released the session."""
         if self.is_closed:
-            raise SessionIsClosed(f"session {self._session} is closed", hint="open it again to go on")
+            raise SessionIsClosed(f"session {self._session} is closed", hint="open it again to continue")
 
     def check_live(self) -> None:
-        """Raise SessionClosed also where the session has ended for good."""
-        self.check_held()
+        """Also raise SessionIsClosed if the session has ended for good."""
+        self.check_not_closed()
         if self._status.lifecycle in ("completed", "aborted", "failed"):
             raise SessionIsClosed(
-                f"session {self._session} was {self._status.lifecycle}", hint="fork it to go on from here"
+                f"session {self._session} was {self._status.lifecycle}",
+                hint="fork it to continue: holdfast fork",
             )
 
     def check_ready(self) -> None:
-        """Raise SessionNotReady also where the session is paused or a turn is open."""
+        """Also raise SessionNotReady if the session is paused or a turn is open."""
         self.check_live()
         if self.is_preparing:
             raise SessionNotReady(
@@ -139,9 +137,10 @@ class TurnLock:
             raise SessionNotReady(f"session {self._session} is paused", hint="resume it first")
         if self.is_busy:
             raise SessionNotReady(
-                "a turn is running or waits for a person", hint="wait for it, answer what waits, or cancel it"
+                "a turn is running or waits for a person",
+                hint="wait for it, answer what it waits for, or cancel it",
             )
 
-    def _call_next(self) -> None:
+    def _wake_next(self) -> None:
         if not self.is_busy:
-            self._line.call_first()
+            self._waiters.wake_first()

@@ -1,16 +1,17 @@
-"""Redaction: known secrets are removed from every event before it is written."""
+"""Redaction of known secrets: the one redactor, for what is written to disk and for what a guest receives."""
 
 import json
 
+from holdfast.core import Json, encode
 from holdfast.core.errors import InvalidInput
 
 REDACTED = "[redacted]"
 MIN_SECRET_LENGTH = 4
-"""A shorter secret would match ordinary words."""
+"""Shorter values would match inside ordinary words."""
 
 
 class Redactor:
-    """Replaces the secrets that were passed to servers and providers in the bytes of events."""
+    """Replaces exact secrets, which we passed to servers and providers ourselves, in the JSON of events and in values."""
 
     def __init__(self, *secrets: str) -> None:
         self._forms: list[bytes] = []
@@ -18,17 +19,16 @@ class Redactor:
             self.add(secret)
 
     def add(self, secret: str) -> None:
-        """Redact this secret from here on. Raises InvalidInput if it is too short."""
+        """Redact this value from now on. Raises InvalidInput if it is too short."""
         if len(secret) < MIN_SECRET_LENGTH:
-            raise InvalidInput(f"a secret must have at least {MIN_SECRET_LENGTH} characters")
-        # An event is JSON, which can contain the secret escaped, or escaped twice inside a JSON string.
+            raise InvalidInput(f"a secret has at least {MIN_SECRET_LENGTH} characters")
+        # In JSON a secret may be escaped, and in a JSON text inside a JSON string it is escaped twice.
         plain = secret.encode()
         once = json.dumps(secret, ensure_ascii=False)[1:-1].encode()
         twice = json.dumps(once.decode(), ensure_ascii=False)[1:-1].encode()
         ascii_only = json.dumps(secret)[1:-1].encode()
         known = {*self._forms, twice, ascii_only, once, plain}
-        # Longest first, so that a secret that contains another is replaced whole. One assignment, because another
-        # thread can be redacting.
+        # Longest first: a secret that contains another is replaced whole. One assignment: another thread may be writing.
         self._forms = sorted(known, key=len, reverse=True)
 
     def __call__(self, body: bytes) -> bytes:
@@ -36,3 +36,23 @@ class Redactor:
             if form in body:
                 body = body.replace(form, REDACTED.encode())
         return body
+
+    def redact_text(self, text: str) -> str:
+        """The text without secrets."""
+        return self(text.encode()).decode()
+
+    def redact_value(self, value: Json, body: bytes) -> Json:
+        """The value without secrets; `body` is its JSON, in which most values show at once that they have none."""
+        return value if self(body) == body else self._redact_parts(value)
+
+    def _redact_parts(self, value: Json) -> Json:
+        match value:
+            case str():
+                return self.redact_text(value)
+            case list():
+                return [self._redact_parts(each) for each in value]
+            case dict():
+                return {self.redact_text(key): self._redact_parts(each) for key, each in value.items()}
+            case _:  # a number may be a secret as well
+                body = encode(value)
+                return value if self(body) == body else REDACTED

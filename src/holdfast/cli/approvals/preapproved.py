@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from holdfast.core import Escalation, Needs, Outcome, Response
+from holdfast.core import Escalation, Response
 from holdfast.session import Approver, Session
 
 
@@ -24,16 +24,12 @@ class PreApproved:
 
         return approve
 
-    async def go_on(self, outcome: Outcome | None) -> Outcome | None:
-        """Resume a waiting turn until it ends or waits for a rule that is not covered."""
-        while isinstance(outcome, Needs):
-            covered = [each for each in self._session.escalations() if self._covers(each)]
-            if not covered:
-                break
-            for escalation in covered:
-                await self._approve(escalation)
-            outcome = await self._session.advance()
-        return outcome
+    async def answer_pending(self) -> bool:
+        """Approve every open escalation that the rules cover; False if there is none."""
+        covered = [each for each in self._session.escalations() if self._covers(each)]
+        for escalation in covered:
+            await self._approve(escalation)
+        return bool(covered)
 
     def _covers(self, escalation: Escalation) -> bool:
         return escalation.decision.rule in self._rules

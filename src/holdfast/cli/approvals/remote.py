@@ -34,10 +34,12 @@ from holdfast.core.projection import without_rewound
 from holdfast.gate import (
     Escalations,
     ExternalRequest,
-    answer_foreign,
     grant_description,
     grant_for,
-    requests_in,
+    list_external_requests,
+)
+from holdfast.gate import (
+    answer_external as answer_external_request,
 )
 from holdfast.session import Status
 from holdfast.store import Home, Store, replace_private
@@ -66,9 +68,9 @@ async def answer_external(folder: Path, wanted: str | None, console: Console, re
         raise EscalationUnknown(what, hint=f"list them with: holdfast waiting --folder {folder}")
     [request] = found
     _show_external(request, console)
-    answer_foreign(folder, request, is_approved=response.verdict == "approve")
+    answer_external_request(folder, request, is_approved=response.verdict == "approve")
     for _ in range(_POLL_ATTEMPTS):
-        if request not in requests_in(folder):
+        if request not in list_external_requests(folder):
             console.say(f"delivered: {response.verdict}")
             return OK
         await asyncio.sleep(_POLL_SECONDS)
@@ -82,7 +84,7 @@ def _external_requests(folder: Path) -> list[ExternalRequest]:
             f"{str(folder)!r} is not a folder",
             hint="pass the folder in which the other program puts its requests",
         )
-    return requests_in(folder)
+    return list_external_requests(folder)
 
 
 def _show_external(request: ExternalRequest, console: Console) -> None:

@@ -28,7 +28,7 @@ from holdfast.cli.views.session_log import SessionLog
 from holdfast.core import Outcome, Proposed, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ModelReplied, RecordedEvent
-from holdfast.session import Session
+from holdfast.session import Session, TurnDriver
 
 _TURN_CLOSE_SECONDS = 2.0
 """How long to wait for the end of a turn whose answer is complete: its restore point is saved after the answer."""
@@ -94,6 +94,9 @@ class Chat:
     def attach(self, session: Session) -> None:
         """Switch the chat to this session."""
         self.session = session
+        self._driver = TurnDriver(
+            session, transport=self.name, notify=lambda text: self.screen.say(f"  {text}")
+        )
         self.activity = Activity()
         session.follow(self.activity)
         self.log = SessionLog()
@@ -163,6 +166,10 @@ class Chat:
         self._stopping = asyncio.ensure_future(self.session.cancel())
         return True
 
+    def resume(self) -> None:
+        """Resume the last turn if it can continue, as after its budget was raised."""
+        self._more.set()
+
     def leave(self) -> None:
         """End the chat. Nothing is lost."""
         self._left.set()
@@ -180,15 +187,12 @@ class Chat:
         while True:
             await self._more.wait()
             self._more.clear()
-            if self.session.status.can_go_on:
-                self.screen.say("  the budget was raised; the last turn continues")
-            if self.session.status.has_open_turn or self.session.status.can_go_on:
-                await self._one(asyncio.create_task(self.session.advance()))
+            if self._driver.has_unfinished_turn:
+                await self._one(asyncio.create_task(self._driver.run(None)))
             while self.queue and not self._left.is_set():
-                text = self.queue.popleft()
-                await self._one(asyncio.create_task(self.session.send(text, transport=self.name)))
+                await self._one(asyncio.create_task(self._driver.run(self.queue.popleft())))
 
-    async def _one(self, turn: "asyncio.Task[Outcome | None] | asyncio.Task[Outcome]") -> None:
+    async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn
         # In plain mode there is no status line, so progress is printed.
         with (

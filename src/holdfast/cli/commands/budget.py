@@ -2,8 +2,8 @@
 
 holdfast budget                             the newest session
 holdfast budget show NAME --json
-holdfast budget add tokens=50000 cost_usd=1.50
-holdfast budget add NAME calls=10
+holdfast budget add tokens=50k usd=1.50
+holdfast budget add NAME time=5m
 
 The amount is added to the session, to the turn that reached its limit, and to the budget it shares with its forks. If another
 process holds the session, that process applies it before its next step.
@@ -11,14 +11,14 @@ process holds the session, that process applies it before its next step.
 
 import argparse
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.option_types import budget_increase, budget_lines
 from holdfast.cli.session_requests import send_control_request
 from holdfast.cli.terminal.console import Console
-from holdfast.core import DIMENSIONS, Limits, Nonconverged, SessionId
-from holdfast.core.errors import InvalidInput
+from holdfast.core import BUDGET_WORDS, DIMENSIONS, Limits, Nonconverged, SessionId, pluralize
 from holdfast.core.events import RecordedEvent, TurnEnded
 from holdfast.core.projection import ReplayedHistory, without_rewound
 from holdfast.gate import Budget, ControlRequests, RaiseBudget, TreeBudgetFile
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("action", nargs="?", choices=["show", "add"], default="show", help="default: show")
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("amounts", nargs="*", metavar="DIMENSION=N", help=", ".join(DIMENSIONS))
+    parser.add_argument("amounts", nargs="*", metavar="DIMENSION=N", help=", ".join(BUDGET_WORDS))
     parser.add_argument("--json", action="store_true", help="print limits and spending as JSON")
 
 
@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
         recorded = await store.read(session)
     budget = Budget(ReplayedHistory(recorded), turn_limits=Limits())
     tree = _left_in_tree(home, recorded, session)
-    waiting = ControlRequests(home.control_requests(session)).waiting()
+    waiting = ControlRequests(home.control_requests(session)).count()
     if arguments.json:
         console.json(
             {
@@ -61,24 +61,21 @@ async def run(arguments: argparse.Namespace) -> int:
             }
         )
         return exit_codes.OK
-    for dimension in DIMENSIONS:
-        spent, limit = getattr(budget.spent, dimension), getattr(budget.limits, dimension)
-        shown = "unknown" if spent is None else f"{spent:,.2f}" if isinstance(spent, float) else f"{spent:,}"
-        left = f", {tree[dimension]:,} left with its forks" if dimension in tree else ""
-        console.print(f"{dimension:<14} {shown:>12} of {'no limit' if limit is None else f'{limit:,}'}{left}")
+    for dimension, line in budget_lines(budget.spent, budget.limits).items():
+        left = f", {tree[dimension]:,} left including its forks" if dimension in tree else ""
+        console.print(f"{line}{left}")
     if waiting:
         console.say(
-            f"{waiting} requested but not applied yet; the process that holds the session will apply it"
+            f"{pluralize(waiting, 'request')} not applied yet; the process that holds the session will do it"
         )
     return exit_codes.OK
 
 
 async def _add(home: Home, store: Store, session: SessionId, amounts: list[str]) -> str:
-    """Raise the limits: in the journal, or where another process holds it, by asking that one. Tells what happened."""
+    """Raise the limits in the journal or, if another process holds it, by a control request. Returns what happened."""
     recorded = await store.read(session)
-    added = _added(
-        amounts, Budget(ReplayedHistory(recorded), turn_limits=Limits()).limits, _stopped_by(recorded)
-    )
+    limits = Budget(ReplayedHistory(recorded), turn_limits=Limits()).limits
+    added = budget_increase(amounts, limits, stopped_by=_stopped_by(recorded))
     if told := await send_control_request(home, store, session, RaiseBudget(added=added)):
         return told
     is_code = bool(turns := Status(ReplayedHistory(recorded)).turns) and turns[-1].is_code
@@ -86,46 +83,17 @@ async def _add(home: Home, store: Store, session: SessionId, amounts: list[str])
     return f"added; resume a turn that reached its limit with: holdfast {'exec --session' if is_code else '-r'} {name}"
 
 
-def _added(amounts: list[str], limits: Limits, stopped_by: str) -> Limits:
-    if not amounts:
-        raise InvalidInput("say what to add", hint="as in: holdfast budget add NAME tokens=50000")
-    added: dict[str, int | float | Decimal] = {}
-    for text in amounts:
-        dimension, _, number = text.partition("=")
-        if dimension not in _KINDS:
-            raise InvalidInput(f"{dimension!r} is no dimension of a budget", hint=", ".join(DIMENSIONS))
-        try:
-            amount = Decimal(number)
-        except InvalidOperation:
-            amount = Decimal(0)
-        if not amount.is_finite() or _KINDS[dimension](amount) <= 0:
-            raise InvalidInput(f"{number!r} is nothing to add", hint=f"as in {dimension}=1000")
-        if getattr(limits, dimension) is None and dimension != stopped_by:
-            raise InvalidInput(
-                f"{dimension} has no limit in this session, so there is nothing to add to",
-                hint="holdfast budget show tells what has one",
-            )
-        added[dimension] = _KINDS[dimension](amount)
-    return Limits(**added)  # type: ignore[arg-type]  # each bound has the type of its dimension
-
-
-_KINDS: dict[str, type[int] | type[float] | type[Decimal]] = dict.fromkeys(DIMENSIONS, int) | {
-    "cost_usd": Decimal,
-    "wall_seconds": float,
-}
-
-
 def _stopped_by(recorded: Sequence[RecordedEvent]) -> str:
-    """What the last turn ran out of: it may have been the limit of one turn, which no session's limits show."""
+    """The dimension that the last turn ran out of: it may be a limit of one turn, which the session's limits do not show."""
     ends = [entry.event for entry in without_rewound(recorded) if isinstance(entry.event, TurnEnded)]
     last = ends[-1].outcome if ends else None
     return last.dimension if isinstance(last, Nonconverged) and last.reason == "budget" else ""
 
 
 def _left_in_tree(home: Home, recorded: Sequence[RecordedEvent], session: SessionId) -> dict[str, Decimal]:
-    """What a session and its forks have left together; empty where it has none, or no limits."""
-    purse = TreeBudgetFile(home.tree_budget(recorded[0].session), session=session)
-    if not purse.is_readable or purse.sessions() < 2:
+    """What a session and its forks have left together; empty without forks or limits."""
+    shared = TreeBudgetFile(home.tree_budget(recorded[0].session), session=session)
+    if not shared.is_readable or shared.sessions() < 2:
         return {}
-    rooms = {dimension: purse.remaining(dimension) for dimension in DIMENSIONS}
+    rooms = {dimension: shared.remaining(dimension) for dimension in DIMENSIONS}
     return {dimension: room for dimension, room in rooms.items() if room is not None}

@@ -3,7 +3,7 @@
 holdfast config                              all values in effect, with their sources
 holdfast config get budget.tokens
 holdfast config set model anthropic:claude-sonnet-5-5
-holdfast config set budget.cost_usd 2.50     keeps the comments and layout of the file
+holdfast config set budget.usd 2.50          keeps the comments and layout of the file
 holdfast config path                         where the file is
 holdfast config show -w .                    including the limits of the project in this folder
 
@@ -29,8 +29,9 @@ from holdfast.config import (
     fields,
     read_config,
     with_value,
+    written_key,
 )
-from holdfast.core import escape_invisible
+from holdfast.core import budget_dimension, escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.models import keys_present, resolve_model
 from holdfast.store import Home, replace_private
@@ -126,7 +127,11 @@ def _show(console: Console, home: Home, rows: list[_Row], project: Path | None, 
 
 def _set(console: Console, home: Home, field: ConfigField, text: str) -> None:
     try:
-        value: Scalar | Decimal | None = msgspec.convert(text, field.type, strict=False)
+        value: Scalar | Decimal | None = (
+            budget_dimension(field.key.rpartition(".")[2]).parse(text)
+            if field.key.startswith(("budget.", "turn_budget."))
+            else msgspec.convert(text, field.type, strict=False)
+        )
     except msgspec.ValidationError as error:
         # "got `str`" only says that the value was typed on a command line.
         reason = "" if "got `str`" in str(error) else f": {error}"
@@ -139,7 +144,9 @@ def _set(console: Console, home: Home, field: ConfigField, text: str) -> None:
         )
     home.prepare()
     before = home.config.read_text(encoding="utf-8-sig") if home.config.exists() else config_text("project")
-    after = with_value(before, field.key, float(value) if isinstance(value, Decimal) else value)
+    after = with_value(
+        before, written_key(before, field.key), float(value) if isinstance(value, Decimal) else value
+    )
     check_config(after, home.config)
     replace_private(home.config, after.encode())
     console.say(f"{field.key} = {_text(value)} in {home.config}")
@@ -147,6 +154,9 @@ def _set(console: Console, home: Home, field: ConfigField, text: str) -> None:
 
 def _field(key: str) -> ConfigField:
     known = {field.key: field for field in fields()}
+    table, _, word = key.rpartition(".")
+    if table in ("budget", "turn_budget"):
+        key = f"{table}.{budget_dimension(word).field}"
     if current_key(key) in known:
         return known[current_key(key)]
     from difflib import get_close_matches

@@ -58,12 +58,12 @@ async def _active_grants(store: Store, reference: str | None, saved: SavedGrants
         if reference is not None:
             raise
         recorded = ()
-    return Grants(ReplayedHistory(recorded), clock=SystemClock(), book=saved.grants).standing()
+    return Grants(ReplayedHistory(recorded), clock=SystemClock(), saved=saved.load).active()
 
 
 async def _revoke(home: Home, store: Store, session: SessionId, grant: GrantId) -> str:
     """Revoke a grant in the journal, or by a request to the process that holds the session. Returns a message."""
     recorded = await store.read(session)
-    if grant not in {each.id for each in Grants(ReplayedHistory(recorded), clock=SystemClock()).standing()}:
+    if grant not in {each.id for each in Grants(ReplayedHistory(recorded), clock=SystemClock()).active()}:
         raise InvalidInput(f"there is no active grant {grant!r}", hint="list them with: holdfast grants")
     return await send_control_request(home, store, session, RevokeGrant(grant=grant)) or f"revoked {grant}"

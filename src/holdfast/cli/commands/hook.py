@@ -149,7 +149,7 @@ async def _open_gate(
                         description="tools of Claude Code, judged by a hook",
                         policy=policy,
                         session=_session_id(request),
-                        settings=GateSettings(repeats=10_000),
+                        settings=GateSettings(max_repeats=10_000),
                     )
                 )
             except SessionHeld:

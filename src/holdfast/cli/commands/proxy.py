@@ -40,7 +40,7 @@ from holdfast.store import Home
 from holdfast.world import WorldPaths, open_folder
 
 TRANSPORT = "proxy"
-SETTINGS = GateSettings(call_seconds=86_400.0, repeats=1000)
+SETTINGS = GateSettings(call_seconds=86_400.0, max_repeats=1000)
 """Servers have their own time limits, and an agent that works for hours may repeat a call many times."""
 
 

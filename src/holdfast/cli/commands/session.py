@@ -23,7 +23,7 @@ from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.open_store import print_store_notices
-from holdfast.cli.option_types import parse_limits, seconds
+from holdfast.cli.option_types import seconds
 from holdfast.cli.prompts import ensure_trusted, offer_local_model
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
@@ -31,11 +31,11 @@ from holdfast.cli.views.narrator import Narrator, describe_call
 from holdfast.cli.views.result import report
 from holdfast.cli.views.resume import Resumable, choose_session
 from holdfast.config import load_config
-from holdfast.core import Needs, Outcome, escape_invisible
+from holdfast.core import Needs, escape_invisible, parse_limits
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.mcp import ServerSpec, load_servers
 from holdfast.models import Model
-from holdfast.session import Session
+from holdfast.session import Session, TurnDriver
 from holdfast.store import Home, chosen_name
 
 
@@ -214,8 +214,14 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         session.approver_name = "terminal"
     elif session.status.model == DEMO_MODEL:
         session.approver, session.approver_name = DemoAnswers(console), DEMO_ANSWERS
+    driver = TurnDriver(
+        session,
+        transport="command",
+        notify=lambda text: console.say(f"  {text}"),
+        answer_pending=beforehand.answer_pending,
+    )
     # In its own task, so that a stop by the user can be distinguished from our own cancellation.
-    work = asyncio.create_task(_do(session, task, beforehand, console))
+    work = asyncio.create_task(driver.run(task))
     try:
         with progress_of(session, is_plain=arguments.plain):
             await asyncio.wait({work})
@@ -241,16 +247,3 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
             "ask",
         )
     return report(outcome, session, arguments.json, console)
-
-
-async def _do(
-    session: Session, task: str | None, beforehand: PreApproved, console: Console
-) -> Outcome | None:
-    outcome: Outcome | None = None
-    if session.status.can_go_on:
-        console.say("  the budget was raised; the last turn continues")
-    if session.status.has_open_turn or session.status.can_go_on:
-        outcome = await beforehand.go_on(await session.advance())
-    if task is not None:
-        outcome = await beforehand.go_on(await session.send(task, transport="command"))
-    return outcome

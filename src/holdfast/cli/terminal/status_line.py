@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from holdfast.cli.chat.activity import Activity
-from holdfast.core import DIMENSIONS, Dimension
+from holdfast.core import DIMENSIONS, Dimension, budget_word
 from holdfast.session import Session
 
 _MAX_NAME_LENGTH = 32
@@ -65,4 +65,4 @@ def _format(amount: Decimal, dimension: Dimension) -> str:
         case "wall_seconds":
             return f"{amount:.0f}s"
         case _:
-            return f"{short(int(amount))} {dimension.replace('_', ' ')}"
+            return f"{short(int(amount))} {budget_word(dimension)}"

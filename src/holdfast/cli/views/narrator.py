@@ -5,7 +5,15 @@ from collections.abc import Callable
 from typing import assert_never
 
 from holdfast.cli.terminal.console import Tone
-from holdfast.core import Call, Decision, Verdict, escape_invisible, escape_to_one_line
+from holdfast.core import (
+    Call,
+    Decision,
+    Verdict,
+    budget_word,
+    escape_invisible,
+    escape_to_one_line,
+    restricts,
+)
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -24,7 +32,6 @@ from holdfast.core.events import (
 )
 
 Say = Callable[[str, Tone], None]
-_TONES: dict[Verdict, Tone] = {"allow": "good", "stage": "good", "escalate": "ask", "deny": "bad"}
 
 _TEXT_WIDTH = 70
 """Width of the model's text beside its label, on a terminal of 80 columns."""
@@ -85,16 +92,18 @@ class Narrator:
             case ProposalsRejected():
                 self._say(f"  reject  {', '.join(event.paths)}", "ask")
             case BudgetWarned():
-                self._say(f"  budget  {event.dimension}: {event.spent} of {event.limit} spent", "ask")
+                self._say(
+                    f"  budget  {budget_word(event.dimension)}: {event.spent} of {event.limit} spent", "ask"
+                )
             case Noted():
                 self._say(f"  note    {escape_invisible(event.text)}", "dim")
             case _:
                 pass
 
     def _print_decision(self, decision: Decision, call: Call) -> None:
-        tone = _TONES[decision.verdict]
+        tone = _tone(decision.verdict)
         self._say(f"  {_verdict_label(decision.verdict):<8}{describe_call(call)}", tone)
-        if decision.verdict in ("deny", "escalate"):
+        if restricts(decision.verdict):
             self._say(f"          rule {decision.rule}: {escape_invisible(decision.reason)}", tone)
 
 
@@ -119,6 +128,18 @@ def run_error_summary(run: RunEnded) -> str:
     """Why a run failed: the last line of its traceback, or the limit that stopped it."""
     lines = run.error.strip().splitlines()
     return " ".join(lines[-1:] if run.status == "error" else lines[-2:])
+
+
+def _tone(verdict: Verdict) -> Tone:
+    match verdict:
+        case "allow" | "stage":
+            return "good"
+        case "escalate":
+            return "ask"
+        case "deny":
+            return "bad"
+        case _:
+            assert_never(verdict)
 
 
 def _verdict_label(verdict: Verdict) -> str:

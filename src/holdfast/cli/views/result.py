@@ -13,6 +13,7 @@ from holdfast.core import (
     Ok,
     Outcome,
     Proposed,
+    budget_word,
     encode,
     escape_invisible,
     pluralize,
@@ -72,7 +73,7 @@ def print_outcome(outcome: Outcome, console: MessageOutput) -> None:
             assert_never(outcome)
     if isinstance(outcome, Nonconverged) and outcome.reason == "budget":
         console.say(
-            f"hint: raise the limit with holdfast budget add {outcome.dimension}=N, which also prints how to resume"
+            f"hint: raise the limit with holdfast budget add {budget_word(outcome.dimension)}=N, which also prints how to resume"
         )
     elif isinstance(outcome, Needs):
         console.say(
@@ -94,7 +95,7 @@ def describe_outcome(outcome: Outcome) -> str:
         case Needs():
             return escape_invisible(outcome.description)
         case Nonconverged(reason="budget"):
-            return f"stopped: the {outcome.dimension} limit was reached"
+            return f"stopped: the {budget_word(outcome.dimension)} limit was reached"
         case Nonconverged(reason="cancelled"):
             return "stopped by you or by the program that runs it"
         case Nonconverged():

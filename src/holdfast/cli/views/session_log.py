@@ -6,7 +6,7 @@ from datetime import datetime
 
 from holdfast.cli.views.narrator import describe_call, run_error_summary
 from holdfast.cli.views.result import describe_outcome
-from holdfast.core import escape_invisible, pluralize
+from holdfast.core import budget_word, escape_invisible, pluralize
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -95,7 +95,7 @@ def _label_and_text(entry: RecordedEvent) -> tuple[str, str] | None:
         case SessionRewound():
             return "note", f"rewound to the end of turn {event.turn}"
         case BudgetWarned():
-            return "budget", f"{event.dimension}: {event.spent} of {event.limit} spent"
+            return "budget", f"{budget_word(event.dimension)}: {event.spent} of {event.limit} spent"
         case Noted():
             return "note", f"{event.code}: {event.text}"
         case TurnEnded():

@@ -7,7 +7,7 @@ A rule is unreachable if an earlier rule subsumes it, which means that it decide
 from collections.abc import Iterator, Set
 from typing import Literal
 
-from holdfast.core import STRICTNESS, Value
+from holdfast.core import STRICTNESS, Value, restricts
 from holdfast.policy.document import HostTest, PathTest, PolicyDocument, Rule, matches_operation
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.targets import OPAQUE_ROLES
@@ -169,7 +169,7 @@ def _check_reachable(document: PolicyDocument, rule: Rule, subsuming: Rule | Non
 
 
 def _check_permissive(rule: Rule) -> Iterator[LintFinding]:
-    if rule.verdict not in ("allow", "stage"):
+    if restricts(rule.verdict):
         return
     if rule.is_unconditional and "*" in rule.operations:
         yield _finding("too-open", rule, "allows everything; name operations, roles or paths")

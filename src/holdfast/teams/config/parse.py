@@ -7,11 +7,10 @@ because Holdfast runs nothing without a decision of the policy.
 import os
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
 
-from holdfast.core import DIMENSIONS, Limits
+from holdfast.core import BUDGET_DIMENSIONS, Limits, budget_dimension
 from holdfast.core.errors import HoldfastError, InvalidConfig, InvalidInput
 from holdfast.teams.config.roster import GateMode, MemberKind, Roster, Team, TeamsSettings
 from holdfast.teams.config.yaml_nodes import ConfigNode, read_document
@@ -126,14 +125,15 @@ def _project(node: ConfigNode) -> str:
 
 def _limits(node: ConfigNode) -> Limits:
     fields = node.fields()
-    _refuse_unknown(fields, DIMENSIONS, "a budget")
+    words = tuple(word for each in BUDGET_DIMENSIONS for word in (each.word, *each.aliases))
+    _refuse_unknown(fields, words, "a budget")
     found: dict[str, Any] = {}
     for name, (_, value) in fields.items():
-        number = value.number(0, 1e15)
-        is_whole = name not in ("cost_usd", "wall_seconds")
-        found[name] = (
-            value.integer(0, 10**15) if is_whole else Decimal(str(number)) if name == "cost_usd" else number
-        )
+        dimension = budget_dimension(name)
+        if dimension.field in found:
+            value.fail(f"{dimension.word} is given twice", hint="give each dimension once")
+        number = value.integer(0, 10**15) if dimension.kind is int else value.number(0, 1e15)
+        found[dimension.field] = dimension.kind(str(number)) if dimension.kind is not int else number
     return Limits(**found)
 
 

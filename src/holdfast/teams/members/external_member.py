@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from holdfast.agent import ended_by, trace_of
+from holdfast.agent import outcome_of_error, traceback_note
 from holdfast.core import (
     Amount,
     Call,
@@ -168,8 +168,8 @@ class ExternalMember:
             reply = TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
         except Exception as error:
             # The turn must end here, or the next message would report that the process died.
-            await self._journal.append(trace_of(error))
-            reply = TeamReply(outcome=ended_by(error, None))
+            await self._journal.append(traceback_note(error))
+            reply = TeamReply(outcome=outcome_of_error(error, None))
         replied = ModelReplied(
             turn=turn,
             step=1,

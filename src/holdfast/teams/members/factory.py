@@ -83,7 +83,7 @@ class MemberFactory:
         team = self._roster.team(pair.receiver)
         if team.member == "holdfast":
             opened = await self._open_session(session, team, self.extra_tools(pair, session))
-            opened.budget.join(tree)
+            opened.budget.join_tree(tree)
             return SessionMember(opened)
         async with AsyncExitStack() as stack:
             journal = await self._store.open(session)

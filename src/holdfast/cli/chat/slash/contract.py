@@ -39,6 +39,10 @@ class ChatContext(Protocol):
         """Switch the chat to this session."""
         ...
 
+    def resume(self) -> None:
+        """Resume the last turn if it can continue."""
+        ...
+
     def leave(self) -> None:
         """End the chat."""
         ...

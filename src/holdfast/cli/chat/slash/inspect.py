@@ -2,7 +2,8 @@
 
 from holdfast.cli.approvals.text import describe_cost
 from holdfast.cli.chat.slash.contract import ChatContext
-from holdfast.core import DIMENSIONS, pluralize
+from holdfast.cli.option_types import budget_increase, budget_lines
+from holdfast.core import Nonconverged, pluralize
 from holdfast.core.errors import InvalidInput
 
 LOG_LINES = 100
@@ -22,12 +23,20 @@ async def logs(chat: ChatContext, rest: str) -> None:
 
 
 async def budget(chat: ChatContext, rest: str) -> None:
-    """Show limits and spending."""
+    """Show limits and spending; `add` raises limits, and a turn that ran out resumes."""
     budget = chat.session.budget
-    for dimension in DIMENSIONS:
-        spent, limit = getattr(budget.spent, dimension), getattr(budget.limits, dimension)
-        shown = "unknown" if spent is None else f"{spent:,.2f}" if isinstance(spent, float) else f"{spent:,}"
-        chat.screen.say(f"  {dimension:<14} {shown:>12} of {'no limit' if limit is None else f'{limit:,}'}")
+    verb, *amounts = rest.split() or ["show"]
+    if verb == "add":
+        turns = chat.session.history()
+        last = turns[-1].outcome if turns else None
+        stopped_by = last.dimension if isinstance(last, Nonconverged) and last.reason == "budget" else ""
+        added = budget_increase(amounts, budget.limits, stopped_by=stopped_by)
+        await chat.session.raise_budget(budget.limits.raised(added), added=added)
+        chat.resume()
+    elif verb != "show":
+        raise InvalidInput(f"/budget has no {verb!r}", hint="/budget, or /budget add usd=1 tokens=50k")
+    for line in budget_lines(budget.spent, budget.limits).values():
+        chat.screen.say(f"  {line}")
 
 
 async def cost(chat: ChatContext, rest: str) -> None:

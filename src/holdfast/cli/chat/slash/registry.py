@@ -39,7 +39,7 @@ _ALL = (
     Command("/deny [N] [reason]", "deny a waiting call", approvals.deny),
     Command("/grants", "list saved approvals", approvals.grants),
     Command("/logs [all]", "show messages, code, calls, answers and notes", inspect.logs),
-    Command("/budget", "show limits and spending", inspect.budget),
+    Command("/budget [add usd=1]", "show limits and spending; add raises a limit", inspect.budget),
     Command("/cost", "show spending in one line", inspect.cost),
     Command("/diff [PATH...]", "show staged changes", files.diff),
     Command("/commit [PATH...]", "commit staged changes", files.commit),

@@ -11,7 +11,7 @@ from holdfast.guests.lisp.lib.numbers import integer
 from holdfast.guests.lisp.lib.strings import display_text, text
 from holdfast.guests.lisp.lib.tables import key, table
 from holdfast.guests.lisp.vm.environment import Cell, Closure, Root
-from holdfast.guests.lisp.vm.limits import ScopedBudget, parse_limits
+from holdfast.guests.lisp.vm.limits import ALIASES, ScopedBudget, parse_limits
 from holdfast.guests.lisp.vm.registers import Control, Registers
 from holdfast.guests.lisp.vm.state import FactStore
 
@@ -75,7 +75,8 @@ def _with_budget(machine: Registers, arguments: list[Datum]) -> None:
 def _budget_remaining(machine: Registers, arguments: list[Datum]) -> None:
     """What the enclosing budgets leave of a dimension; nil means unlimited."""
     budget = machine.context.budget
-    machine.return_value(None if budget is None else budget.remaining(key(arguments[0])))
+    name = key(arguments[0])
+    machine.return_value(None if budget is None else budget.remaining(ALIASES.get(name, name)))
 
 
 def _begin_round(machine: Registers, arguments: list[Datum]) -> None:

@@ -100,6 +100,8 @@ class Meter:
 MAX_DEPTH = 100
 """Nesting of budgets: each charge visits all budgets around it."""
 DIMENSIONS = ("tokens", "cost", "time", "iterations", "calls", "steps")
+ALIASES = {"usd": "cost"}
+"""The word of every other budget; images hold `cost`."""
 
 
 class BudgetExhausted(LispException):
@@ -176,7 +178,8 @@ def parse_limits(table: Datum) -> dict[str, float]:
     if not isinstance(table, dict):
         raise LispError("type-error", "with-budget takes a table of limits, such as {:iterations 3}")
     limits: dict[str, float] = {}
-    for dimension, limit in table.items():
+    for name, limit in table.items():
+        dimension = ALIASES.get(name, name)
         if dimension not in DIMENSIONS:
             raise LispError(
                 "type-error", f"{dimension!r} is not a budget dimension; use one of {', '.join(DIMENSIONS)}"

@@ -1,0 +1,35 @@
+"""The registry of sessions that are live in this process, and how many there may be."""
+
+from holdfast.core import SessionId, pluralize
+from holdfast.core.errors import SessionNotReady
+from holdfast.session.session import Session
+
+
+class LiveSessions:
+    """A registry of live sessions. Sessions share nothing through it."""
+
+    def __init__(self, *, max_sessions: int = 10_000) -> None:
+        self._max_sessions = max_sessions
+        self._sessions: dict[SessionId, Session] = {}
+
+    def add(self, session: Session) -> None:
+        """Register a session. Raises SessionNotReady at the limit."""
+        if len(self._sessions) >= self._max_sessions:
+            raise SessionNotReady(
+                f"at most {pluralize(self._max_sessions, 'session')} can be live at once",
+                hint="close one first",
+            )
+        self._sessions[session.id] = session
+
+    def remove(self, session: SessionId) -> None:
+        """Forget a closed session."""
+        self._sessions.pop(session, None)
+
+    def all(self) -> tuple[Session, ...]:
+        """Every live session, in the order it was added."""
+        return tuple(self._sessions.values())
+
+    async def close(self) -> None:
+        """Close every live session."""
+        for session in self.all():
+            await session.close()

@@ -1,0 +1,219 @@
+"""Opening a session: create, resume or fork it, resolve its options, and build it from the shared resources.
+
+`build_session` assembles the parts; this module decides which parts a session on disk has.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from holdfast.core import PERSON, Limits, SessionId, check_session_id
+from holdfast.core.events import SessionOpened
+from holdfast.core.projection import ReplayedHistory
+from holdfast.gate import open_tree_budget
+from holdfast.mcp import McpFiles, McpToolset, start_servers
+from holdfast.models import api_key_of, key_variables
+from holdfast.policy import narrowed_by_project
+from holdfast.session.build import SessionParts, SessionPaths, build_session
+from holdfast.session.options import ResolvedOptions, SessionOptions, record_changes, resolve_options
+from holdfast.session.resources import SharedResources
+from holdfast.session.rewind_fork import plan_fork
+from holdfast.session.session import Session
+from holdfast.session.status import Status, workspace_of
+from holdfast.store import MIN_SECRET_LENGTH, Journal, chosen_name, private_folder
+from holdfast.world import (
+    FolderWorld,
+    Quota,
+    RestorePoints,
+    StagedWorld,
+    UndoJournal,
+    WorldPaths,
+    open_folder,
+    reopen_folder,
+)
+
+
+async def create_session(
+    shared: SharedResources,
+    options: SessionOptions,
+    *,
+    workspace: str | Path | None = None,
+    name: str | None = None,
+    limits: Limits | None = None,
+    session: str | None = None,
+) -> Session:
+    """A new session. Without a workspace it gets its own folder."""
+    folder = open_folder(Path(workspace), shared.home.root) if workspace is not None else None
+    resolved = resolve(shared, options)
+    opened = SessionOpened(
+        principal=PERSON,
+        folder=os.getcwd(),
+        workspace=str(folder) if folder is not None else "",
+        policy=resolved.policy_name,
+        policy_digest=resolved.policy.digest,
+        model=resolved.model_name,
+        limits=limits or shared.settings.budget,
+        name=chosen_name(name) if name is not None else None,
+    )
+    id = check_session_id(session) if session is not None else None
+    return await _open(shared, await shared.store.create(opened, session=id), resolved)
+
+
+async def resume_session(shared: SharedResources, reference: str, options: SessionOptions) -> Session:
+    """An existing session by id, prefix or name, with its policy and model unless others are given."""
+    journal = await shared.store.open(await shared.store.find(reference))
+    try:
+        status = Status(ReplayedHistory(journal.recorded))
+        # A turn that ran out of budget may resume in its engine, or be left for other work in another one.
+        continues = status.has_open_turn or (status.can_continue and options.get("sandbox") is None)
+        resolved = resolve(
+            shared,
+            options,
+            previous_policy=status.policy,
+            previous_model=status.model,
+            open_run_engine=status.open_run_engine if continues else "",
+        )
+        await record_changes(journal, status, resolved)
+    except BaseException:
+        await journal.release()
+        raise
+    return await _open(shared, journal, resolved)
+
+
+async def fork_session(
+    shared: SharedResources,
+    reference: str,
+    options: SessionOptions,
+    *,
+    at: int | None = None,
+    name: str | None = None,
+) -> Session:
+    """A new session that continues from the end of a turn of another, in its own folder."""
+    parent = await shared.store.find(reference)
+    plan, before = plan_fork(parent, await shared.store.read(parent), at)
+    resolved = resolve(shared, options, previous_policy=before.policy, previous_model=before.model)
+    opened = msgspec.structs.replace(
+        before,
+        folder=os.getcwd(),
+        policy=resolved.policy_name,
+        policy_digest=resolved.policy.digest,
+        model=resolved.model_name or before.model,
+        name=chosen_name(name) if name is not None else None,
+    )
+    journal = await shared.store.fork(parent, at=plan.seq, opened=opened)
+    try:
+        await restore_files(shared, journal.session, plan.manifest)
+    except BaseException:
+        await journal.release()
+        raise
+    return await _open(shared, journal, resolved)
+
+
+async def restore_files(shared: SharedResources, session: SessionId, manifest: str) -> None:
+    """Fill a session's own folder with the files of a restore point."""
+    root = private_folder(shared.home.workspace(session))
+    points = RestorePoints(root, store=shared.store, cache=shared.home.stat_cache(session))
+    await points.fill(manifest)
+    points.save()
+
+
+def resolve(
+    shared: SharedResources,
+    options: SessionOptions,
+    *,
+    previous_policy: str = "",
+    previous_model: str = "",
+    open_run_engine: str = "",
+) -> ResolvedOptions:
+    """The options with every default filled in. From here on the key of the model is redacted."""
+    resolved = resolve_options(
+        options,
+        shared.settings,
+        policies=shared.home.policies,
+        models_folder=shared.home.models,
+        previous_policy=previous_policy,
+        previous_model=previous_model,
+        open_run_engine=open_run_engine,
+    )
+    key = api_key_of(resolved.model) or ""
+    if len(key) >= MIN_SECRET_LENGTH:
+        shared.redactor.add(key)
+    return resolved
+
+
+async def _open(shared: SharedResources, journal: Journal, resolved: ResolvedOptions) -> Session:
+    """Build the session and start its servers. If it cannot be built, nothing stays open."""
+    try:
+        parts, servers = await _session_parts(shared, journal, resolved)
+        session = await build_session(parts)
+    except BaseException:
+        for close in (*resolved.closers, journal.release):
+            await close()
+        raise
+    shared.live.add(session)
+    with session.preparing():
+        failed = await start_servers(servers)
+    for name, error in failed.items():
+        await session.note("server-failed", f"{name} did not start, so its tools are missing: {error}")
+    return session
+
+
+async def _session_parts(
+    shared: SharedResources, journal: Journal, resolved: ResolvedOptions
+) -> tuple[SessionParts, tuple[McpToolset, ...]]:
+    """The parts of a session on disk, and the servers among them, which are not started yet."""
+    home, settings = shared.home, shared.settings
+    tree = await open_tree_budget(journal, home=home, store=shared.store)
+    own = home.prepare_session(journal.session)
+    root = reopen_folder(Path(workspace_of(journal.recorded) or home.workspace(journal.session)))
+    view = own / "view"
+    view.mkdir(mode=0o700, exist_ok=True)
+    quota = Quota(bytes=settings.workspace_bytes, files=settings.workspace_files)
+    world, undo = FolderWorld(root, quota=quota), UndoJournal(own)
+    undo.recover(world)
+    staged = StagedWorld(world, undo=undo)
+    paths = WorldPaths(root, protected=(home.root,))
+    servers = _server_toolsets(shared, root, paths)
+    policy = narrowed_by_project(resolved.policy, root)
+    sandbox = resolved.sandbox_under(policy)
+    parts = SessionParts(
+        journal=journal,
+        store=shared.store,
+        staged=staged,
+        paths=paths,
+        policy=policy,
+        model=resolved.model,
+        guest=shared.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents),
+        settings=settings,
+        clock=shared.clock,
+        toolsets=[*resolved.toolsets, *servers],
+        language=shared.engines.toolsets(sandbox),
+        redactor=shared.redactor,
+        tree=tree,
+        approver=resolved.approver,
+        can_ask=resolved.can_ask,
+        disk=SessionPaths(home=home, root=root, view=FolderWorld(view)),
+        closers=[*resolved.closers, *(server.close for server in servers)],
+        on_close=shared.live.remove,
+    )
+    return parts, servers
+
+
+def _server_toolsets(shared: SharedResources, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
+    if not shared.servers:
+        return ()
+    files = McpFiles(shared.home.root)
+    annotations = files.annotations()
+    return tuple(
+        McpToolset(
+            spec,
+            workspace=root,
+            pins=files.pins,
+            paths=paths,
+            annotations=annotations,
+            keys=key_variables(shared.settings.model_requests),
+            clock=shared.clock,
+        )
+        for spec in shared.servers
+    )

@@ -1,0 +1,26 @@
+"""What the sessions of one data directory share. `app` composes it; sessions are opened with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from holdfast.core import Clock
+from holdfast.guests import Engines
+from holdfast.mcp import ServerSpec
+from holdfast.session.live_sessions import LiveSessions
+from holdfast.session.settings import Settings
+from holdfast.store import Home, Redactor, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedResources:
+    """The store, engines, servers and settings of one data directory. Passed as an argument, never looked up."""
+
+    home: Home
+    settings: Settings
+    store: Store
+    engines: Engines
+    clock: Clock
+    servers: Sequence[ServerSpec] = ()
+    redactor: Redactor = field(default_factory=Redactor)
+    """Removes secrets from what the store writes and from what guests receive; it learns the key of each opened model."""
+    live: LiveSessions = field(default_factory=LiveSessions)
