@@ -24,7 +24,7 @@ __all__ = ["run"]
 def findings(run: Run) -> dict[str, dict[str, Any]]:
     found = json.loads(run("doctor", "--json").out)
     return {
-        each["part"] + (f":{each['told'].split(':')[0]}" if each["part"] == "kernel" else ""): each
+        each["part"] + (f":{each['detail'].split(':')[0]}" if each["part"] == "kernel" else ""): each
         for each in found
     }
 
@@ -91,7 +91,7 @@ def test_every_check_runs_and_every_problem_has_a_fix(run: Run) -> None:
         "mcp",
     } <= found.keys()
     assert all(each["fix"] for each in found.values() if each["state"] != "ok")
-    assert "escape attempts refused" in found["sandbox python"]["told"]
+    assert "escape attempts refused" in found["sandbox python"]["detail"]
 
 
 def test_a_data_directory_that_others_can_read_is_a_problem(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_an_unconfined_sandbox_fails_its_escape_tests(run: Run, monkeypatch: pyt
     found = findings(run)["sandbox python"]
     assert found["state"] == "bad"
     escaped = Path("/etc/passwd").read_text()[:10]
-    assert f"FAILED: reads nothing outside, seen: ok: {escaped}" in found["told"]
-    assert "FAILED: sees no environment" in found["told"]
+    assert f"FAILED: reads nothing outside, seen: ok: {escaped}" in found["detail"]
+    assert "FAILED: sees no environment" in found["detail"]
     assert found["fix"] == "do not use --sandbox python, and report this"
 
 
@@ -152,7 +152,7 @@ def test_a_file_in_place_of_the_data_directory_is_one_problem_and_the_other_chec
     found = findings(run)
     assert found.keys() == whole
     assert [part for part, each in found.items() if each["state"] == "bad"] == ["home"]
-    assert found["home"]["told"] == f"{tmp_path}/holdfast is not a folder"
+    assert found["home"]["detail"] == f"{tmp_path}/holdfast is not a folder"
     assert found["home"]["fix"] == "move it away, or set HOLDFAST_HOME to a folder you own"
 
 
@@ -161,7 +161,7 @@ def test_a_check_that_cannot_run_is_a_problem_and_the_other_checks_run(run: Run,
     (tmp_path / "holdfast" / "key").write_bytes(b"too short")
     (tmp_path / "holdfast" / "mcp-servers.json").mkdir()
     found = findings(run)
-    assert "9 bytes instead of 32" in found["sandbox"]["told"]
+    assert "9 bytes instead of 32" in found["sandbox"]["detail"]
     assert "backup" in found["sandbox"]["fix"]
     assert found["mcp"]["state"] == "bad"
 

@@ -446,7 +446,7 @@ async def test_the_verifier_reports_an_event_that_is_not_an_object(disk: SqliteS
 def test_the_verifier_is_short_and_has_no_dependencies() -> None:
     import holdfast.store
 
-    source = (Path(holdfast.store.__file__).parent / "archive" / "standalone_verify.py").read_text()
+    source = (Path(holdfast.store.__file__).parent / "archive" / "verify_main.py").read_text()
     assert len(source.splitlines()) <= 80
     imports = {
         line.split()[1].split(".")[0] for line in source.splitlines() if line.startswith(("import", "from"))

@@ -19,7 +19,7 @@ import msgspec
 from holdfast.core import STRICTNESS, Decision, Role, Target, Tool, UrlTarget, Verdict, digest, strictest
 from holdfast.policy.contract import Request
 from holdfast.policy.document import PolicyDocument, Rule, matches_operation
-from holdfast.policy.matching import PreparedRule
+from holdfast.policy.match import PreparedRule
 from holdfast.policy.rule_index import RuleIndex
 from holdfast.policy.structural import BUILT_IN, refuse, structural_refusal, unsafe_target
 from holdfast.policy.targets import OPAQUE_ROLES, roles_of

@@ -11,7 +11,7 @@ from holdfast.core import NameTarget, PathTarget, Role, Target, UrlTarget
 from holdfast.core.globs import casefold_path
 from holdfast.policy.contract import Request
 from holdfast.policy.document import matches_operation
-from holdfast.policy.matching import PreparedRule
+from holdfast.policy.match import PreparedRule
 from holdfast.policy.targets import includes_subtree
 
 _Numbered = tuple[int, PreparedRule]

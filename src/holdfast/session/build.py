@@ -28,7 +28,7 @@ from holdfast.session.approver import Approver
 from holdfast.session.restore_points import TurnRestorePoints, open_restore_points
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
-from holdfast.session.staging import already_committed, restage, staged_changes
+from holdfast.session.staged_changes import already_committed, restage, staged_changes
 from holdfast.session.status import Status
 from holdfast.session.tools import PersonToolset, ViewToolset, as_json
 from holdfast.store import Home, Journal, Redactor, Store

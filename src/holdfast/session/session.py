@@ -43,7 +43,7 @@ from holdfast.session.approver import Approver, ask_approver
 from holdfast.session.event_stream import EventStream
 from holdfast.session.restore_points import TurnRestorePoints
 from holdfast.session.rewind_fork import RewindPlan, plan_rewind
-from holdfast.session.staging import restage
+from holdfast.session.staged_changes import restage
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turn_lock import TurnLock
 from holdfast.store import Journal, Store, chosen_name

@@ -8,8 +8,8 @@ from holdfast.teams.config.load import load_roster, with_team, without_team
 from holdfast.teams.config.roster import MemberKind, Roster, Team, TeamsSettings
 from holdfast.teams.contract import (
     Agent,
-    Capabilities,
     Member,
+    MemberCapabilities,
     OnCall,
     OpenedConversation,
     TeamMessage,
@@ -48,11 +48,11 @@ __all__ = [
     "Broker",
     "Caller",
     "Callers",
-    "Capabilities",
     "ExternalMember",
     "HistoryTurn",
     "IssuedToken",
     "Member",
+    "MemberCapabilities",
     "MemberFactory",
     "MemberFailed",
     "MemberKind",

@@ -57,7 +57,7 @@ class Member(Protocol):
         ...
 
 
-class Capabilities(Value):
+class MemberCapabilities(Value):
     """What an agent can do, as measured rather than as claimed."""
 
     gate: Literal["every-call", "asks", "none"] = "none"
@@ -88,7 +88,7 @@ class Agent(Protocol):
         ...
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> MemberCapabilities:
         """What this program can do."""
         ...
 

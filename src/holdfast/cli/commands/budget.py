@@ -76,8 +76,8 @@ async def _add(home: Home, store: Store, session: SessionId, amounts: list[str])
     recorded = await store.read(session)
     limits = Budget(ReplayedHistory(recorded), turn_limits=Limits()).limits
     added = budget_increase(amounts, limits, stopped_by=_stopped_by(recorded))
-    if told := await send_control_request(home, store, session, RaiseBudget(added=added)):
-        return told
+    if message := await send_control_request(home, store, session, RaiseBudget(added=added)):
+        return message
     is_code = bool(turns := Status(ReplayedHistory(recorded)).turns) and turns[-1].is_code
     name = (await store.summary(session)).name or session
     return f"added; resume a turn that reached its limit with: holdfast {'exec --session' if is_code else '-r'} {name}"

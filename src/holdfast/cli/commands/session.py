@@ -208,9 +208,9 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
 
         return await chat_at_terminal(runtime, session, is_plain=arguments.plain)
     session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
-    beforehand = PreApproved(session, arguments.yes_to)
+    preapproved = PreApproved(session, arguments.yes_to)
     if console.is_interactive and not arguments.no_escalations:
-        session.approver = beforehand.before(TerminalApprover(console, session=session))
+        session.approver = preapproved.before(TerminalApprover(console, session=session))
         session.approver_name = "terminal"
     elif session.status.model == DEMO_MODEL:
         session.approver, session.approver_name = DemoAnswers(console), DEMO_ANSWERS
@@ -218,7 +218,7 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         session,
         transport="command",
         notify=lambda text: console.say(f"  {text}"),
-        answer_pending=beforehand.answer_pending,
+        answer_pending=preapproved.answer_pending,
     )
     # In its own task, so that a stop by the user can be distinguished from our own cancellation.
     work = asyncio.create_task(driver.run(task))

@@ -7,7 +7,7 @@ from holdfast.core import Value
 State = Literal["ok", "note", "bad"]
 
 
-class CheckResult(Value, rename={"detail": "told"}):
+class CheckResult(Value):
     """What was checked, its state, and how to fix it. A note works, but less well than it could."""
 
     part: str

@@ -159,10 +159,10 @@ class WasiGuest:
         try:
             assert isinstance(result, RequestCompleted | RequestStopped)
             if isinstance(result, RequestStopped):
-                raise messages.MalformedReply(result.reason)
+                raise messages.MalformedWorkerReply(result.reason)
             messages.parse_variables(content := result.response.encode())
             self._state = content
-        except messages.MalformedReply:
+        except messages.MalformedWorkerReply:
             await self._end_worker()  # the session continues with the variables that were saved before
 
     async def _ready_worker(self, limits: GuestLimits) -> Worker | RequestStopped:
@@ -202,7 +202,7 @@ class WasiGuest:
         if isinstance(result, RequestCompleted):
             try:
                 reply = messages.parse_run(result.response)
-            except messages.MalformedReply as malformed:
+            except messages.MalformedWorkerReply as malformed:
                 result = RequestStopped(is_limit=False, reason=str(malformed))
         printed = request.printed if request else ""
         steps = request.steps if request else 0

@@ -38,7 +38,7 @@ class SavedVariables(Value):
 Reply = TypeVar("Reply", RunReply, SavedVariables)
 
 
-class MalformedReply(Exception):
+class MalformedWorkerReply(Exception):
     """A reply does not have the required shape."""
 
 
@@ -108,4 +108,4 @@ def _decode(content: bytes, kind: type[Reply]) -> Reply:
     try:
         return msgspec.json.decode(content, type=kind)
     except (ValueError, RecursionError) as problem:  # not JSON, or not UTF-8
-        raise MalformedReply(f"the guest sent a malformed reply: {problem}") from None
+        raise MalformedWorkerReply(f"the guest sent a malformed reply: {problem}") from None

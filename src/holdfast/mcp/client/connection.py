@@ -34,7 +34,7 @@ MAX_INPUT_ROUNDS = 3
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
-class Connection:
+class ServerConnection:
     """A server that answers. Created by `connect`; any task may make calls."""
 
     def __init__(
@@ -180,7 +180,7 @@ async def connect(
     listener: Listener,
     subscriptions: Subscriptions,
     protocol: str = "",
-) -> AsyncIterator[Connection]:
+) -> AsyncIterator[ServerConnection]:
     """Connect to a server until the block exits. `protocol` is the version of the last connection; it saves the probe."""
     rate_limiter = RateLimiter(clock)
     # The stdio transport already limits what a program sends.
@@ -207,7 +207,7 @@ async def connect(
     try:
         async with client, contextlib.aclosing(notifications):
             await notifications.start(client)
-            yield Connection(
+            yield ServerConnection(
                 spec,
                 client,
                 process,

@@ -21,7 +21,7 @@ from holdfast.process.supervised import SupervisedProcess
 from holdfast.store import Home
 
 if TYPE_CHECKING:
-    from holdfast.mcp.client.connection import Connection
+    from holdfast.mcp.client.connection import ServerConnection
 
 FIRST_SECONDS = 1.0
 MAX_SECONDS = 60.0
@@ -75,10 +75,10 @@ class ServerTask:
         self._on_lost = on_lost
         self._subscriptions = subscriptions
         self._protocol = protocol
-        self._ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[ServerConnection] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._run(), name=f"mcp-{spec.name}")
 
-    async def ready(self) -> "Connection":
+    async def ready(self) -> "ServerConnection":
         """Wait for the connection. Raises HoldfastError if the server does not start."""
         return await asyncio.shield(self._ready)
 
@@ -143,7 +143,7 @@ def _command(spec: ServerSpec, workspace: Path, environ: Mapping[str, str]) -> l
     return confined_command(spec.sandbox, command, workspace=workspace, hidden=hidden, environ=environ)
 
 
-def _load_library() -> "Callable[..., AbstractAsyncContextManager[Connection]]":
+def _load_library() -> "Callable[..., AbstractAsyncContextManager[ServerConnection]]":
     from holdfast.mcp.client.connection import connect
 
     return connect

@@ -1,6 +1,6 @@
 """The toolset of one MCP server: it starts the server on first use, restarts it, and checks its tools against the pins.
 
-It uses a `Connection` and is used by the gate, the only caller of `perform`. The tools of a pinned server are offered
+It uses a `ServerConnection` and is used by the gate, the only caller of `perform`. The tools of a pinned server are offered
 before it runs, so opening a session waits for no server.
 """
 
@@ -33,7 +33,7 @@ from holdfast.mcp.trust.argument_roles import Annotations, known_roles
 from holdfast.mcp.trust.pins import Pins
 
 if TYPE_CHECKING:
-    from holdfast.mcp.client.connection import Connection
+    from holdfast.mcp.client.connection import ServerConnection
 
 
 class McpToolset:
@@ -63,7 +63,7 @@ class McpToolset:
         self._clock = clock or SystemClock()
         self._format_result = format_result
         self._listeners: list[Listener] = []
-        self._connection: Connection | None = None
+        self._connection: ServerConnection | None = None
         self._task: ServerTask | None = None
         self._starting = asyncio.Lock()
         self._is_stale = False
@@ -161,7 +161,7 @@ class McpToolset:
         if self._connection is not None and self._connection.is_open:
             await self._connection.unsubscribe(uri)
 
-    async def connection(self) -> "Connection":
+    async def connection(self) -> "ServerConnection":
         """The connection to the server, which is started or restarted if it does not run."""
         async with self._starting:
             if self._connection is not None and not self._connection.is_open:
@@ -233,7 +233,7 @@ class McpToolset:
             protocol=self._accepted.protocol,
         )
 
-    async def _compare(self, connection: "Connection") -> None:
+    async def _compare(self, connection: "ServerConnection") -> None:
         self._is_stale = False
         try:
             listed = await connection.list_tools()
@@ -243,7 +243,7 @@ class McpToolset:
         if pending is not None:
             self._notify(pending)
 
-    async def _handle_lost(self, connection: "Connection") -> None:
+    async def _handle_lost(self, connection: "ServerConnection") -> None:
         """Report a lost server once and drop it. Afterwards its exit code is known."""
         if self._connection is not connection:
             return

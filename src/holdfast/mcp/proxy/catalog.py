@@ -8,7 +8,7 @@ import mcp_types
 from mcp.shared.exceptions import MCPError
 
 from holdfast.core.errors import HoldfastError
-from holdfast.mcp.client.connection import MAX_PAGES, Connection
+from holdfast.mcp.client.connection import MAX_PAGES, ServerConnection
 from holdfast.mcp.client.toolset import McpToolset, start_servers
 
 _Item = TypeVar("_Item")
@@ -68,7 +68,7 @@ class ResourceCatalog:
         return next(iter(owners))
 
     async def _gather(
-        self, what: str, list_all: Callable[[Connection], Awaitable[list[_Item]]]
+        self, what: str, list_all: Callable[[ServerConnection], Awaitable[list[_Item]]]
     ) -> list[tuple[str, _Item]]:
         async def one(toolset: McpToolset) -> list[tuple[str, _Item]]:
             try:
@@ -81,16 +81,16 @@ class ResourceCatalog:
         return [each for part in found for each in part]
 
 
-async def _resources(connection: Connection) -> list[mcp_types.Resource]:
+async def _resources(connection: ServerConnection) -> list[mcp_types.Resource]:
     return [each async for page in _pages(connection.client.list_resources) for each in page.resources]
 
 
-async def _templates(connection: Connection) -> list[mcp_types.ResourceTemplate]:
+async def _templates(connection: ServerConnection) -> list[mcp_types.ResourceTemplate]:
     pages = _pages(connection.client.list_resource_templates)
     return [each async for page in pages for each in page.resource_templates]
 
 
-async def _prompts(connection: Connection) -> list[mcp_types.Prompt]:
+async def _prompts(connection: ServerConnection) -> list[mcp_types.Prompt]:
     return [each async for page in _pages(connection.client.list_prompts) for each in page.prompts]
 
 

@@ -79,7 +79,7 @@ def pack(
     """Write an archive. A blob that is None could not be read; the returned manifest names it."""
     lost: list[str] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("verify.py", (resources.files(__package__) / "standalone_verify.py").read_bytes())
+        archive.writestr("verify.py", (resources.files(__package__) / "verify_main.py").read_bytes())
         with archive.open("events.jsonl", "w", force_zip64=True) as out:
             for line in lines:
                 out.write(_encode_line(line))

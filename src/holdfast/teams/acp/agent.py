@@ -18,7 +18,7 @@ from holdfast.core import Error, Ok, Outcome, Usage, pluralize
 from holdfast.teams.acp.connection import AcpConnection, TurnUpdates
 from holdfast.teams.acp.tools import GROUP
 from holdfast.teams.config.roster import Team
-from holdfast.teams.contract import Capabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
+from holdfast.teams.contract import MemberCapabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberFailed, MemberLost
 from holdfast.teams.members.line_process import ASK_AGAIN
 from holdfast.teams.message_text import render_message
@@ -31,7 +31,7 @@ class AcpAgent:
     """Keeps a conversation with an ACP agent."""
 
     kind = GROUP
-    capabilities = Capabilities(gate="asks", is_idempotent=False)
+    capabilities = MemberCapabilities(gate="asks", is_idempotent=False)
 
     def __init__(
         self,

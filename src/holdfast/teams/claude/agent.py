@@ -11,7 +11,7 @@ from holdfast.core import Error, Ok, Usage
 from holdfast.teams.claude import launch, protocol, transcripts
 from holdfast.teams.claude.connection import ClaudeConnection
 from holdfast.teams.config.roster import Team
-from holdfast.teams.contract import Capabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
+from holdfast.teams.contract import MemberCapabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberFailed, MemberLost, MemberMissing
 from holdfast.teams.members.line_process import ASK_AGAIN
 from holdfast.teams.message_text import render_message
@@ -25,7 +25,7 @@ class ClaudeAgent:
     """Keeps a conversation over the program's line protocol."""
 
     kind = "claude"
-    capabilities = Capabilities(gate="every-call", is_idempotent=True)
+    capabilities = MemberCapabilities(gate="every-call", is_idempotent=True)
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from decimal import Decimal
 from uuid import uuid4
 
 from holdfast.core import Usage, encode, pluralize
-from holdfast.teams.contract import Capabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
+from holdfast.teams.contract import MemberCapabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberLost
 from holdfast.teams.members.external_member import ok_reply
 
@@ -62,8 +62,8 @@ class ScriptedAgent:
         return self._program.kind
 
     @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(gate="every-call", is_idempotent=False)
+    def capabilities(self) -> MemberCapabilities:
+        return MemberCapabilities(gate="every-call", is_idempotent=False)
 
     async def open(self, conversation: str | None) -> OpenedConversation:
         is_known = conversation is not None and f"{self._home}/{conversation}" in self._program.conversations
