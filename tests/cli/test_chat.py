@@ -263,7 +263,7 @@ def test_a_turn_stopped_by_the_budget_continues_after_the_budget_is_raised(tmp_p
     with terminal("budget", "add", "poor", "steps=5", home=tmp_path) as user:
         assert user.end() == 0
     with terminal("-r", "poor", home=tmp_path) as user:
-        assert user.wait_for("the budget was raised; the last turn continues")
+        assert user.wait_for("the budget was raised; resuming the last turn")
         assert user.wait_for("Two.")
 
 

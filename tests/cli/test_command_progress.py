@@ -38,7 +38,7 @@ def words_of(command: str, home: Path, model: SlowModel) -> list[str]:
 
 CASES = [
     ("model check", use("add", {"a": 19, "b": 23}), "asking ", "uses tools  yes"),
-    ("teams ask", say("Here I am."), "waiting for desk", "Here I am."),
+    ("teams ask", say("Here I am."), "desk is answering", "Here I am."),
 ]
 
 

@@ -38,7 +38,7 @@ remove it
 reason> it is precious
   answer  denied (once), by terminal
   deny    world.delete path=/workspace/a.txt
-          rule ask-delete: the person said no: it is precious
+          rule ask-delete: the person denied it: it is precious
   error   PermissionError: WHY
 Then **not**.
   ready

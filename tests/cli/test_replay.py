@@ -71,16 +71,16 @@ def test_every_difference_is_reported_with_its_position(home: Path, capsys: Capt
     out = capsys.readouterr().out.splitlines()
     assert out == [
         "4 runs with 0 calls, 3 differ from the record",
-        "  turn 2, run 1: its last line is 2, the journal says 3",
-        "  turn 3, run 1: line 2 of what it printed is 'two\\n', the journal says 'three\\n'",
-        "  turn 4, run 1: it ended as ok, the journal says error",
+        "  turn 2, run 1: its last line is 2; the journal has 3",
+        "  turn 3, run 1: line 2 of its output is 'two\\n'; the journal has 'three\\n'",
+        "  turn 4, run 1: it ended as ok; the journal has error",
     ]
 
 
 def test_a_missing_line_end_is_a_difference(home: Path, capsys: Captured) -> None:
     record(home, ended(1, printed="one\ntwo"))
     assert main(["replay"]) == 1
-    assert "line 2 of what it printed is 'two\\n', the journal says 'two'" in capsys.readouterr().out
+    assert "line 2 of its output is 'two\\n'; the journal has 'two'" in capsys.readouterr().out
 
 
 def test_runs_that_cannot_be_replayed_are_counted(home: Path, capsys: Captured) -> None:

@@ -16,7 +16,7 @@ TYPED = (
     ("/why 1.1", "stage by rule stage-writes"),
     ("/logs", "1.1 stage world.write path=/workspace/n.txt"),
     ("/cost", "1 call"),
-    ("/budget", "wall_seconds"),
+    ("/budget", "iterations"),
     ("/commit", "commit  n.txt"),
     ("/files", "n.txt"),
     ("/reject", "nothing is staged"),
@@ -36,7 +36,7 @@ TYPED = (
     ("/approve all", "no call waits for approval"),
     ("/deny", "no call waits for approval"),
     ("/help", "replace older turns with a summary"),
-    ("/fork again", "no finished turn to go on from"),
+    ("/fork again", "no finished turn to fork"),
 )
 LEAVING = ("/quit", "/exit")
 

@@ -61,7 +61,7 @@ def test_a_waiting_call_has_its_own_exit_code(tmp_path: Path) -> None:
     )
     denied = holdfast("-m", model, "--no-escalations", "read it", home=tmp_path)
     assert denied.returncode == 0, denied.stderr
-    assert "nobody can be asked here" in denied.stderr
+    assert "no one can be asked here" in denied.stderr
 
 
 @pytest.mark.parametrize(("word", "expected"), [("approve", "Done."), ("deny", "Done.")])

@@ -159,10 +159,12 @@ def test_code_that_ran_out_of_budget_resumes_at_the_same_call_as_budget_add_says
     terminal("exec", "--session", session["id"], code=1)
     assert "has no code to resume" in terminal.said
     terminal("budget", "add", "calls=1")
-    assert f"resume the turn that ran out with: holdfast exec --session {session['id']}" in terminal.said
+    assert (
+        f"resume a turn that reached its limit with: holdfast exec --session {session['id']}" in terminal.said
+    )
     terminal("rename", session["id"], "appends")
     terminal("budget", "add", "appends", "calls=1")
-    assert "resume the turn that ran out with: holdfast exec --session appends" in terminal.said
+    assert "resume a turn that reached its limit with: holdfast exec --session appends" in terminal.said
     terminal("exec", "--session", session["id"])
     audit = json.loads(terminal("audit", "--json"))
     assert [(entry["call"], entry["result"]) for entry in audit] == [

@@ -85,7 +85,7 @@ def test_a_limit_raised_while_no_process_holds_the_session_applies_at_once(termi
     live(terminal, work, limits=Limits(calls=1))
     [line] = json.loads(terminal("sessions", "--json"))
     terminal("budget", "add", line["id"], "calls=1")
-    assert "resume the turn that ran out with" in terminal.said
+    assert "resume a turn that reached its limit with" in terminal.said
     assert json.loads(terminal("budget", "--json"))["limits"]["calls"] == 2
     assert not (terminal.home / "sessions" / line["id"] / "inbox").exists()
 

@@ -205,10 +205,10 @@ from pathlib import Path
 from tests.gate.gate_setup import record
 from tests.gate.test_deferred_outcomes import PUT, gate_over, put
 from holdfast.core import FunctionToolset, SystemClock
-from holdfast.store import SqliteStore, Home
+from holdfast.store import Home, open_store
 
 async def main(folder, last):
-    store = await SqliteStore.start(Home(folder), clock=SystemClock())
+    store = await open_store(Home(folder), clock=SystemClock())
     journal = await record(store)
     effects = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 

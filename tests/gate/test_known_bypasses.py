@@ -117,7 +117,7 @@ from holdfast.core import PERSON, Call, FunctionToolset, SystemClock, Tool, call
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import Gate
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import SqliteStore, Home
+from holdfast.store import Home, open_store
 
 home, effect = Home(Path(sys.argv[1])), Path(sys.argv[2])
 tool = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})
@@ -128,7 +128,7 @@ def send(_):
 
 async def main():
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await store.create(opened, session="killed")
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))

@@ -46,7 +46,7 @@ async def test_a_sandbox_that_the_policy_excludes_is_refused_and_not_replaced(
     runtime: Runtime, tmp_path: Path, sandboxes: str, wanted: str
 ) -> None:
     policy = written(tmp_path, sandboxes)
-    with pytest.raises(InvalidInput, match="lets code run in"):
+    with pytest.raises(InvalidInput, match="allows code to run in"):
         await runtime.create(policy=policy, sandbox=wanted, needs_model=False)  # type: ignore[arg-type]
 
 
@@ -64,5 +64,5 @@ async def test_a_project_may_narrow_the_choice_and_not_widen_it(runtime: Runtime
 
 
 def test_a_policy_with_an_unknown_sandbox_is_invalid(tmp_path: Path) -> None:
-    with pytest.raises(InvalidPolicy, match=r"'docker' is no sandbox; expected one of python, wasi, lisp"):
+    with pytest.raises(InvalidPolicy, match=r"'docker' is not a sandbox; expected one of python, wasi, lisp"):
         load_policy(written(tmp_path, "[docker]"))

@@ -124,7 +124,7 @@ def test_a_turn_is_shown_with_all_its_events(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("time", ["nan", "inf", "-1", "soon"])
 def test_a_wait_must_be_finite(run: Run, time: str) -> None:
     code, _, error = run("-r", "s-1", "--wait", time, "hi")
-    assert (code, "is no number of seconds" in error) == (2, True)
+    assert (code, "is not a number of seconds" in error) == (2, True)
 
 
 def test_a_session_is_renamed_and_found_by_the_new_name(run: Run) -> None:

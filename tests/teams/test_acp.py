@@ -132,7 +132,7 @@ async def test_a_turn_is_cancelled_even_if_the_agent_ignores_it(
     ("verb", "words"),
     [
         ("die", "ended with code 3"),
-        ("flood", "was cut off"),
+        ("flood", "was disconnected"),
         ("garble", "sent a broken message and was cut off"),
         ("mode auto", "left the mode"),
     ],

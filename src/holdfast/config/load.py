@@ -104,10 +104,7 @@ def _parse(text: str, path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str
         position = position_of(text, written_key(text, old_keys.get(key, key)))
         return f"{path}:{position.line}:{position.column}" if position else str(path)
 
-    try:
-        table = _with_budget_fields(table, kind)
-    except InvalidInput as error:
-        raise InvalidConfig(f"{path}: {error}", hint=error.hint) from error
+    table = _with_budget_fields(table, kind, locate)
     _check_known(table, kind, locate)
     try:
         settings = msgspec.convert(_over_defaults(table, kind), kind)
@@ -129,7 +126,9 @@ def _line(text: str, key: str) -> int:
     return position.line if position else 1
 
 
-def _with_budget_fields(table: Mapping[str, object], kind: type[Value]) -> dict[str, object]:
+def _with_budget_fields(
+    table: Mapping[str, object], kind: type[Value], locate: Callable[[str], str]
+) -> dict[str, object]:
     """The table with budgets under their field names: `usd` and `time` are accepted, and quantities such as "5m"."""
     named = dict(table)
     for field in msgspec.structs.fields(kind):
@@ -140,9 +139,13 @@ def _with_budget_fields(table: Mapping[str, object], kind: type[Value]) -> dict[
         for word, value in given.items():
             known = next((each for each in BUDGET_DIMENSIONS if word in (each.word, *each.aliases)), None)
             name = word if known is None else known.field
+            key = f"{field.name}.{word}"
             if name in limits:
-                raise InvalidInput(f"{field.name}.{word} is given twice", hint="give each dimension once")
-            limits[name] = known.parse(value) if known is not None and isinstance(value, str) else value
+                raise InvalidConfig(f"{locate(key)}: {key} is given twice", hint="give each dimension once")
+            try:
+                limits[name] = known.parse(value) if known is not None and isinstance(value, str) else value
+            except InvalidInput as error:
+                raise InvalidConfig(f"{locate(key)}: {error}", hint=error.hint) from error
         named[field.name] = limits
     return named
 

@@ -106,7 +106,7 @@ def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> 
     if not plan.changes:
         console.say(f"the files are the same as after turn {plan.turn}")
     for path in plan.left:
-        console.say(f"would not be in the fork, because it was not kept: {escape_invisible(path)}", "bad")
+        console.say(f"would not be in the fork, because it was not saved: {escape_invisible(path)}", "bad")
     for effect in plan.stays:
         console.say(f"cannot be undone: {escape_invisible(effect)}", "bad")
 

@@ -197,7 +197,7 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
             console.print(escape_invisible(f"{sign} rule {name}"))
     was, now = ("anywhere" if each is None else ", ".join(each) or "nowhere" for each in result.sandboxes)
     if was != now:
-        console.print(f"~ code may run {was} -> {now}")
+        console.print(f"~ code may run in: {was} -> {now}")
     for one in result.changed:
         mark = "looser  " if one.is_looser else "stricter"
         call = escape_invisible(f"{one.operation} {encode(one.arguments).decode()}")
