@@ -126,7 +126,7 @@ class CodeRun:
         if parked is not None and parked.snapshot is not None:
             answer = explain_refusal(
                 raise_if_over_budget(
-                    await self._gate.submit(self._waiting_call(parked.call), can_defer_outcome=True)
+                    await self._gate.submit(await self._waiting_call(parked.call), can_defer_outcome=True)
                 )
             )
             if isinstance(answer, Parked):
@@ -248,8 +248,8 @@ class CodeRun:
         if refused is not None:
             raise_if_over_budget(refused)
 
-    def _waiting_call(self, id: CallId) -> Call:
-        call = self._gate.escalations.call(id)
+    async def _waiting_call(self, id: CallId) -> Call:
+        call = await self._gate.escalated_call(id)
         assert call is not None, "a parked run names a call that was escalated"
         return call
 

@@ -2,10 +2,12 @@
 
 from holdfast.core.calls import (
     Answer,
+    BlobRef,
     Call,
     CallStatus,
     Failed,
     Label,
+    LargeArguments,
     Parked,
     Refused,
     Returned,
@@ -120,6 +122,7 @@ __all__ = [
     "Answer",
     "ArgumentRoles",
     "BudgetDimension",
+    "BlobRef",
     "Call",
     "CallId",
     "CallStatus",
@@ -145,6 +148,7 @@ __all__ = [
     "Json",
     "JsonObject",
     "Label",
+    "LargeArguments",
     "Limits",
     "Location",
     "Message",

@@ -9,7 +9,7 @@ from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, 
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, RecordedEvent, RunEnded, RunStarted
 from holdfast.core.projection import Projection, without_rewound
-from holdfast.gate import CallIndex
+from holdfast.gate import CallIndex, FetchBlob, LargeValues
 from holdfast.guests import Guest, Run, RunRequest
 
 _MAX_EXCERPT = 60
@@ -43,13 +43,22 @@ class _ReadOnlyJournal:
             follower(entry)
 
 
-async def replay(recorded: Iterable[RecordedEvent], *, guest: Guest, tools: tuple[Tool, ...]) -> Replay:
-    """Run every recorded run of the guest's engine again. Nothing is executed by tools and nothing is written."""
+async def replay(
+    recorded: Iterable[RecordedEvent],
+    *,
+    guest: Guest,
+    tools: tuple[Tool, ...],
+    fetch_blob: FetchBlob | None = None,
+) -> Replay:
+    """Run every recorded run of the guest's engine again. Nothing is executed by tools and nothing is written.
+
+    Large results are read with `fetch_blob`; without it, a run that received one raises JournalDamaged.
+    """
     events = without_rewound(recorded)
     starts = [entry.event for entry in events if isinstance(entry.event, RunStarted)]
     ends = {(e.event.turn, e.event.run): e.event for e in events if isinstance(e.event, RunEnded)}
     calls = [e.event.call for e in events if isinstance(e.event, CallIntended | CallRefused)]
-    rerunner = _Rerunner(guest, CallIndex(_ReadOnlyJournal(events)), _with_called(tools, calls))
+    rerunner = _Rerunner(guest, CallIndex(_ReadOnlyJournal(events), large_values=LargeValues(fetch_blob)), _with_called(tools, calls))
     found: list[Divergence] = []
     runs = skipped = 0
     for started in starts:
@@ -110,7 +119,7 @@ class _RecordedAnswers:
     async def __call__(self, operation: str, arguments: JsonObject) -> Answer:
         self.number += 1
         call = Call(id=call_id(self._turn, self.number), operation=operation, arguments=arguments)
-        answer = self._answers.answer(call)
+        answer = await self._answers.answer(call)
         if answer is None:
             raise Diverged(f"it makes call {call.id} to {operation}, which is not in the journal")
         return explain_refusal(answer)
