@@ -22,8 +22,8 @@ from holdfast.core import (
 )
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grants import Grants
-from holdfast.gate.large_values import LargeValues
 from holdfast.gate.judge import Judge, Judgement, RegisteredTool
+from holdfast.gate.large_values import LargeValues
 from holdfast.gate.provenance import Provenance
 from holdfast.policy import contents_of
 

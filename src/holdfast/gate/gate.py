@@ -13,6 +13,7 @@ import msgspec
 from holdfast.core import (
     Amount,
     Answer,
+    BlobRef,
     Call,
     CallId,
     Clock,
@@ -21,6 +22,7 @@ from holdfast.core import (
     EscalationId,
     Failed,
     GrantId,
+    Json,
     Limits,
     Parked,
     Paths,
@@ -238,7 +240,9 @@ class Gate:
         ruling = await self.escalations.answer(id, response, principal=principal, transport=transport)
         asked = ruling.escalation
         if response.verdict == "approve" and response.scope != "once":
-            asked = await self._large_values.whole_escalation(asked)  # a grant fixes the digests of whole arguments
+            asked = await self._large_values.whole_escalation(
+                asked
+            )  # a grant fixes the digests of whole arguments
         grant = grant_for(asked, response, principal=principal, now_ms=self._clock.now_ms())
         if grant is not None:
             await self._journal.append(GrantGiven(grant=grant))
@@ -254,6 +258,10 @@ class Gate:
     async def wait(self, id: EscalationId) -> Ruling:
         """Wait for a person's answer. If the time runs out, the ruling is a denial."""
         return await self.escalations.wait(id)
+
+    def record_value(self, value: Json) -> tuple[Json, BlobRef | None, Sequence[bytes]]:
+        """The value of a run for the journal, and the blob with the whole if it is too large."""
+        return self._large_values.record_value(value)
 
     async def escalated_call(self, id: CallId) -> Call | None:
         """The call that was escalated under this id, with all of its arguments. Raises JournalDamaged."""

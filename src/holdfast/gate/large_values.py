@@ -11,11 +11,20 @@ import msgspec
 
 from holdfast.core import BlobRef, Call, Escalation, Json, LargeArguments, digest_bytes, encode
 from holdfast.core.errors import JournalDamaged
-from holdfast.core.events import CallSettled
+from holdfast.core.events import (
+    CallIntended,
+    CallRefused,
+    CallSettled,
+    EscalationOpened,
+    Event,
+    RunEnded,
+)
 from holdfast.store import Redactor
 
 MAX_INLINE_BYTES = 64 << 10
 """A larger value is recorded as a preview."""
+MAX_VALUE_BYTES = 100_000
+"""A larger value of a run is recorded as a note of its size."""
 _HEAD_BYTES = 12 << 10
 _TAIL_BYTES = 4 << 10
 
@@ -50,6 +59,18 @@ class LargeValues:
         ref = _ref(content, settled.result)
         preview = preview_of(content, ref)
         return Recorded(msgspec.structs.replace(settled, result=preview, whole=ref), (content,))
+
+    def record_value(self, value: Json) -> tuple[Json, BlobRef | None, Sequence[bytes]]:
+        """The value of a run for the journal: itself or, if it is too large, a note of its size and the blob with the whole."""
+        content = _content(value)
+        if len(content) <= MAX_VALUE_BYTES:
+            return value, None, ()
+        if self._fetch_blob is None:
+            return f"[a value of {len(content):,} bytes, too large to record]", None, ()
+        content = self._redactor(content)
+        ref = _ref(content, value)
+        note = f"[a value of {ref.size:,} bytes, too large to show; `holdfast show --full` prints it: blob {ref.digest}]"
+        return note, ref, (content,)
 
     def record_call(self, call: Call, digest: str) -> Recorded[Call]:
         """The call for the journal, with its known digest."""
@@ -90,6 +111,22 @@ class LargeValues:
             return settled
         return msgspec.structs.replace(settled, result=await self._load(settled.whole))
 
+    async def whole_event(self, event: Event) -> Event:
+        """An event with the whole values in place of previews. Raises JournalDamaged if a blob is missing."""
+        match event:
+            case CallSettled():
+                return await self.whole_result(event)
+            case CallIntended() | CallRefused():
+                return msgspec.structs.replace(event, call=await self.whole_call(event.call))
+            case EscalationOpened():
+                return msgspec.structs.replace(
+                    event, escalation=await self.whole_escalation(event.escalation)
+                )
+            case RunEnded(whole=BlobRef() as ref):
+                return msgspec.structs.replace(event, value=await self._load(ref))
+            case _:
+                return event
+
     async def _load(self, ref: BlobRef) -> Json:
         if self._fetch_blob is None:
             raise JournalDamaged(f"the blob {ref.digest!r} cannot be read without the store")
@@ -110,7 +147,9 @@ def preview_of(content: bytes, ref: BlobRef) -> str:
     head = content[:_HEAD_BYTES].decode(errors="ignore")
     tail = content[-_TAIL_BYTES:].decode(errors="ignore")
     omitted = len(content) - _HEAD_BYTES - _TAIL_BYTES
-    return f"{head}\n[... {omitted:,} of {ref.size:,} bytes omitted; the whole is blob {ref.digest} ...]\n{tail}"
+    return (
+        f"{head}\n[... {omitted:,} of {ref.size:,} bytes omitted; the whole is blob {ref.digest} ...]\n{tail}"
+    )
 
 
 def _may_be_large(value: Json) -> bool:

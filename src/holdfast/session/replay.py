@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from holdfast.agent import bound_value, explain_refusal
+from holdfast.agent import explain_refusal
 from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, pluralize
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, RecordedEvent, RunEnded, RunStarted
@@ -58,7 +58,9 @@ async def replay(
     starts = [entry.event for entry in events if isinstance(entry.event, RunStarted)]
     ends = {(e.event.turn, e.event.run): e.event for e in events if isinstance(e.event, RunEnded)}
     calls = [e.event.call for e in events if isinstance(e.event, CallIntended | CallRefused)]
-    rerunner = _Rerunner(guest, CallIndex(_ReadOnlyJournal(events), large_values=LargeValues(fetch_blob)), _with_called(tools, calls))
+    large_values = LargeValues(fetch_blob)
+    answers = CallIndex(_ReadOnlyJournal(events), large_values=large_values)
+    rerunner = _Rerunner(guest, answers, large_values, _with_called(tools, calls))
     found: list[Divergence] = []
     runs = skipped = 0
     for started in starts:
@@ -79,9 +81,12 @@ async def replay(
 class _Rerunner:
     """A guest that is restored to where each run began. It uses its own states: recorded ones are signed."""
 
-    def __init__(self, guest: Guest, answers: CallIndex, tools: tuple[Tool, ...]) -> None:
+    def __init__(
+        self, guest: Guest, answers: CallIndex, large_values: LargeValues, tools: tuple[Tool, ...]
+    ) -> None:
         self._guest = guest
         self._answers = answers
+        self._large_values = large_values
         self._tools = tools
         self._states: dict[str | None, bytes] = {None: b""}
 
@@ -105,7 +110,7 @@ class _Rerunner:
                 self._states[ended.state] = await self._guest.snapshot()
         if answers.number < last_call:
             return f"it made {pluralize(last_call - answers.number, 'call')} fewer than the journal has"
-        return _difference(run, ended)
+        return _difference(run, ended, self._large_values)
 
 
 class _RecordedAnswers:
@@ -147,11 +152,14 @@ def _with_called(tools: tuple[Tool, ...], calls: list[Call]) -> tuple[Tool, ...]
     return (*tools, *others)
 
 
-def _difference(run: Run, ended: RunEnded) -> str:
+def _difference(run: Run, ended: RunEnded, large_values: LargeValues) -> str:
     status = "error" if run.status == "refused" else run.status
     if status != ended.status:
         return f"it ended as {status}; the journal has {ended.status}"
-    if (value := bound_value(run.value)) != ended.value:
+    recorded_by = (
+        large_values if ended.whole is not None else LargeValues(None)
+    )  # an older journal has no blob
+    if (value := recorded_by.record_value(run.value)[0]) != ended.value:
         return f"its last line is {_excerpt(value)}; the journal has {_excerpt(ended.value)}"
     if run.printed == ended.printed:
         return ""
