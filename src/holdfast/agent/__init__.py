@@ -1,6 +1,6 @@
 """One turn of an agent: ask the model, run what it wrote, show it the result."""
 
-from holdfast.agent.code_run import CodeRun, bound_value
+from holdfast.agent.code_run import CodeRun
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.model_step import ModelStep
 from holdfast.agent.prompt import Mode
@@ -13,7 +13,6 @@ __all__ = [
     "Mode",
     "ModelStep",
     "Turn",
-    "bound_value",
     "explain_refusal",
     "outcome_of_error",
     "traceback_note",

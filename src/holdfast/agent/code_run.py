@@ -19,14 +19,12 @@ from holdfast.core import (
     Clock,
     EscalationId,
     Failed,
-    Json,
     JsonObject,
     Parked,
     Refused,
     Value,
     call_id,
     digest_bytes,
-    encode,
 )
 from holdfast.core.errors import SnapshotRefused
 from holdfast.core.events import Noted, RunEnded, RunParked, RunStarted, RunStatus
@@ -37,7 +35,6 @@ from holdfast.world import World
 
 FetchBlob = Callable[[str], Awaitable[bytes]]
 """Loads a blob by its digest."""
-MAX_VALUE_BYTES = 100_000
 
 
 class FinishedRun(Value):
@@ -126,7 +123,7 @@ class CodeRun:
         if parked is not None and parked.snapshot is not None:
             answer = explain_refusal(
                 raise_if_over_budget(
-                    await self._gate.submit(self._waiting_call(parked.call), can_defer_outcome=True)
+                    await self._gate.submit(await self._waiting_call(parked.call), can_defer_outcome=True)
                 )
             )
             if isinstance(answer, Parked):
@@ -189,11 +186,13 @@ class CodeRun:
             )
             return None
         state = await self._guest.snapshot() if run.status in ("ok", "error") else b""
+        value, whole, kept = self._gate.record_value(run.value)
         ended = RunEnded(
             turn=started.turn,
             run=started.run,
             status=_STATUS[run.status],
-            value=bound_value(run.value),
+            value=value,
+            whole=whole,
             printed=run.printed + refusals,
             error=run.error,
             engine=run.engine,
@@ -201,7 +200,7 @@ class CodeRun:
             state=digest_bytes(state) if state else None,
         )
         self._state = ended.state if state else _UNKNOWN
-        return FinishedRun(event=ended, blobs=(state,) if state else ())
+        return FinishedRun(event=ended, blobs=(*((state,) if state else ()), *kept))
 
     async def _restore_state(self, state: str | None) -> None:
         """Bring the guest to a recorded state, unless it is already in it."""
@@ -248,8 +247,8 @@ class CodeRun:
         if refused is not None:
             raise_if_over_budget(refused)
 
-    def _waiting_call(self, id: CallId) -> Call:
-        call = self._gate.escalations.call(id)
+    async def _waiting_call(self, id: CallId) -> Call:
+        call = await self._gate.escalated_call(id)
         assert call is not None, "a parked run names a call that was escalated"
         return call
 
@@ -271,12 +270,6 @@ _STATUS: dict[str, RunStatus] = {
     "lost": "lost",
     "refused": "error",
 }
-
-
-def bound_value(value: Json) -> Json:
-    """The value as it is recorded: itself or, if it is too large, a note of its size."""
-    size = len(encode(value))
-    return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to record]"
 
 
 def _write_arguments(path: str, content: bytes) -> JsonObject:

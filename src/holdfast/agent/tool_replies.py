@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.agent.prompt import operation_name
 from holdfast.core import (
     Answer,
     Error,
@@ -39,7 +40,8 @@ def run_text(ended: RunEnded) -> tuple[str, bool]:
         parts.append(ended.error.strip())
     elif ended.value is not None:
         parts.append(f"=> {_as_text(ended.value)}")
-    return _truncate("\n".join(parts) or "(no output)"), ended.status != "ok"
+    rest = "print less, or only a part; a person sees everything with `holdfast show --full`"
+    return _truncate("\n".join(parts) or "(no output)", rest), ended.status != "ok"
 
 
 def run_returned(turn: int, part: ToolCallPart, ended: RunEnded) -> ToolReturned:
@@ -52,7 +54,9 @@ def call_returned(turn: int, part: ToolCallPart, answer: Returned | Refused | Fa
     """The tool return for a single call."""
     is_error = not isinstance(answer, Returned)
     content = _as_text(answer.value) if isinstance(answer, Returned) else answer.reason
-    return tool_return(turn, part, _truncate(content), is_error=is_error)
+    return tool_return(
+        turn, part, _truncate(content, _rest_of_call(part, content, answer)), is_error=is_error
+    )
 
 
 def call_skipped(turn: int, part: ToolCallPart, number: int, *, max_calls: int) -> ToolReturned:
@@ -71,11 +75,28 @@ def _as_text(value: Json) -> str:
     return value if isinstance(value, str) else encode(value).decode()
 
 
-def _truncate(text: str) -> str:
+_HEAD_CHARACTERS = MAX_RETURN_CHARACTERS * 4 // 5
+_TAIL_CHARACTERS = MAX_RETURN_CHARACTERS // 5
+
+
+def _truncate(text: str, rest: str) -> str:
+    """The text, or its start and end; `rest` says how to get what is omitted."""
     if len(text) <= MAX_RETURN_CHARACTERS:
         return text
-    head, tail = text[: MAX_RETURN_CHARACTERS * 4 // 5], text[-MAX_RETURN_CHARACTERS // 5 :]
-    return f"{head}\n[... {len(text) - len(head) - len(tail):,} characters omitted ...]\n{tail}"
+    omitted = len(text) - _HEAD_CHARACTERS - _TAIL_CHARACTERS
+    return f"{text[:_HEAD_CHARACTERS]}\n[... {omitted:,} characters omitted; {rest} ...]\n{text[-_TAIL_CHARACTERS:]}"
+
+
+def _rest_of_call(part: ToolCallPart, content: str, answer: Returned | Refused | Failed) -> str:
+    """How to get what is omitted of a call's answer."""
+    whole = f"blob {answer.blob}" if isinstance(answer, Returned) and answer.blob else "the whole answer"
+    is_text = isinstance(answer, Returned) and part.arguments.get("encoding", "utf-8") == "utf-8"
+    if not is_text or operation_name(part.tool) != "world.read":
+        return f"a person sees {whole} with `holdfast show --full`"
+    offset = part.arguments.get("offset")
+    start = (offset if isinstance(offset, int) else 0) + len(content[:_HEAD_CHARACTERS].encode())
+    length = len(content[_HEAD_CHARACTERS:-_TAIL_CHARACTERS].encode())
+    return f"world.read with offset={start} and length={length} returns them"
 
 
 def explain_refusal(answer: Answer) -> Answer:

@@ -2,10 +2,12 @@
 
 from holdfast.core.calls import (
     Answer,
+    BlobRef,
     Call,
     CallStatus,
     Failed,
     Label,
+    LargeArguments,
     Parked,
     Refused,
     Returned,
@@ -119,6 +121,7 @@ __all__ = [
     "Amount",
     "Answer",
     "ArgumentRoles",
+    "BlobRef",
     "BudgetDimension",
     "Call",
     "CallId",
@@ -145,6 +148,7 @@ __all__ = [
     "Json",
     "JsonObject",
     "Label",
+    "LargeArguments",
     "Limits",
     "Location",
     "Message",

@@ -16,6 +16,21 @@ class Label(Value):
     is_trusted: bool = False
 
 
+class BlobRef(Value):
+    """The blob that holds a large value whole: a text as its UTF-8 bytes, anything else as JSON."""
+
+    digest: str
+    size: int
+    format: Literal["text", "json"] = "text"
+
+
+class LargeArguments(Value):
+    """The arguments of a recorded call that are previews: the blob of each, and the digest of the whole call."""
+
+    blobs: dict[str, BlobRef]
+    digest: str
+
+
 class Call(Value):
     """An operation (`group.verb`) with its arguments, as the guest requested it."""
 
@@ -24,6 +39,8 @@ class Call(Value):
     arguments: JsonObject
     principal: Principal = AGENT
     labels: tuple[Label, ...] = ()
+    large: LargeArguments | None = None
+    """Set only on a recorded call: the arguments of which the journal has a preview."""
 
     @property
     def turn(self) -> int:
@@ -33,7 +50,7 @@ class Call(Value):
     @property
     def digest(self) -> str:
         """Identifies the exact operation and arguments: what is judged, shown and performed has the same digest."""
-        return digest([self.operation, self.arguments])
+        return self.large.digest if self.large is not None else digest([self.operation, self.arguments])
 
 
 class Returned(Value, tag_field="kind", tag="returned"):
@@ -42,6 +59,8 @@ class Returned(Value, tag_field="kind", tag="returned"):
     value: Json = None
     amount: Amount = NOTHING
     """What the call cost, for guests that keep their own budgets."""
+    blob: str = ""
+    """The blob that holds the value, if the journal has only a preview of it."""
 
 
 class Refused(Value, tag_field="kind", tag="refused"):

@@ -15,6 +15,7 @@ from holdfast.gate.deadlines import time_limit
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.gate import Gate, GateSettings
 from holdfast.gate.grants import Grants, covers, describe_grant, grant_description, grant_for
+from holdfast.gate.large_values import FetchBlob, LargeValues, decode_blob
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.output_filter import OutputFilter
 from holdfast.gate.saved_grants import SavedGrants
@@ -38,10 +39,12 @@ __all__ = [
     "ControlRequests",
     "Escalations",
     "ExternalRequest",
+    "FetchBlob",
     "Gate",
     "GateSettings",
     "Grants",
     "InMemoryTreeBudget",
+    "LargeValues",
     "LoopDetector",
     "OutputFilter",
     "RaiseBudget",
@@ -58,6 +61,7 @@ __all__ = [
     "audit_view",
     "cost_of",
     "covers",
+    "decode_blob",
     "describe_grant",
     "grant_description",
     "grant_for",

@@ -23,6 +23,7 @@ from holdfast.core import (
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grants import Grants
 from holdfast.gate.judge import Judge, Judgement, RegisteredTool
+from holdfast.gate.large_values import LargeValues
 from holdfast.gate.provenance import Provenance
 from holdfast.policy import contents_of
 
@@ -50,6 +51,7 @@ class Authorizer:
         escalations: Escalations,
         provenance: Provenance,
         grants: Grants,
+        large_values: LargeValues,
         clock: Clock,
         escalation_seconds: float,
         can_ask: bool,
@@ -58,6 +60,7 @@ class Authorizer:
         self._escalations = escalations
         self._provenance = provenance
         self._grants = grants
+        self._large_values = large_values
         self._clock = clock
         self._escalation_seconds = escalation_seconds
         self._can_ask = can_ask
@@ -97,9 +100,10 @@ class Authorizer:
     async def _escalate(self, judgement: Judgement, registered: RegisteredTool) -> Parked:
         call = judgement.request.call
         labels, now_ms = await self._provenance.labels_for(call), self._clock.now_ms()
+        recorded = self._large_values.record_call(call, judgement.digest)
         escalation = Escalation(
             id=EscalationId(new_token()),
-            call=msgspec.structs.replace(call, labels=(*call.labels, *labels)),
+            call=msgspec.structs.replace(recorded.value, labels=(*call.labels, *labels)),
             decision=judgement.decision,
             digest=judgement.digest,
             tool_digest=registered.digest,
@@ -109,7 +113,7 @@ class Authorizer:
             targets=judgement.request.targets,
             contents=contents_of(registered.tool, call.arguments),
         )
-        await self._escalations.open(escalation)
+        await self._escalations.open(escalation, blobs=recorded.blobs)
         return Parked(escalation=escalation.id)
 
     async def _apply_ruling(

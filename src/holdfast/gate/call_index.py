@@ -11,14 +11,19 @@ from holdfast.core.events import (
     EscalationOpened,
     RecordedEvent,
 )
-from holdfast.core.projection import Projection
+from holdfast.core.projection import EventSource, Projection
+from holdfast.gate.large_values import LargeValues
 from holdfast.gate.refusals import exhausted_dimension
 
 _Handled = CallRefused | CallIntended | CallSettled | EscalationOpened
 
 
 class CallIndex(Projection[_Handled]):
-    """How every call ended. A call submitted again under its id gets its recorded answer."""
+    """How every call ended. A call submitted again under its id gets its recorded answer, whole."""
+
+    def __init__(self, journal: EventSource, *, large_values: LargeValues) -> None:
+        self._large_values = large_values
+        super().__init__(journal)
 
     def reset(self) -> None:
         self._refused: dict[CallId, CallRefused] = {}
@@ -46,8 +51,11 @@ class CallIndex(Projection[_Handled]):
         """Count an outcome whose record may not be on disk yet, so that the call is not executed again."""
         self._settled[settled.call] = settled
 
-    def answer(self, call: Call) -> Answer | None:
-        """The recorded answer of this call, None if it has none. Raises Diverged if the id belongs to a different call."""
+    async def answer(self, call: Call) -> Answer | None:
+        """The recorded answer of this call, None if it has none.
+
+        Raises Diverged if the id belongs to a different call, JournalDamaged if the blob of its result is missing.
+        """
         if refused := self._refused.get(call.id):
             _check_same(call, refused.call, refused.call.digest)
             return Refused(reason=refused.decision.reason, rule=refused.decision.rule)
@@ -55,7 +63,7 @@ class CallIndex(Projection[_Handled]):
             return None
         intended = self._intended[call.id]
         _check_same(call, intended.call, intended.asked or intended.digest)
-        return answer_of(self._settled[call.id])
+        return answer_of(await self._large_values.whole_result(self._settled[call.id]))
 
     def interrupted(self, call: Call) -> CallIntended | None:
         """The intent of a call whose outcome is unknown because the process died in between."""
@@ -76,10 +84,11 @@ class CallIndex(Projection[_Handled]):
 
 
 def answer_of(settled: CallSettled) -> Answer:
-    """The answer that a guest gets for a settled call."""
+    """The answer that a guest gets for a settled call, whose result is whole."""
     match settled.status:
         case "ok":
-            return Returned(value=settled.result, amount=settled.amount)
+            blob = settled.whole.digest if settled.whole is not None else ""
+            return Returned(value=settled.result, amount=settled.amount, blob=blob)
         case "error":
             error, _, reason = settled.error.partition(": ")
             return Failed(error=error, reason=reason)

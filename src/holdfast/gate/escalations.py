@@ -1,6 +1,7 @@
 """Escalations: calls that wait for approval. The journal record comes first; every transport reads it from there."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Literal
 
 from holdfast.core import Call, CallId, Clock, Escalation, EscalationId, Principal, Response, Value
@@ -94,7 +95,7 @@ class Escalations(Projection[_Handled]):
         return self._open.get(asked) or self._rulings[asked]
 
     def call(self, id: CallId) -> Call | None:
-        """The call that was escalated under this id, as it was submitted."""
+        """The call that was escalated under this id, as it was recorded."""
         asked = self._by_call.get(id)
         if asked is None:
             return None
@@ -105,9 +106,9 @@ class Escalations(Projection[_Handled]):
         asked = self.find(call)
         return asked.response if isinstance(asked, Ruling) else None
 
-    async def open(self, escalation: Escalation) -> None:
-        """Record an escalation."""
-        await self._record.append(EscalationOpened(escalation=escalation))
+    async def open(self, escalation: Escalation, *, blobs: Sequence[bytes] = ()) -> None:
+        """Record an escalation, and the blobs of its call's large arguments."""
+        await self._record.append(EscalationOpened(escalation=escalation), blobs=blobs)
 
     async def answer(
         self, id: EscalationId, response: Response, *, principal: Principal, transport: str

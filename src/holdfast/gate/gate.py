@@ -8,16 +8,21 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+import msgspec
+
 from holdfast.core import (
     Amount,
     Answer,
+    BlobRef,
     Call,
     CallId,
     Clock,
     Decision,
+    Escalation,
     EscalationId,
     Failed,
     GrantId,
+    Json,
     Limits,
     Parked,
     Paths,
@@ -45,6 +50,7 @@ from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.execute import Executor, at_most
 from holdfast.gate.grants import Grants, grant_for
 from holdfast.gate.judge import Judge, ToolRegistry, sanitize_call
+from holdfast.gate.large_values import FetchBlob, LargeValues
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.model_calls import ModelCalls, Summary
 from holdfast.gate.output_filter import OutputFilter
@@ -85,6 +91,7 @@ class Gate:
         control_requests: ControlRequests | None = None,
         settings: GateSettings | None = None,
         output_filter: OutputFilter | None = None,
+        fetch_blob: FetchBlob | None = None,
     ) -> None:
         self._journal = journal
         self._clock = clock
@@ -94,7 +101,9 @@ class Gate:
         self._in_flight: dict[CallId, asyncio.Event] = {}
         """One event per call id in flight, set when it ends, so that a call submitted twice at once is executed once."""
         self._registry = ToolRegistry(toolsets, policy=policy)
-        self.calls = CallIndex(journal)
+        output_filter = output_filter or OutputFilter()
+        self._large_values = LargeValues(fetch_blob, redactor=output_filter.redactor)
+        self.calls = CallIndex(journal, large_values=self._large_values)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
         self.escalations = Escalations(journal, clock=clock)
         self.grants = Grants(
@@ -113,6 +122,7 @@ class Gate:
             escalations=self.escalations,
             provenance=Provenance(journal),
             grants=self.grants,
+            large_values=self._large_values,
             clock=clock,
             escalation_seconds=self._settings.escalation_seconds,
             can_ask=self._settings.can_ask,
@@ -122,7 +132,7 @@ class Gate:
             judge=self._judge,
             paths=paths,
             clock=clock,
-            output_filter=output_filter or OutputFilter(),
+            output_filter=output_filter,
             call_seconds=self._settings.call_seconds,
         )
         self._model_calls = ModelCalls(journal=journal, budget=self.budget)
@@ -154,11 +164,11 @@ class Gate:
         """
         async with self._one_at_a_time(call.id):
             call, digest, problem = sanitize_call(call)
-            recorded = self.calls.answer(call)
+            recorded = await self.calls.answer(call)
             if recorded is not None:
                 return recorded
             if problem:
-                return await self._refuse(call, deny("invalid-arguments", problem))
+                return await self._refuse(call, digest, deny("invalid-arguments", problem))
             await self.apply_control_requests()
             interrupted = self.calls.interrupted(call)
             if interrupted is not None and not interrupted.is_idempotent:
@@ -167,16 +177,17 @@ class Gate:
             if isinstance(authorized, Parked):
                 return authorized
             if isinstance(authorized, Decision):
-                return await self._refuse(call, authorized)
+                return await self._refuse(call, digest, authorized)
             try:
                 reservation = self.budget.reserve(_max_cost(authorized), call=call.id)
             except BudgetExceeded as error:
-                return await self._refuse(call, over_budget(error))
+                return await self._refuse(call, digest, over_budget(error))
             try:
                 self.grants.reserve_use(authorized.grant, call.id)
+                intended = self._large_values.record_call(authorized.call, authorized.digest)
                 await self._record_intent(
                     CallIntended(
-                        call=authorized.call,
+                        call=intended.value,
                         decision=authorized.decision,
                         digest=authorized.digest,
                         tool_digest=authorized.registered.digest,
@@ -185,22 +196,27 @@ class Gate:
                         escalation=authorized.escalation,
                         grant=authorized.grant,
                         reserved=reservation.amount,
-                    )
+                    ),
+                    intended.blobs,
                 )
+                del intended  # its blobs are on disk
                 settled = await self._executor.execute(authorized, reservation.amount)
+                outcome, blobs = self._large_values.record_result(settled)
                 # The reservation is held until the outcome is recorded, which is exact if all of it was spent.
-                if can_defer_outcome and cost_of(settled) == reservation.amount:
-                    self._journal.append_deferred(settled)
-                    self.calls.record_deferred(settled)
-                    self.budget.record_deferred(settled)
+                if can_defer_outcome and not blobs and cost_of(outcome) == reservation.amount:
+                    self._journal.append_deferred(outcome)
+                    self.calls.record_deferred(outcome)
+                    self.budget.record_deferred(outcome)
                 else:
-                    await self._journal.append(settled)
+                    await self._journal.append(outcome, blobs=blobs)
             except BaseException:
                 self.budget.release(reservation)
                 self.grants.release_use(call.id)
                 raise
             await self._record_warnings()
-            return answer_of(settled)
+            return answer_of(
+                outcome if not blobs else msgspec.structs.replace(outcome, result=settled.result)
+            )
 
     async def ask_model(
         self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText
@@ -222,7 +238,12 @@ class Gate:
     ) -> Ruling:
         """Record a person's answer and the grant it includes. Raises EscalationUnknown if it is too late."""
         ruling = await self.escalations.answer(id, response, principal=principal, transport=transport)
-        grant = grant_for(ruling.escalation, response, principal=principal, now_ms=self._clock.now_ms())
+        asked = ruling.escalation
+        if response.verdict == "approve" and response.scope != "once":
+            asked = await self._large_values.whole_escalation(
+                asked
+            )  # a grant fixes the digests of whole arguments
+        grant = grant_for(asked, response, principal=principal, now_ms=self._clock.now_ms())
         if grant is not None:
             await self._journal.append(GrantGiven(grant=grant))
             if grant.scope == "always" and self._saved_grants is not None:
@@ -237,6 +258,19 @@ class Gate:
     async def wait(self, id: EscalationId) -> Ruling:
         """Wait for a person's answer. If the time runs out, the ruling is a denial."""
         return await self.escalations.wait(id)
+
+    def record_value(self, value: Json) -> tuple[Json, BlobRef | None, Sequence[bytes]]:
+        """The value of a run for the journal, and the blob with the whole if it is too large."""
+        return self._large_values.record_value(value)
+
+    async def escalated_call(self, id: CallId) -> Call | None:
+        """The call that was escalated under this id, with all of its arguments. Raises JournalDamaged."""
+        call = self.escalations.call(id)
+        return await self._large_values.whole_call(call) if call is not None else None
+
+    async def whole_escalation(self, escalation: Escalation) -> Escalation:
+        """An escalation with all arguments of its call, of which the journal may have previews. Raises JournalDamaged."""
+        return await self._large_values.whole_escalation(escalation)
 
     async def revoke(self, id: GrantId) -> None:
         """Revoke a grant."""
@@ -253,10 +287,10 @@ class Gate:
             del self._in_flight[call]
             ended.set()
 
-    async def _record_intent(self, event: CallIntended) -> None:
+    async def _record_intent(self, event: CallIntended, blobs: Sequence[bytes]) -> None:
         """Write an intent to disk. If this task is cancelled meanwhile, settle the call as never executed."""
         try:
-            await self._journal.append(event)
+            await self._journal.append(event, blobs=blobs)
         except asyncio.CancelledError:
             settled = CallSettled(
                 call=event.call.id, status="cancelled", error="cancelled before it was executed"
@@ -264,8 +298,9 @@ class Gate:
             await asyncio.shield(self._journal.append(settled))
             raise
 
-    async def _refuse(self, call: Call, decision: Decision) -> Refused:
-        await self._journal.append(CallRefused(call=call, decision=decision))
+    async def _refuse(self, call: Call, digest: str, decision: Decision) -> Refused:
+        recorded, blobs = self._large_values.record_call(call, digest)
+        await self._journal.append(CallRefused(call=recorded, decision=decision), blobs=blobs)
         return Refused(reason=decision.reason, rule=decision.rule, exhausted=exhausted_dimension(decision))
 
     async def _settle_unknown(self, interrupted: CallIntended) -> Failed:

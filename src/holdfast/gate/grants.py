@@ -17,7 +17,6 @@ from holdfast.core import (
     FixedArgument,
     Grant,
     GrantId,
-    Json,
     PathTarget,
     Principal,
     Response,
@@ -156,8 +155,7 @@ def covers(grant: Grant, call: Call, targets: Sequence[Target]) -> bool:
 def _fixed(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> tuple[FixedArgument, ...]:
     values = _digests(call, targets, contents)
     return tuple(
-        FixedArgument(argument=name, digest=values[name], shown=_shown(call.arguments[name]))
-        for name in sorted(values)
+        FixedArgument(argument=name, digest=values[name], shown=_shown(call, name)) for name in sorted(values)
     )
 
 
@@ -171,8 +169,10 @@ def _target_arguments(targets: Sequence[Target]) -> set[str]:
     return {target.argument for target in targets}
 
 
-def _shown(value: Json) -> str:
-    text = encode(value).decode()
+def _shown(call: Call, name: str) -> str:
+    text = encode(call.arguments[name]).decode()
+    if call.large is not None and (ref := call.large.blobs.get(name)) is not None:
+        return f"{text[:MAX_SHOWN_CHARACTERS]}... ({ref.size:,} bytes, exactly these)"
     if len(text) <= MAX_SHOWN_CHARACTERS:
         return text
     return f"{text[:MAX_SHOWN_CHARACTERS]}... ({len(text):,} characters, exactly these)"

@@ -14,6 +14,8 @@ MIN_VALUE_LENGTH = 4
 MIN_PIECE_LENGTH = 12
 """Minimum length of a line or word within a value; shorter ones are found everywhere."""
 MAX_PIECES = 60
+MAX_SEARCHED_CHARACTERS = 100_000
+"""Of a value; the pieces come from its start."""
 MAX_TEXTS = 400
 """How many texts are searched, newest first."""
 MAX_LABELS = 3
@@ -70,6 +72,7 @@ def _pieces(value: Json) -> tuple[str, ...]:
     """What to search for: whole values, file names, long lines, long words."""
     pieces: dict[str, None] = {}
     for text in _strings(value):
+        text = text[:MAX_SEARCHED_CHARACTERS]
         whole, name = text.strip(), text.rstrip("/").rpartition("/")[2]
         pieces.update(dict.fromkeys(each for each in (whole, name) if len(each) >= MIN_VALUE_LENGTH))
         parts = (part.strip() for part in (*text.splitlines(), *text.split()))

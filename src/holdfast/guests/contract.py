@@ -23,7 +23,7 @@ class GuestLimits(Value):
     """Computing time."""
     wall_seconds: float = 30.0
     """Total time, including sleep."""
-    memory_bytes: int = 256 << 20
+    memory_bytes: int = 512 << 20
     """Memory for the values of the code."""
     output_bytes: int = 256 << 10
     """What the code prints."""

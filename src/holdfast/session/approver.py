@@ -14,7 +14,7 @@ Approver = Callable[[Escalation], Awaitable[Response | None]]
 async def ask_approver(approver: Approver, gate: Gate, *, transport: str) -> None:
     """Ask about each open escalation. The first answer counts, here or through another transport."""
     for escalation in gate.escalations.waiting():
-        local = asyncio.ensure_future(approver(escalation))
+        local = asyncio.ensure_future(approver(await gate.whole_escalation(escalation)))
         settled = asyncio.ensure_future(gate.wait(escalation.id))
         try:
             await asyncio.wait({local, settled}, return_when=asyncio.FIRST_COMPLETED)

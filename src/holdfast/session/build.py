@@ -154,6 +154,7 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
             can_ask=parts.can_ask,
         ),
         output_filter=OutputFilter(redactor=parts.redactor),
+        fetch_blob=parts.store.blob,
     )
     return gate
 

@@ -67,6 +67,7 @@ async def open_external_gate(
             control_requests=ControlRequests(shared.home.control_requests(journal.session)),
             settings=settings,
             output_filter=OutputFilter(redactor=shared.redactor),
+            fetch_blob=shared.store.blob,
         )
         external = ExternalAgentSession(
             gate, journal, clock=shared.clock, description=description, transport=transport

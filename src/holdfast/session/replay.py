@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from holdfast.agent import bound_value, explain_refusal
+from holdfast.agent import explain_refusal
 from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, pluralize
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, RecordedEvent, RunEnded, RunStarted
 from holdfast.core.projection import Projection, without_rewound
-from holdfast.gate import CallIndex
+from holdfast.gate import CallIndex, FetchBlob, LargeValues
 from holdfast.guests import Guest, Run, RunRequest
 
 _MAX_EXCERPT = 60
@@ -43,13 +43,24 @@ class _ReadOnlyJournal:
             follower(entry)
 
 
-async def replay(recorded: Iterable[RecordedEvent], *, guest: Guest, tools: tuple[Tool, ...]) -> Replay:
-    """Run every recorded run of the guest's engine again. Nothing is executed by tools and nothing is written."""
+async def replay(
+    recorded: Iterable[RecordedEvent],
+    *,
+    guest: Guest,
+    tools: tuple[Tool, ...],
+    fetch_blob: FetchBlob | None = None,
+) -> Replay:
+    """Run every recorded run of the guest's engine again. Nothing is executed by tools and nothing is written.
+
+    Large results are read with `fetch_blob`; without it, a run that received one raises JournalDamaged.
+    """
     events = without_rewound(recorded)
     starts = [entry.event for entry in events if isinstance(entry.event, RunStarted)]
     ends = {(e.event.turn, e.event.run): e.event for e in events if isinstance(e.event, RunEnded)}
     calls = [e.event.call for e in events if isinstance(e.event, CallIntended | CallRefused)]
-    rerunner = _Rerunner(guest, CallIndex(_ReadOnlyJournal(events)), _with_called(tools, calls))
+    large_values = LargeValues(fetch_blob)
+    answers = CallIndex(_ReadOnlyJournal(events), large_values=large_values)
+    rerunner = _Rerunner(guest, answers, large_values, _with_called(tools, calls))
     found: list[Divergence] = []
     runs = skipped = 0
     for started in starts:
@@ -70,9 +81,12 @@ async def replay(recorded: Iterable[RecordedEvent], *, guest: Guest, tools: tupl
 class _Rerunner:
     """A guest that is restored to where each run began. It uses its own states: recorded ones are signed."""
 
-    def __init__(self, guest: Guest, answers: CallIndex, tools: tuple[Tool, ...]) -> None:
+    def __init__(
+        self, guest: Guest, answers: CallIndex, large_values: LargeValues, tools: tuple[Tool, ...]
+    ) -> None:
         self._guest = guest
         self._answers = answers
+        self._large_values = large_values
         self._tools = tools
         self._states: dict[str | None, bytes] = {None: b""}
 
@@ -96,7 +110,7 @@ class _Rerunner:
                 self._states[ended.state] = await self._guest.snapshot()
         if answers.number < last_call:
             return f"it made {pluralize(last_call - answers.number, 'call')} fewer than the journal has"
-        return _difference(run, ended)
+        return _difference(run, ended, self._large_values)
 
 
 class _RecordedAnswers:
@@ -110,7 +124,7 @@ class _RecordedAnswers:
     async def __call__(self, operation: str, arguments: JsonObject) -> Answer:
         self.number += 1
         call = Call(id=call_id(self._turn, self.number), operation=operation, arguments=arguments)
-        answer = self._answers.answer(call)
+        answer = await self._answers.answer(call)
         if answer is None:
             raise Diverged(f"it makes call {call.id} to {operation}, which is not in the journal")
         return explain_refusal(answer)
@@ -138,11 +152,14 @@ def _with_called(tools: tuple[Tool, ...], calls: list[Call]) -> tuple[Tool, ...]
     return (*tools, *others)
 
 
-def _difference(run: Run, ended: RunEnded) -> str:
+def _difference(run: Run, ended: RunEnded, large_values: LargeValues) -> str:
     status = "error" if run.status == "refused" else run.status
     if status != ended.status:
         return f"it ended as {status}; the journal has {ended.status}"
-    if (value := bound_value(run.value)) != ended.value:
+    recorded_by = (
+        large_values if ended.whole is not None else LargeValues(None)
+    )  # an older journal has no blob
+    if (value := recorded_by.record_value(run.value)[0]) != ended.value:
         return f"its last line is {_excerpt(value)}; the journal has {_excerpt(ended.value)}"
     if run.printed == ended.printed:
         return ""

@@ -12,6 +12,8 @@ _TEXT: JsonObject = {"type": "string"}
 _ENCODING: JsonObject = {"type": "string", "enum": list(ENCODINGS), "description": "utf-8 by default"}
 _FLAG: JsonObject = {"type": "boolean"}
 _COUNT: JsonObject = {"type": "integer", "minimum": 0}
+_OFFSET: JsonObject = {"type": "integer", "minimum": 0, "description": "where to start, in bytes"}
+_LENGTH: JsonObject = {"type": "integer", "minimum": 0, "description": "how many bytes; the rest by default"}
 _PATTERN: JsonObject = {"type": "string", "description": "a glob such as src/**/*.py; all files by default"}
 _PATHS: JsonObject = {"type": "array", "items": _PATH}
 _STAT: JsonObject = {
@@ -71,9 +73,9 @@ _PROPOSALS: JsonObject = {
 WORLD_TOOLS: tuple[Tool, ...] = (
     _tool(
         "read",
-        "The content of a file.",
+        "The content of a file, or a piece of it. A piece of text has the characters that start in it.",
         needs={"path": _PATH},
-        may={"encoding": _ENCODING},
+        may={"encoding": _ENCODING, "offset": _OFFSET, "length": _LENGTH},
         returns=_TEXT,
         roles={"path": _READ},
         is_read_only=True,

@@ -19,8 +19,8 @@ from holdfast.world.paths.names import GUEST_ROOTS
 from holdfast.world.staging.staged_world import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
 
-MAX_READ_BYTES = 32 << 20
-"""A read returns one value, which is recorded in the journal. Larger files need code that has access to the folder."""
+MAX_READ_BYTES = 128 << 20
+"""A read returns one value, which the program receives whole. A larger file is read in pieces, with offset and length."""
 
 StoreBlob = Callable[[bytes], Awaitable[str]]
 """Stores a blob and returns its SHA-256."""
@@ -39,6 +39,8 @@ class _Arguments(Value, forbid_unknown_fields=True):
     query: str = ""
     limit: int = 1000
     paths: list[str] | None = None
+    offset: int = 0
+    length: int | None = None
 
     @property
     def place(self) -> str:
@@ -130,10 +132,27 @@ class WorldToolset:
                 raise ToolFailed(f"the world has no operation {operation!r}")
 
     def _read(self, arguments: _Arguments) -> str:
-        if self._staged.stat(arguments.place).size > MAX_READ_BYTES:
-            raise OSError(errno.EFBIG, f"the file is larger than {MAX_READ_BYTES} bytes", arguments.place)
+        is_text = arguments.encoding != "base64"
+        is_piece = arguments.offset > 0 or arguments.length is not None
+        size = self._staged.stat(arguments.place).size
+        length = max(0, size - arguments.offset)
+        if arguments.length is not None:
+            length = min(length, arguments.length)
+        if length > MAX_READ_BYTES:
+            raise OSError(
+                errno.EFBIG,
+                f"a read returns at most {MAX_READ_BYTES:,} bytes, and this one has {length:,}; "
+                "read the file in pieces, with offset and length",
+                arguments.place,
+            )
         content = self._staged.read(arguments.place)
-        if arguments.encoding == "base64":
+        if is_piece:
+            start = arguments.offset
+            end = len(content) if arguments.length is None else start + arguments.length
+            if is_text:
+                start, end = _character_start(content, start), _character_start(content, end)
+            content = content[start:end]
+        if not is_text:
             return base64.b64encode(content).decode()
         try:
             return content.decode()
@@ -182,6 +201,21 @@ class WorldToolset:
                 return [staged.read(path) for path in staged.files_in(staged.resolve(arguments.source))]
             case _:
                 return []
+
+
+def _character_start(content: bytes, offset: int) -> int:
+    """The offset of the first character that starts at or after an offset.
+
+    A piece of text has the characters that start in it, so consecutive pieces join to the whole text.
+    """
+    limit = min(len(content), offset + _MAX_CHARACTER_BYTES - 1)
+    while offset < limit and content[offset] & 0b1100_0000 == 0b1000_0000:
+        offset += 1
+    return offset
+
+
+_MAX_CHARACTER_BYTES = 4
+"""In UTF-8."""
 
 
 def _plain(value: Value | tuple[Value, ...]) -> Json:

@@ -34,6 +34,7 @@ from holdfast.core.projection import without_rewound
 from holdfast.gate import (
     Escalations,
     ExternalRequest,
+    LargeValues,
     grant_description,
     grant_for,
     list_external_requests,
@@ -135,7 +136,8 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
             ruling = await Escalations(journal, clock=clock).answer(
                 escalation.id, response, principal=PERSON, transport="command"
             )
-            grant = grant_for(ruling.escalation, response, principal=PERSON, now_ms=clock.now_ms())
+            asked = await LargeValues(store.blob).whole_escalation(ruling.escalation)
+            grant = grant_for(asked, response, principal=PERSON, now_ms=clock.now_ms())
             if grant is not None:
                 await journal.append(GrantGiven(grant=grant))
             is_code = bool(turns := Status(journal).turns) and turns[-1].is_code
@@ -147,12 +149,17 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
 
 
 async def waiting(store: Store, reference: str | None = None) -> list[tuple[SessionId, Escalation]]:
-    """The calls that wait for approval, in one session or in all."""
+    """The calls that wait for approval, in one session or in all, with all of their arguments."""
     if reference is not None:
         sessions = [await store.find(reference)]
     else:
         sessions = [each.id for each in await store.sessions() if each.activity == "waiting"]
-    return [(session, each) for session in sessions for each in _open_escalations(await store.read(session))]
+    large_values = LargeValues(store.blob)
+    return [
+        (session, await large_values.whole_escalation(each))
+        for session in sessions
+        for each in _open_escalations(await store.read(session))
+    ]
 
 
 def _open_escalations(recorded: Sequence[RecordedEvent]) -> list[Escalation]:

@@ -25,6 +25,8 @@ from holdfast.session import ASK_PERSON, Session
 
 MAX_LINES = 40
 MAX_LINE_CHARACTERS = 500
+MAX_DIFF_CHARACTERS = 1 << 20
+"""A larger file is shown as it will be written, not as a diff."""
 MINUTES = 10
 _ROLE_VERBS: dict[Role, str] = {
     "read-path": "read",
@@ -180,6 +182,7 @@ def _diff(call: Call, session: Session | None) -> list[str] | None:
         or call.operation != "world.write"
         or not isinstance(path, str)
         or not isinstance(content, str)
+        or len(content) > MAX_DIFF_CHARACTERS
     ):
         return None
     try:

@@ -26,6 +26,7 @@ LINES_BELOW_CALL = 20
 def show_escalation(console: Console, escalation: Escalation, session: Session | None = None) -> bool:
     """Show the effect, the exact call and the reason; returns whether the call was shown in full."""
     lines, is_whole = fit_lines(exact_call(escalation.call, session))
+    is_whole = is_whole and escalation.call.large is None  # a preview is not the call
     console.say()
     console.say(f"  {describe_effect(escalation)}", "ask", folds=True)
     for line in lines:

@@ -38,7 +38,10 @@ async def run(arguments: argparse.Namespace) -> int:
             folder = home.session_folder(session)
             guest = engines.guest(sandbox, workspace=folder, view=folder)
             report = await replay(
-                recorded, guest=guest, tools=(*WORLD_TOOLS, ASK_PERSON, *VIEW_TOOLS, *MODEL_TOOLS)
+                recorded,
+                guest=guest,
+                tools=(*WORLD_TOOLS, ASK_PERSON, *VIEW_TOOLS, *MODEL_TOOLS),
+                fetch_blob=store.blob,
             )
             await guest.close()
         finally:

@@ -2,6 +2,7 @@
 
 holdfast show my-session
 holdfast show 2026-11 --turn 3
+holdfast show my-session --full              with the whole results of calls and values of runs
 holdfast show my-session --events --json     every event as recorded
 holdfast show my-session --follow            follow new events until Ctrl-C
 
@@ -11,17 +12,20 @@ Exit codes: 1 when there is no such session or it is damaged, 2 when there is no
 import argparse
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import describe_call
 from holdfast.cli.views.result import describe_outcome
 from holdfast.cli.views.session_table import sentence
-from holdfast.core import SystemClock, encode, escape_invisible
+from holdfast.core import Json, SystemClock, encode, escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallIntended,
     CallRefused,
+    CallSettled,
     CodePosted,
     HistoryCompacted,
     MessagePosted,
@@ -32,6 +36,7 @@ from holdfast.core.events import (
     TurnEnded,
 )
 from holdfast.core.projection import without_rewound
+from holdfast.gate import LargeValues
 from holdfast.store import tail
 
 PROGRESS = "reading the journal"
@@ -42,6 +47,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     parser.add_argument("--turn", type=int, metavar="N", help="show only this turn")
     parser.add_argument("--events", action="store_true", help="show every event, including rewound ones")
+    parser.add_argument(
+        "--full", action="store_true", help="show results and values, whole, however large they are"
+    )
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing new events")
     parser.add_argument(
         "--json",
@@ -64,21 +72,37 @@ async def run(arguments: argparse.Namespace) -> int:
                 hint=f"show all turns with: holdfast show {summary.name or session}",
             )
         turn_filter = _TurnFilter(arguments.turn)
+        load = _Loader(LargeValues(store.blob) if arguments.full else None)
         if arguments.json and not arguments.follow:
             console.json(
-                {"session": summary, "events": [_as_json(one) for one in shown if turn_filter.matches(one)]}
+                {
+                    "session": summary,
+                    "events": [_as_json(await load(one)) for one in shown if turn_filter.matches(one)],
+                }
             )
             return exit_codes.OK
         summary_text = sentence(summary, SystemClock().now_ms())
         console.say(f"{summary_text}{_sandboxes(recorded)}", "dim", folds=True)
         for one in shown:
             if turn_filter.matches(one):
-                _print_event(one, arguments, console)
+                _print_event(await load(one), arguments, console)
         if arguments.follow:
             async for one in tail(store, session, after=recorded[-1].seq):
                 if turn_filter.matches(one):
-                    _print_event(one, arguments, console)
+                    _print_event(await load(one), arguments, console)
     return exit_codes.OK
+
+
+class _Loader:
+    """Replaces the previews in an event by the whole values; without `large_values` it changes nothing."""
+
+    def __init__(self, large_values: LargeValues | None) -> None:
+        self._large_values = large_values
+
+    async def __call__(self, one: RecordedEvent) -> RecordedEvent:
+        if self._large_values is None:
+            return one
+        return msgspec.structs.replace(one, event=await self._large_values.whole_event(one.event))
 
 
 class _TurnFilter:
@@ -113,7 +137,7 @@ def _print_event(one: RecordedEvent, arguments: argparse.Namespace, console: Con
         return
     if arguments.events:
         console.print(f"{one.seq:>5}  {type(one.event).__name__}")
-    for label, text in _event_texts(one):
+    for label, text in (*_event_texts(one), *(_result_texts(one) if arguments.full else ())):
         first, *rest = escape_invisible(text.rstrip()).split("\n")
         for line in (f"{label}{first}", *(f"    {each}" for each in rest)):
             console.show(line.rstrip(), folds=True)
@@ -152,3 +176,19 @@ def _event_texts(one: RecordedEvent) -> Iterator[tuple[str, str]]:
             yield f"[{turn}] ", describe_outcome(outcome)
         case _:
             return
+
+
+def _result_texts(one: RecordedEvent) -> Iterator[tuple[str, str]]:
+    match one.event:
+        case CallSettled(status="ok", result=result) if result is not None:
+            yield "    returned: ", _as_text(result)
+        case CallSettled(error=error) if error:
+            yield "    failed: ", error
+        case RunEnded(value=value) if value is not None:
+            yield "    value: ", _as_text(value)
+        case _:
+            return
+
+
+def _as_text(value: Json) -> str:
+    return value if isinstance(value, str) else encode(value).decode()

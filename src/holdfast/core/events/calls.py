@@ -1,6 +1,6 @@
 """Events of a call: refused, or intended and then settled."""
 
-from holdfast.core.calls import Call, CallStatus
+from holdfast.core.calls import BlobRef, Call, CallStatus
 from holdfast.core.decisions import Decision
 from holdfast.core.events.base import Event
 from holdfast.core.ids import CallId, EscalationId, GrantId
@@ -32,7 +32,7 @@ class CallIntended(Event, tag="call-intended"):
 
 
 class CallSettled(Event, tag="call-settled"):
-    """A call has ended. `result` is what the guest received, limited in size; `error` is why the call failed."""
+    """A call has ended. `result` is what the guest received, or a preview of it; `error` is why the call failed."""
 
     call: CallId
     status: CallStatus
@@ -41,3 +41,5 @@ class CallSettled(Event, tag="call-settled"):
     amount: Amount = NOTHING
     changes: tuple[Change, ...] = ()
     duration_ms: float = 0.0
+    whole: BlobRef | None = None
+    """The blob with the whole result, if `result` is a preview."""

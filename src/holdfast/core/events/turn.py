@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from holdfast.core.calls import BlobRef
 from holdfast.core.events.base import Event
 from holdfast.core.ids import CallId, EscalationId, Principal
 from holdfast.core.limits import NOTHING, Amount
@@ -107,6 +108,8 @@ class RunEnded(Event, tag="run-ended"):
     """The engine that ran the code, if it was chosen for this code."""
     engine_reason: str = ""
     """Why this engine was chosen."""
+    whole: BlobRef | None = None
+    """The blob with the whole value, if `value` is a note of its size."""
 
 
 class ToolReturned(Event, tag="tool-returned"):

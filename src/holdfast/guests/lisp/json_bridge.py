@@ -1,5 +1,7 @@
 """Conversion between Lisp data and JSON, with limits on depth and size in both directions."""
 
+import sys
+
 from holdfast.core import Json
 from holdfast.guests.lisp.data import (
     EMPTY,
@@ -13,12 +15,14 @@ from holdfast.guests.lisp.data import (
     make_list,
 )
 from holdfast.guests.lisp.errors import LispError
-from holdfast.guests.lisp.vm.limits import Meter
+from holdfast.guests.lisp.vm.limits import LONG_TEXT_CHARACTERS, Meter
 
 MAX_DEPTH = 100
 """Nesting of JSON: deeper than any reasonable value, and far below Python's recursion limit."""
 MAX_PARTS = 250_000
-"""Size of a value that leaves the program: items, plus blocks of 64 characters."""
+"""Size of a value that leaves the program: items, plus blocks of 64 characters of short texts."""
+MAX_TEXT_CHARACTERS = 256 << 20
+"""Long texts in a value that leaves the program: a file of the largest size that `world.read` returns fits, also in base64."""
 _PART_CHARACTERS = 64
 _PART_BYTES = 96
 
@@ -32,14 +36,16 @@ def from_json(value: Json, meter: Meter) -> Datum:
     """Convert JSON to data, and charge its memory."""
     converter = _FromJson()
     datum = converter.convert(value, 0)
-    meter.steps += converter.parts // 8
+    meter.steps += converter.parts // 8 + converter.text_bytes // (8 * _PART_CHARACTERS)
     meter.new_bytes += converter.parts * _PART_BYTES
+    meter.new_text_bytes += converter.text_bytes
     return datum
 
 
 class _ToJson:
     def __init__(self, max_parts: int, names_procedures: bool) -> None:
         self._left = max_parts
+        self._text_left = MAX_TEXT_CHARACTERS
         self._names_procedures = names_procedures
 
     def convert(self, datum: Datum, depth: int) -> Json:
@@ -69,7 +75,14 @@ class _ToJson:
         raise LispError("type-error", f"{kind_of(datum)} cannot leave the program")
 
     def _text(self, text: str) -> str:
-        self._left -= len(text) // _PART_CHARACTERS
+        if len(text) <= LONG_TEXT_CHARACTERS:
+            self._left -= len(text) // _PART_CHARACTERS
+            return text
+        self._text_left -= len(text)
+        if self._text_left < 0:
+            raise LispError(
+                "too-large", f"a value that leaves the program has at most {MAX_TEXT_CHARACTERS} characters"
+            )
         return text
 
     def _items(self, datum: Datum, depth: int) -> Json:
@@ -87,6 +100,7 @@ class _ToJson:
 class _FromJson:
     def __init__(self) -> None:
         self.parts = 0
+        self.text_bytes = 0
 
     def convert(self, value: Json, depth: int) -> Datum:
         self.parts += 1
@@ -96,7 +110,10 @@ class _FromJson:
             )
         match value:
             case str():
-                self.parts += len(value) // _PART_CHARACTERS
+                if len(value) > LONG_TEXT_CHARACTERS:
+                    self.text_bytes += sys.getsizeof(value)
+                else:
+                    self.parts += len(value) // _PART_CHARACTERS
                 return _clean(value)
             case list():
                 return make_list([self.convert(item, depth + 1) for item in value])

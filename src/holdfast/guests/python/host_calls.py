@@ -12,8 +12,9 @@ from holdfast.guests.contract import OnCall
 from holdfast.guests.python.limits import LimitTracker
 from holdfast.guests.python.state import RunProgress
 
-_MAX_ARGUMENT_BYTES = 8 << 20
-_MAX_RESULT_BYTES = 64 << 20
+_MAX_ARGUMENT_BYTES = 256 << 20
+_MAX_RESULT_BYTES = 256 << 20
+"""A file of the largest size that `world.read` returns fits, also in base64."""
 _RAISED_BY_NAME = frozenset(
     {
         "FileExistsError",

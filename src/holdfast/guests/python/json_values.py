@@ -10,8 +10,8 @@ import pydantic_monty as monty
 from holdfast.core import Json, encode
 
 MAX_DEPTH = 64
-MAX_ITEMS = 100_000
-MAX_CHARACTERS = 16 << 20
+MAX_ITEMS = 500_000
+MAX_CHARACTERS = 256 << 20
 _MAX_TEXT = 2_000
 _MAX_ERROR = 16_000
 _DISPLAYED = monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypingError

@@ -188,7 +188,7 @@ def _encode_answer(answer: Answer | _Limit) -> str:
     """The JSON of an answer. An answer that is too large becomes an error in the guest."""
     content = encode(answer)
     if len(content) > frames.MAX_CALL_BYTES:
-        return '{"kind":"failed","error":"ValueError","reason":"the result of this call has more than 4 MB"}'
+        return frames.TOO_LARGE % "result"
     return content.decode()
 
 

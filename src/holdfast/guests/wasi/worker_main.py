@@ -119,7 +119,7 @@ class _Guest:
 
     def _call_host(self, _: Any, request: str) -> str:
         if len(request) > frames.MAX_CALL_BYTES:
-            return '{"kind":"failed","error":"ValueError","reason":"the arguments of this call have more than 4 MB"}'
+            return frames.TOO_LARGE % "arguments"
         self._connection.sendall(frames.pack(frames.Called(request=request)))
         frame = frames.receive(self._connection)
         assert isinstance(frame, frames.Answered)

@@ -1,6 +1,7 @@
 """Strings and symbols. The time and memory for a string are charged before it is created."""
 
 import math
+import sys
 from collections.abc import Callable
 
 from holdfast.guests.lisp.data import Datum, Keyword, Primitive, Symbol, kind_of, make_list
@@ -9,10 +10,13 @@ from holdfast.guests.lisp.lang.printer import show
 from holdfast.guests.lisp.lang.reader import MAX_NAME_CHARACTERS, read
 from holdfast.guests.lisp.lib.lists import PAIR_BYTES, list_items
 from holdfast.guests.lisp.lib.numbers import integer, number
+from holdfast.guests.lisp.vm.limits import LONG_TEXT_CHARACTERS
 from holdfast.guests.lisp.vm.registers import Control, Registers
 
-MAX_CHARACTERS = 4 << 20
-"""Characters of one string."""
+MAX_CHARACTERS = 256 << 20
+"""Characters of one string; the memory limit of the run is usually reached first."""
+MAX_SHOWN_CHARACTERS = 4 << 20
+"""Characters of data that are converted to text."""
 _CHARACTERS_PER_STEP = 64
 
 
@@ -23,11 +27,25 @@ def text(datum: Datum) -> str:
     raise LispError("type-error", f"expected a string, not {kind_of(datum)}")
 
 
-def charge_text(machine: Registers, characters: int) -> None:
-    """Charge for a string before it is created."""
+def charge_text(machine: Registers, characters: int, *sources: str) -> None:
+    """Charge for a string before it is created. Its characters are as wide as those of the sources, if they are known."""
     if characters > MAX_CHARACTERS:
         raise LispError("too-large", f"a string has at most {MAX_CHARACTERS} characters")
-    machine.charge(steps=characters // _CHARACTERS_PER_STEP, size=4 * characters)
+    steps = characters // _CHARACTERS_PER_STEP
+    if characters <= LONG_TEXT_CHARACTERS:
+        machine.charge(steps=steps, size=4 * characters)
+    else:
+        machine.charge(steps=steps, text=max(map(_width, sources), default=4) * characters)
+
+
+def _width(source: str) -> int:
+    """The bytes that each character of a string takes in memory."""
+    if source.isascii():
+        return 1
+    if len(source) > LONG_TEXT_CHARACTERS:
+        return sys.getsizeof(source) // len(source)
+    widest = max(source)
+    return 1 if widest <= "\u00ff" else 2 if widest <= "\uffff" else 4
 
 
 def _length(datum: Datum) -> int:
@@ -36,7 +54,7 @@ def _length(datum: Datum) -> int:
 
 def _append(machine: Registers, arguments: list[Datum]) -> None:
     parts = [text(part) for part in arguments]
-    charge_text(machine, sum(map(len, parts)))
+    charge_text(machine, sum(map(len, parts)), *parts)
     machine.return_value("".join(parts))
 
 
@@ -50,7 +68,7 @@ def display_text(machine: Registers, arguments: list[Datum], *, separator: str) 
     parts: list[str] = []
     length = 0
     for argument in arguments:
-        parts.append(show(argument, max_characters=MAX_CHARACTERS - length, is_readable=False))
+        parts.append(show(argument, max_characters=MAX_SHOWN_CHARACTERS - length, is_readable=False))
         length += len(parts[-1])
         charge_text(machine, length)
     return separator.join(parts)
@@ -58,7 +76,7 @@ def display_text(machine: Registers, arguments: list[Datum], *, separator: str) 
 
 def _write(machine: Registers, arguments: list[Datum]) -> None:
     """A datum as text that can be read back."""
-    result = show(arguments[0], max_characters=MAX_CHARACTERS)
+    result = show(arguments[0], max_characters=MAX_SHOWN_CHARACTERS)
     charge_text(machine, len(result))
     machine.return_value(result)
 
@@ -82,7 +100,7 @@ def _slice(machine: Registers, arguments: list[Datum]) -> None:
         raise LispError(
             "index-error", f"there is no part from {start} to {end} in a string of {len(source)} characters"
         )
-    charge_text(machine, end - start)
+    charge_text(machine, end - start, source)
     machine.return_value(source[start:end])
 
 
@@ -92,7 +110,7 @@ def _split(machine: Registers, arguments: list[Datum]) -> None:
     if separator == "":
         raise LispError("type-error", "the separator of a split must not be empty")
     pieces = source.count(separator) + 1 if separator else len(source) // 2 + 1
-    charge_text(machine, len(source))
+    charge_text(machine, len(source), source)
     machine.charge(steps=pieces // 8, size=(PAIR_BYTES + 56) * pieces)
     machine.return_value(make_list(source.split(separator)))
 
@@ -100,13 +118,13 @@ def _split(machine: Registers, arguments: list[Datum]) -> None:
 def _join(machine: Registers, arguments: list[Datum]) -> None:
     parts = [text(part) for part in list_items(machine, arguments[0])]
     separator = text(arguments[1]) if len(arguments) == 2 else ""
-    charge_text(machine, sum(map(len, parts)) + len(separator) * len(parts))
+    charge_text(machine, sum(map(len, parts)) + len(separator) * len(parts), separator, *parts)
     machine.return_value(separator.join(parts))
 
 
 def _repeat(machine: Registers, arguments: list[Datum]) -> None:
     source, count = text(arguments[0]), max(0, integer(arguments[1]))
-    charge_text(machine, len(source) * count)
+    charge_text(machine, len(source) * count, source)
     machine.return_value(source * count)
 
 
@@ -114,14 +132,17 @@ def _replace(machine: Registers, arguments: list[Datum]) -> None:
     source, old, new = map(text, arguments)
     if old == "":
         raise LispError("type-error", "the text to replace must not be empty")
-    charge_text(machine, len(source) + source.count(old) * max(0, len(new) - len(old)))
+    charge_text(machine, len(source) + source.count(old) * max(0, len(new) - len(old)), source, new)
     machine.return_value(source.replace(old, new))
 
 
 def _string_function(name: str, function: Callable[[str], str]) -> Control:
     def run(machine: Registers, arguments: list[Datum]) -> None:
         source = text(arguments[0])
-        charge_text(machine, 3 * len(source))  # some characters become three
+        if source.isascii():
+            charge_text(machine, len(source), source)
+        else:
+            charge_text(machine, 3 * len(source))  # some characters become three
         machine.return_value(function(source))
 
     return Control(name, run, 1, 1)

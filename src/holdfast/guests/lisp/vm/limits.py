@@ -11,8 +11,10 @@ from holdfast.guests.contract import GuestLimits
 from holdfast.guests.lisp.data import Datum
 from holdfast.guests.lisp.errors import LimitReached, LispError, LispException
 
-MAX_MEMORY_BYTES = 64 << 20
+MAX_OBJECT_BYTES = 64 << 20
 """A million pairs. The session must save everything that a run keeps, and Python's collector must traverse it."""
+LONG_TEXT_CHARACTERS = 1000
+"""A longer string counts as text, which is limited only by the memory of the run: no collector traverses it."""
 BYTES_PER_STEP = 64
 """An upper estimate of what an instruction allocates; anything larger is charged separately."""
 
@@ -23,7 +25,8 @@ class Meter:
 
     def __init__(self, limits: GuestLimits) -> None:
         self.limits = limits
-        self.memory_bytes = min(limits.memory_bytes, MAX_MEMORY_BYTES)
+        self.memory_bytes = limits.memory_bytes
+        self.object_bytes = min(limits.memory_bytes, MAX_OBJECT_BYTES)
         self.steps = 0
         self.calls = 0
         self.seconds = 0.0
@@ -31,9 +34,13 @@ class Meter:
         self.output: list[str] = []
         self.output_bytes = 0
         self.live_bytes = 0
-        """The size of everything reachable at the last measurement."""
+        """The size of everything reachable at the last measurement, except long texts."""
         self.new_bytes = 0
         """An upper estimate of the allocations since then."""
+        self.text_bytes = 0
+        """The size of the reachable long texts at the last measurement."""
+        self.new_text_bytes = 0
+        """An upper estimate of the texts since then."""
         self.is_measured = False
         """Whether memory was measured and nothing has run since."""
 
@@ -84,16 +91,24 @@ class Meter:
     @property
     def needs_memory_check(self) -> bool:
         """Whether memory must be measured before the run continues."""
-        return self.live_bytes + self.new_bytes > self.memory_bytes
+        return not self.has_room(0)
 
-    def has_room(self, size: int) -> bool:
-        """Whether this many bytes certainly fit."""
-        return self.live_bytes + self.new_bytes + size <= self.memory_bytes
+    def has_room(self, size: int, *, text: int = 0) -> bool:
+        """Whether this many bytes of objects and of text certainly fit."""
+        objects = self.live_bytes + self.new_bytes + size
+        return (
+            objects <= self.object_bytes
+            and objects + self.text_bytes + self.new_text_bytes + text <= self.memory_bytes
+        )
 
-    def record_live_bytes(self, size: int) -> None:
-        """Record a measurement. Raises LimitReached if it exceeds the limit."""
-        self.live_bytes, self.new_bytes, self.is_measured = size, 0, True
-        if size > self.memory_bytes:
+    def record_live_bytes(self, size: int, *, text: int) -> None:
+        """Record a measurement of objects and long texts. Raises LimitReached if it exceeds the limit."""
+        self.live_bytes, self.new_bytes = size, 0
+        self.text_bytes, self.new_text_bytes = text, 0
+        self.is_measured = True
+        if size > self.object_bytes:
+            raise LimitReached("memory_bytes", f"the run uses more than {self.object_bytes} bytes")
+        if size + text > self.memory_bytes:
             raise LimitReached("memory_bytes", f"the run uses more than {self.memory_bytes} bytes")
 
 

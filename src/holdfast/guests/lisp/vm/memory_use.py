@@ -4,7 +4,7 @@ import sys
 
 from holdfast.guests.lisp.data import Keyword, LispOutcome, Pair, Symbol
 from holdfast.guests.lisp.vm.environment import Closure, Root, Template
-from holdfast.guests.lisp.vm.limits import ScopedBudget
+from holdfast.guests.lisp.vm.limits import LONG_TEXT_CHARACTERS, ScopedBudget
 from holdfast.guests.lisp.vm.registers import Registers
 from holdfast.guests.lisp.vm.state import Artifact, Context, Fact, FactStore, Tracker
 
@@ -19,15 +19,18 @@ def measure(*machines: Registers) -> None:
     for machine in machines:
         pending += _roots(machine)
     seen: set[int] = set()
-    total = 0
+    total = text = 0
     while pending:
         item = pending.pop()
         if item is None or item is True or item is False or id(item) in seen:
             continue
         seen.add(id(item))
+        if isinstance(item, str) and len(item) > LONG_TEXT_CHARACTERS:
+            text += sys.getsizeof(item)
+            continue
         total += _size(item)
         _add_parts(item, pending)
-    machines[0].meter.record_live_bytes(total)
+    machines[0].meter.record_live_bytes(total, text=text)
 
 
 def _roots(machine: Registers) -> list[object]:

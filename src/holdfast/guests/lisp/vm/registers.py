@@ -102,15 +102,16 @@ class Registers(ABC):
         del self.stack[base - 1 :]
         self._defer(callee, arguments)
 
-    def charge(self, *, steps: int = 0, size: int = 0) -> None:
+    def charge(self, *, steps: int = 0, size: int = 0, text: int = 0) -> None:
         """Charge work and memory in advance. Raises MemoryCheckNeeded if memory must be measured first."""
-        if size and not self.meter.has_room(size):
+        if (size or text) and not self.meter.has_room(size, text=text):
             if self.meter.is_measured:
-                limit = self.meter.memory_bytes
+                limit = self.meter.object_bytes if size else self.meter.memory_bytes
                 raise LimitReached("memory_bytes", f"the run needs more than {limit} bytes")
             raise MemoryCheckNeeded
         self.meter.steps += steps
         self.meter.new_bytes += size
+        self.meter.new_text_bytes += text
         if self.context.budget is not None:
             self.context.budget.charge("steps", steps)
 

@@ -1,0 +1,106 @@
+"""What a program receives from a call is whole, in every sandbox: nothing is cut, whatever its size."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import Run, run
+from tests.guests.test_exec_command import install_component
+
+from holdfast.core import digest_bytes
+from holdfast.store import Home
+
+__all__ = ["run"]  # a fixture that pytest finds by its name here
+
+pytestmark = pytest.mark.timeout(900)  # the first test may wait for the build of the component
+
+LANGUAGES = ("python", "lisp", "wasi")
+EDIT_TEXT = {
+    "python": "t = world.read(path='data.csv')\nworld.write(path='data.csv', content=t.replace('7', 'seven'))",
+    "wasi": "t = world.read(path='data.csv')\nworld.write(path='data.csv', content=t.replace('7', 'seven'))",
+    "lisp": '(world/write "data.csv" (string-replace (world/read "data.csv") "7" "seven"))',
+}
+COPY_BINARY = {
+    "python": "world.write(path='b', content=world.read(path='a', encoding='base64'), encoding='base64')",
+    "wasi": "world.write(path='b', content=world.read(path='a', encoding='base64'), encoding='base64')",
+    "lisp": '(world/write :path "b" :encoding "base64" :content (world/read :path "a" :encoding "base64"))',
+}
+COUNT = {
+    "python": "import os\nn = world.list()\n"
+    "[len(n), n[0], n[-1], len(world.entries(path='.')), len(os.listdir('.'))]",
+    "wasi": "import os\nn = world.list()\n"
+    "[len(n), n[0], n[-1], len(world.entries(path='.')), len(os.listdir('.'))]",
+    "lisp": '(define n (world/list)) (list (length n) (first n) (last n) (length (world/entries ".")) (length n))',
+}
+
+
+class Project:
+    """A folder in which code runs; `execute` commits what the code staged."""
+
+    def __init__(self, run: Run, folder: Path) -> None:
+        self._run = run
+        self.folder = folder
+
+    def execute(self, language: str, code: str) -> str:
+        """Run the code, commit its changes and return its output."""
+        program = self.folder.parent / "program"
+        program.write_text(code)
+        done = self._run(
+            "exec", "--trust", "-w", str(self.folder), "-p", "project", "--lang", language, str(program)
+        )
+        assert done.code == 0, done.err + done.out
+        if "world.write" in code or "world/write" in code:
+            committed = self._run("proposals", "commit")
+            assert committed.code == 0, committed.err
+        return done.out
+
+
+@pytest.fixture
+def project(run: Run, tmp_path: Path) -> Project:
+    install_component(Home(tmp_path / "holdfast"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return Project(run, folder)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("size", [10_000, 437_780])
+def test_f01_a_text_file_is_edited_whole(project: Project, language: str, size: int) -> None:
+    text = csv(size)
+    (project.folder / "data.csv").write_text(text)
+    project.execute(language, EDIT_TEXT[language])
+    assert (project.folder / "data.csv").read_text() == text.replace("7", "seven")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_f01_a_binary_file_is_copied_whole(project: Project, language: str) -> None:
+    content = random.Random(1).randbytes(200_000)
+    (project.folder / "a").write_bytes(content)
+    project.execute(language, COPY_BINARY[language])
+    assert (project.folder / "b").read_bytes() == content
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_f01_a_file_of_50_mb_is_edited_whole(project: Project, language: str) -> None:
+    text = csv(1_000_000) * 50
+    (project.folder / "data.csv").write_text(text)
+    project.execute(language, EDIT_TEXT[language])
+    written = (project.folder / "data.csv").read_bytes()
+    assert digest_bytes(written) == digest_bytes(text.replace("7", "seven").encode())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("count", [1_200, 100_000])
+def test_f02_a_large_folder_is_listed_whole(project: Project, language: str, count: int) -> None:
+    for number in range(count):
+        (project.folder / f"{number:06}.txt").touch()
+    out = project.execute(language, COUNT[language])
+    expected = [count, "000000.txt", f"{count - 1:06}.txt", count, count]
+    assert json.loads(out) == expected
+
+
+def csv(size: int) -> str:
+    """A table of this many characters."""
+    rows = "".join(f"{number},value {number * 7},é\n" for number in range(size // 10))
+    return rows[:size]
