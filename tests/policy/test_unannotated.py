@@ -146,7 +146,7 @@ schemas: st.SearchStrategy[Any] = st.recursive(
 def test_f42_no_generated_schema_lets_an_argument_without_a_role_pass(
     schema: JsonObject, arguments: JsonObject, annotated: set[str], role: Role
 ) -> None:
-    decision = judge(schema, arguments, **{name: (role,) for name in annotated})
+    decision = judge(schema, arguments, **dict.fromkeys(annotated, (role,)))
     if not arguments.keys() <= annotated:
         assert decision.verdict == "deny"
 

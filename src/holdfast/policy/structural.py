@@ -1,12 +1,14 @@
 """Structural checks that run before any rule: unknown tools, malformed arguments, protected and invalid paths."""
 
-from holdfast.core import Decision, PathTarget, Tool
+from holdfast.core import Decision, PathTarget, Role, Tool
 from holdfast.policy.contract import Request
 from holdfast.policy.json_schema import validate_arguments
 from holdfast.policy.targets import DATA_ROLES, roles_of
 from holdfast.policy.unannotated import unannotated_argument
 
 BUILT_IN = "built-in"
+_CHANGING: tuple[Role, ...] = ("write-path", "delete-path")
+"""Roles of paths whose files a tool changes itself. The history roles are for tools that run git."""
 _MAX_SHOWN = 200
 
 
@@ -26,6 +28,12 @@ def unsafe_target(request: Request) -> Decision | None:
             return refuse(
                 "structural-protected-path",
                 f"{target.argument} leads to {location.given[:200]!r}, which is protected ({location.protected})",
+            )
+        if location.read_only is not None and target.role in _CHANGING:
+            return refuse(
+                "structural-protected-path",
+                f"{target.argument} leads to {location.given[:200]!r}, which is part of a git repository "
+                f"({location.read_only[:200]}); change the repository by running git",
             )
         if location.problem is not None and invalid is None:
             invalid = refuse("invalid-arguments", f"{target.argument}: {location.problem[:200]}")
