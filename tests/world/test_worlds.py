@@ -124,7 +124,7 @@ def test_a_folder_lists_its_direct_entries(world: World) -> None:
 
 
 def test_lists_are_sorted_files_and_dots_must_be_asked_for(world: World) -> None:
-    for path in ("b.py", "a/x.py", "a/b/y.py", "a/z.txt", ".env", ".git/HEAD", "a/.hidden/k.py"):
+    for path in ("b.py", "a/x.py", "a/b/y.py", "a/z.txt", ".env", ".github/x", "a/.hidden/k.py"):
         world.write(path, b"")
     assert world.list() == ("a/b/y.py", "a/x.py", "a/z.txt", "b.py")
     assert world.list("*.py") == ("b.py",)
@@ -134,7 +134,7 @@ def test_lists_are_sorted_files_and_dots_must_be_asked_for(world: World) -> None
     assert world.list("a/[xz].*") == ("a/x.py", "a/z.txt")
     assert world.list(".*") == (".env",)
     assert world.list("nothing/**/*") == ()
-    assert world.files() == (".env", ".git/HEAD", "a/.hidden/k.py", "a/b/y.py", "a/x.py", "a/z.txt", "b.py")
+    assert world.files() == (".env", ".github/x", "a/.hidden/k.py", "a/b/y.py", "a/x.py", "a/z.txt", "b.py")
     for bad in ("", "/etc/*", "../*", "a/../../*", "a\\*", "[z-a]"):
         with pytest.raises(InvalidInput):
             world.list(bad)

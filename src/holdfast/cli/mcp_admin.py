@@ -4,9 +4,10 @@ import argparse
 import codecs
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
@@ -15,7 +16,7 @@ from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.config import load_config
-from holdfast.core import Tool, UserMessage, escape_invisible, pluralize
+from holdfast.core import ArgumentRoles, Role, Tool, UserMessage, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
 from holdfast.mcp import (
     Annotations,
@@ -161,6 +162,29 @@ class McpAdmin:
             return exit_codes.DENIED
         confirmed = Annotations({name: {each.tool: ToolRoles(arguments=each.roles) for each in suggestions}})
         self._files.save_annotations(self._files.confirmed_annotations().merged(confirmed))
+        self._console.say(f"saved in {self._files.annotations_file}", "good")
+        return exit_codes.OK
+
+    def assign_roles(self, name: str, assignments: Sequence[str]) -> int:
+        """Save the roles of single arguments, given as `TOOL.ARGUMENT=ROLE[,ROLE...]`. Other roles of the tool stay."""
+        spec, annotations = self._files.server(name), self._files.annotations()
+        tools: dict[str, ToolRoles] = {}
+        for assignment in assignments:
+            place, _, words = assignment.partition("=")
+            tool, _, argument = place.rpartition(".")
+            try:
+                roles = msgspec.convert(words.split(","), tuple[Role, ...])
+            except msgspec.ValidationError:
+                roles = ()
+            if not tool or not argument or not roles:
+                raise InvalidInput(
+                    f"{assignment!r} does not assign a role",
+                    hint=f"expected TOOL.ARGUMENT=ROLE; the roles are {', '.join(get_args(Role))}",
+                )
+            known = tools.get(tool) or annotations.known(spec, tool) or ToolRoles(arguments={})
+            arguments = known.arguments | {argument: ArgumentRoles(default=roles)}
+            tools[tool] = msgspec.structs.replace(known, arguments=arguments)
+        self._files.save_annotations(self._files.confirmed_annotations().merged(Annotations({name: tools})))
         self._console.say(f"saved in {self._files.annotations_file}", "good")
         return exit_codes.OK
 

@@ -20,6 +20,8 @@ class Location(Value):
     protected: str | None = None
     """The protection that covers the path; a protected path is denied, whatever the policy says."""
     problem: str | None = None
+    read_only: str | None = None
+    """The git repository that the path is part of; a change of it is denied, whatever the policy says."""
 
 
 class Paths(Protocol):

@@ -1,11 +1,15 @@
 """Structural checks that run before any rule: unknown tools, malformed arguments, protected and invalid paths."""
 
-from holdfast.core import Decision, PathTarget, Tool
+from holdfast.core import Decision, PathTarget, Role, Tool
 from holdfast.policy.contract import Request
 from holdfast.policy.json_schema import validate_arguments
 from holdfast.policy.targets import DATA_ROLES, roles_of
+from holdfast.policy.unannotated import unannotated_argument
 
 BUILT_IN = "built-in"
+_CHANGING: tuple[Role, ...] = ("write-path", "delete-path")
+"""Roles of paths whose files a tool changes itself. The history roles are for tools that run git."""
+_MAX_SHOWN = 200
 
 
 def structural_refusal(request: Request) -> Decision | None:
@@ -24,6 +28,12 @@ def unsafe_target(request: Request) -> Decision | None:
             return refuse(
                 "structural-protected-path",
                 f"{target.argument} leads to {location.given[:200]!r}, which is protected ({location.protected})",
+            )
+        if location.read_only is not None and target.role in _CHANGING:
+            return refuse(
+                "structural-protected-path",
+                f"{target.argument} leads to {location.given[:200]!r}, which is part of a git repository "
+                f"({location.read_only[:200]}); change the repository by running git",
             )
         if location.problem is not None and invalid is None:
             invalid = refuse("invalid-arguments", f"{target.argument}: {location.problem[:200]}")
@@ -52,7 +62,29 @@ def _unjudgeable(request: Request) -> Decision | None:
             f"assign them with `holdfast mcp annotate {tool.group}`, or under `tools:` in the policy",
         )
     problem = validate_arguments(tool, request.call.arguments)
-    return refuse("invalid-arguments", problem) if problem is not None else _unresolved(request, tool)
+    if problem is not None:
+        return refuse("invalid-arguments", problem)
+    return _unannotated(request, tool) or _unresolved(request, tool)
+
+
+def _unannotated(request: Request, tool: Tool) -> Decision | None:
+    """Refuse what no role covers, because no rule would ever see it, whatever the schema of the tool accepts."""
+    found = unannotated_argument(tool, request.call.arguments)
+    if found is None:
+        return None
+    argument = found[:_MAX_SHOWN]
+    name = found.partition(".")[0].partition("[")[0][:_MAX_SHOWN]
+    problem = (
+        f"the argument {argument!r} of {tool.name!r} has no role"
+        if name == argument
+        else f"{argument!r} is not in the schema of {tool.name!r}, and the role `none` covers only what the schema names"
+    )
+    role = "ROLE" if name == argument else "content"
+    return refuse(
+        "missing-annotation",
+        f"{problem}; assign one with `holdfast mcp annotate {tool.group} --role {tool.verb}.{name}={role}`, "
+        "or under `tools:` in the policy",
+    )
 
 
 def _unresolved(request: Request, tool: Tool) -> Decision | None:

@@ -74,6 +74,10 @@ class World(Protocol):
         """Create or replace a file and create its folders. An existing file keeps its mode unless one is given."""
         ...
 
+    def check_change(self, path: str) -> None:
+        """Raise PathRefused if the path is protected from changes, as the data of a git repository is."""
+        ...
+
     def append(self, path: str, content: bytes) -> Change:
         """Append to a file; create it if it does not exist."""
         ...

@@ -33,7 +33,7 @@ class MemoryWorld(HostCopyMixin):
         self._protections = Protections()
         self._meter = UsageMeter(quota, self._count)
         for path, content in (files or {}).items():
-            self.write(path, content)
+            self._write(relative(path), content)
 
     def resolve(self, path: str) -> str:
         return relative(path)
@@ -83,8 +83,12 @@ class MemoryWorld(HostCopyMixin):
     def write(
         self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
     ) -> Change:
-        body = as_bytes(content)
-        checked = self._checked(path)
+        return self._write(self._changeable(path), as_bytes(content), overwrite=overwrite, mode=mode)
+
+    def check_change(self, path: str) -> None:
+        self._changeable(path)
+
+    def _write(self, checked: str, body: bytes, *, overwrite: bool = True, mode: int | None = None) -> Change:
         parent, _ = parent_and_name(checked)
         if checked in self._folders:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), checked)
@@ -105,15 +109,16 @@ class MemoryWorld(HostCopyMixin):
         )
 
     def append(self, path: str, content: bytes) -> Change:
-        checked = self._checked(path)
+        checked = self._changeable(path)
         old = self._file(checked).content if self.exists(checked) else b""
         return self.write(checked, old + content)
 
     def make_folder(self, path: str) -> None:
-        self._make_folder(self._checked(path))
+        self._make_folder(self._changeable(path))
 
     def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
-        checked = self._checked(path)
+        checked = self._changeable(path)
+        self._check_changes_in(checked)
         if checked in self._folders:
             parent_and_name(checked)
             if not recursive and self.entries(checked):
@@ -131,7 +136,8 @@ class MemoryWorld(HostCopyMixin):
         return changes
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
-        here, there = self._checked(source), self._checked(destination)
+        here, there = self._changeable(source), self._changeable(destination)
+        self._check_changes_in(here)
         if here not in self._folders:
             self._file(here)
         if here == there:
@@ -185,6 +191,19 @@ class MemoryWorld(HostCopyMixin):
         path = relative(given)
         self._protections.check(path)
         return path
+
+    def _changeable(self, given: str) -> str:
+        path = self._checked(given)
+        self._protections.check_change(path, self._has)
+        return path
+
+    def _check_changes_in(self, folder: str) -> None:
+        for each in (*self._files, *self._folders):
+            if each != "." and is_within(each, folder):
+                self._protections.check_change(each, self._has)
+
+    def _has(self, path: str) -> bool:
+        return path in self._files or path in self._folders
 
     def _file(self, path: str) -> _File:
         if path in self._folders:

@@ -39,6 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verbs.choices["annotate"].add_argument(
         "--yes", action="store_true", help="save the suggestion without asking"
     )
+    verbs.choices["annotate"].add_argument(
+        "--role",
+        action="append",
+        default=[],
+        metavar="TOOL.ARGUMENT=ROLE[,ROLE...]",
+        help="only save these roles, also for an argument that is not in the tool's schema; can be repeated",
+    )
     adding = verbs.add_parser("add", help="add a server")
     adding.add_argument("server", help="a name for the server")
     _configure_entry(adding)
@@ -97,6 +104,8 @@ async def run(arguments: argparse.Namespace) -> int:
             return await admin.add(_with_options(arguments))
         case "remove":
             return admin.remove(arguments.server)
+        case "annotate" if arguments.role:
+            return admin.assign_roles(arguments.server, arguments.role)
         case "annotate":
             return await admin.annotate(arguments.server, model=arguments.model, is_confirmed=arguments.yes)
         case _:

@@ -77,13 +77,15 @@ class Annotations:
 
     def of(self, spec: ServerSpec, definition: ToolDefinition) -> ToolRoles | None:
         """The roles of a tool; None if any of its arguments has no roles."""
-        for server in (spec.name, spec.roles, kind_of(spec)):
-            roles = self._servers.get(server, {}).get(definition.name)
-            if roles is not None:
-                # INVARIANT: one unknown argument leaves the whole tool without roles, and such a tool is denied. So a
-                # server cannot add a parameter that no rule judges.
-                return roles if _arguments_of(definition) <= roles.arguments.keys() else None
-        return None
+        roles = self.known(spec, definition.name)
+        # INVARIANT: one unknown argument leaves the whole tool without roles, and such a tool is denied. So a server cannot
+        # add a parameter that no rule judges.
+        return roles if roles is not None and _arguments_of(definition) <= roles.arguments.keys() else None
+
+    def known(self, spec: ServerSpec, tool: str) -> ToolRoles | None:
+        """The roles assigned to a tool of a server, whatever arguments the tool has."""
+        servers = (self._servers.get(server, {}) for server in (spec.name, spec.roles, kind_of(spec)))
+        return next((tools[tool] for tools in servers if tool in tools), None)
 
     def apply(self, spec: ServerSpec, definition: ToolDefinition) -> Tool:
         """The tool as the gate sees it."""
@@ -202,7 +204,12 @@ def _argument_roles(given: list[Role] | dict[str, Json]) -> ArgumentRoles:
 def _entry(server: str, name: str, roles: ToolRoles) -> dict[str, Json]:
     arguments: dict[str, Json] = {name: list(each.default) for name, each in roles.arguments.items()}
     entry: dict[str, Json] = {"toolName": name, "serverName": server, "args": arguments}
-    return entry | ({"isReadOnly": True} if roles.is_read_only else {})
+    facts = {
+        "isReadOnly": roles.is_read_only,
+        "isIdempotent": roles.is_idempotent,
+        "isDestructive": roles.is_destructive,
+    }
+    return entry | {fact: True for fact, is_true in facts.items() if is_true}
 
 
 def _arguments_of(definition: ToolDefinition) -> set[str]:

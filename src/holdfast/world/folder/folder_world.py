@@ -23,7 +23,7 @@ from holdfast.world.folder.quota import DiskUsage, Quota, UsageMeter
 from holdfast.world.host_copy import HostCopyMixin
 from holdfast.world.paths.names import GUEST_ROOTS, is_reachable, is_within, parent_and_name, relative
 from holdfast.world.paths.open_beneath import BeneathRoot, Opener, SymlinkEncountered
-from holdfast.world.paths.protected import Protections
+from holdfast.world.paths.protected import Protections, may_change_repository
 from holdfast.world.paths.walk import children, walk
 from holdfast.world.search import search_files
 
@@ -85,21 +85,24 @@ class FolderWorld(HostCopyMixin):
         self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
     ) -> Change:
         body = as_bytes(content)
-        return self._at(path, lambda real: self._write(real, body, overwrite=overwrite, mode=mode))
+        return self._change(path, lambda real: self._write(real, body, overwrite=overwrite, mode=mode))
+
+    def check_change(self, path: str) -> None:
+        self._check_change(self.resolve(path))
 
     def append(self, path: str, content: bytes) -> Change:
-        return self._at(path, lambda real: self._append(real, content))
+        return self._change(path, lambda real: self._append(real, content))
 
     def make_folder(self, path: str) -> None:
-        self._at(path, self._files.make_folder)
+        self._change(path, self._files.make_folder)
 
     def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
-        return self._at(path, lambda real: self._delete(real, recursive=recursive), is_name=True)
+        return self._change(path, lambda real: self._delete(real, recursive=recursive), is_name=True)
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
         there = self.resolve(destination)
-        self._protections.check(there)
-        return self._at(source, lambda real: self._move(real, there), is_name=True)
+        self._check_change(there)
+        return self._change(source, lambda real: self._move(real, there), is_name=True)
 
     def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
         return search_files(self.list(pattern), self.read, query, limit=limit)
@@ -126,6 +129,18 @@ class FolderWorld(HostCopyMixin):
             if is_abandoned(found.entry.name):
                 with suppress(FileNotFoundError):
                     self._files.remove(found.path)
+
+    def _change(self, given: str, operation: Callable[[str], _T], *, is_name: bool = False) -> _T:
+        """Run an operation that changes what is where a path leads."""
+
+        def checked(real: str) -> _T:
+            self._check_change(real)
+            return operation(real)
+
+        return self._at(given, checked, is_name=is_name)
+
+    def _check_change(self, real: str) -> None:
+        self._protections.check_change(real, lambda each: os.path.lexists(f"{self.root.real}/{each}"))
 
     def _at(self, given: str, operation: Callable[[str], _T], *, is_name: bool = False) -> _T:
         """Run an operation where a path leads. With `is_name` it concerns the name itself, which may not be a symlink."""
@@ -238,6 +253,8 @@ class FolderWorld(HostCopyMixin):
     def _check_protections_in(self, folder: str) -> None:
         for each in walk(self.root, folder):
             self._protections.check(each.path)
+            if may_change_repository(each.path):
+                self._check_change(each.path)
 
     def _all_files(self, start: str) -> tuple[str, ...]:
         everything = [

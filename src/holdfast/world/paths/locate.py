@@ -10,7 +10,7 @@ from holdfast.core.errors import PathRefused
 from holdfast.world.folder.files import PlainFiles
 from holdfast.world.paths.names import GUEST_ROOTS, check_text, is_within, normal, relative
 from holdfast.world.paths.open_beneath import BeneathRoot, SymlinkEncountered
-from holdfast.world.paths.protected import Protections
+from holdfast.world.paths.protected import Protections, repository_of
 from holdfast.world.paths.symlinks import relative_to, resolve_symlinks
 
 
@@ -67,7 +67,12 @@ class WorldPaths:
         except PathRefused as refused:
             problem = str(refused)
         return Location(
-            given=given, real=real, inside=path, protected=self._protection_of(path, real), problem=problem
+            given=given,
+            real=real,
+            inside=path,
+            protected=self._protection_of(path, real),
+            problem=problem,
+            read_only=repository_of(path, lambda each: os.path.lexists(f"{self._root.real}/{each}")),
         )
 
     def _locate_on_host(self, given: str) -> Location:
@@ -79,7 +84,11 @@ class WorldPaths:
         if inside is not None:
             return self._locate_inside(given, inside)
         return Location(
-            given=given, real=real, protected=self._protection_of(None, real), problem=_kind_problem(real)
+            given=given,
+            real=real,
+            protected=self._protection_of(None, real),
+            problem=_kind_problem(real),
+            read_only=repository_of(real.strip("/") or ".", lambda each: os.path.lexists(f"/{each}")),
         )
 
     def _protection_of(self, inside: str | None, real: str) -> str | None:

@@ -2,14 +2,27 @@
 
 A protection is a sequence of names, such as `.git/hooks`. It applies anywhere in a path, ignores case, and does not need to
 exist yet. The names that lead to it are protected too, because replacing `.git` also replaces `.git/hooks`.
+
+The data of a git repository can be read, but not changed. Almost every file in it makes git run or trust something: a
+`commondir` file, for example, replaces the whole configuration. So guests change a repository by running git, and never by
+writing its files. A repository is whatever git takes for one: `.git`, whether folder or file, and a folder with the parts
+of a repository. A change that would complete such a folder is refused as well.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from holdfast.core.errors import PathRefused
 
 PROTECTED = (".git/hooks", ".git/config", ".git/modules", ".holdfast")
-"""Protected in every workspace. Git runs programs that its configuration and its modules name."""
+"""Closed to reads and changes in every workspace. Git runs programs that its configuration and its modules name."""
+REPOSITORY = ".git"
+"""The name of a repository, or of the file that leads to one. Closed to changes."""
+_REPOSITORY_PARTS = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+"""Git takes a folder for a repository if it has all names of one of these groups (`is_git_directory` in its setup.c)."""
+_PART_NAMES = frozenset(name.casefold() for group in _REPOSITORY_PARTS for name in group)
+
+Exists = Callable[[str], bool]
+"""Whether there is anything at a path, protected or not."""
 
 
 class Protections:
@@ -38,6 +51,57 @@ class Protections:
         name = self.protection_of(path)
         if name is not None:
             raise PathRefused(f"{path!r} is protected ({name})", hint="change it outside Holdfast")
+
+    def change_protection_of(self, path: str, exists: Exists) -> str | None:
+        """The protection that closes a normal path to changes, or None."""
+        return self.protection_of(path) or repository_of(path, exists)
+
+    def check_change(self, path: str, exists: Exists) -> None:
+        """Raise PathRefused if a normal path is protected from changes."""
+        self.check(path)
+        name = repository_of(path, exists)
+        if name is not None:
+            raise PathRefused(
+                f"{path!r} is part of a git repository ({name})", hint="change the repository by running git"
+            )
+
+
+def repository_of(path: str, exists: Exists) -> str | None:
+    """The repository that a normal path is part of, or would be part of if it existed; None if there is none."""
+    parts = [] if path == "." else path.split("/")
+    for depth, part in enumerate(parts):
+        if part.casefold() == REPOSITORY:
+            return "/".join(parts[: depth + 1])
+    for depth in range(len(parts) + 1):
+        next_name = parts[depth].casefold() if depth < len(parts) else ""
+        prefix = "".join(f"{part}/" for part in parts[:depth])
+        for group in _REPOSITORY_PARTS:
+            if all(name.casefold() == next_name or exists(prefix + name) for name in group):
+                return prefix.rstrip("/") or "."
+    return None
+
+
+def may_change_repository(path: str) -> bool:
+    """Whether the last name of a path is one that a repository consists of. Cheap, for walks over many files."""
+    name = path.rpartition("/")[2].casefold()
+    return name == REPOSITORY or name in _PART_NAMES
+
+
+def protected_in(paths: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The paths of a whole tree that are closed to changes, each with the topmost path that the protection covers."""
+    roots = {
+        each.rpartition("/")[0] or "."
+        for each in paths
+        if each.rpartition("/")[2] == "HEAD" and repository_of(each, paths.__contains__) is not None
+    }
+    for path in paths:
+        parts = path.split("/")
+        folders = [".", *("/".join(parts[: depth + 1]) for depth in range(len(parts)))]
+        for folder in folders:
+            name = folder.rpartition("/")[2].casefold()
+            if name in (REPOSITORY, ".holdfast") or folder in roots:
+                yield path, folder
+                break
 
 
 def _reaches(parts: Sequence[str], run: tuple[str, ...]) -> bool:

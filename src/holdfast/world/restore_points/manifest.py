@@ -5,7 +5,7 @@ After `MAX_CHAIN` manifests a new one lists everything again, which keeps loadin
 """
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from typing import Literal
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from holdfast.core import Change, Value, encode
 from holdfast.core.errors import JournalDamaged
 from holdfast.world.paths.names import folders_above
+from holdfast.world.paths.protected import protected_in
 
 FetchBlob = Callable[[str], Awaitable[bytes]]
 """Loads the blob with a SHA-256."""
@@ -80,21 +81,35 @@ def difference(before: Tree, after: Tree) -> Delta:
 def without_unkept(delta: Delta, now: Tree) -> tuple[Delta, tuple[str, ...]]:
     """The part of a delta that can be applied without losing data, and the unkept files that stay as they are.
 
-    The content of an unkept file is not stored, so it can be neither removed safely nor restored. Folders that contain such a
-    file stay too, and so does anything that would replace it.
+    The content of an unkept file is not stored, so it can be neither removed safely nor restored.
     """
     left = {path for path, wanted in delta.items() if is_unkept(now.get(path)) or is_unkept(wanted)}
+    return _leaving(delta, now, left), tuple(sorted(map(readable, left)))
+
+
+def without_protected(delta: Delta, now: Tree, target: Tree) -> tuple[Delta, tuple[str, ...]]:
+    """The part of a delta that changes no git repository and no file of Holdfast, and the topmost paths that stay as they are.
+
+    A guest cannot change these, so there is nothing of a guest to undo. A restore point may come from somebody else, and what
+    it has there would run as the user.
+    """
+    protected = dict(protected_in(now.keys() | target.keys()))
+    left = protected.keys() & delta.keys()
+    return _leaving(delta, now, left), tuple(sorted({readable(protected[path]) for path in left}))
+
+
+def _leaving(delta: Delta, now: Tree, left: Set[str]) -> Delta:
+    """A delta without the paths to leave. Folders that contain one stay too, and so does anything that would replace it."""
     if not left:
-        return delta, ()
+        return delta
     around = {above for path in left if path in now for above in folders_above(path)}
-    can_be_made = {
+    return {
         path: wanted
         for path, wanted in delta.items()
         if path not in left
         and (path not in around or (wanted is not None and wanted.kind == "folder"))
         and left.isdisjoint(folders_above(path))
     }
-    return can_be_made, tuple(sorted(map(readable, left)))
 
 
 def is_unkept(entry: TreeEntry | None) -> bool:

@@ -12,7 +12,9 @@ from pathlib import Path
 from holdfast.core import Change, Value
 from holdfast.store import BlobStore
 from holdfast.world.paths.open_beneath import BeneathRoot
+from holdfast.world.paths.protected import protected_in
 from holdfast.world.restore_points.manifest import (
+    MAX_CHAIN,
     Delta,
     Tree,
     TreeEntry,
@@ -23,6 +25,7 @@ from holdfast.world.restore_points.manifest import (
     manifest_of,
     pack,
     readable,
+    without_protected,
     without_unkept,
 )
 from holdfast.world.restore_points.restore import TreeRestorer
@@ -52,6 +55,8 @@ class Preview(Value):
     changes: tuple[Change, ...]
     left: tuple[str, ...] = ()
     """Files that stay as they are, because their content is not stored, now or in the restore point."""
+    protected: tuple[str, ...] = ()
+    """Git repositories and files of Holdfast that differ and stay as they are, because no restore point may change them."""
 
 
 class Restored(Preview):
@@ -108,16 +113,18 @@ class RestorePoints:
         point = await self.make()
         now = await self._known()
         target, chain = await load(manifest, self._store.blob)
-        delta, left = without_unkept(difference(now, target), now)
+        delta, protected = without_protected(difference(now, target), now, target)
+        delta, left = without_unkept(delta, now)
         await TreeRestorer(self._root, self._store).apply(now, delta)
-        self._set(target, manifest, chain)
-        return Restored(changes=changes_in(delta, now), left=left, before=point.manifest)
+        self._restored(target, now, manifest, chain, has_protected=bool(protected))
+        return Restored(changes=changes_in(delta, now), left=left, protected=protected, before=point.manifest)
 
     async def fill(self, manifest: str) -> None:
         """Restore into an empty folder that no other process uses yet, such as that of a fork."""
         target, chain = await load(manifest, self._store.blob)
-        await TreeRestorer(self._root, self._store).apply({}, difference({}, target))
-        self._set(target, manifest, chain)
+        delta, protected = without_protected(difference({}, target), {}, target)
+        await TreeRestorer(self._root, self._store).apply({}, delta)
+        self._restored(target, {}, manifest, chain, has_protected=bool(protected))
         # No other process uses the folder yet, so every file is as it was written.
         for scanned in await asyncio.to_thread(list, scan_tree(self._root)):
             if scanned.path in target:
@@ -127,8 +134,9 @@ class RestorePoints:
         """What a restore would change. Stores nothing."""
         now = await self._now()
         target, _ = await load(manifest, self._store.blob)
-        delta, left = without_unkept(difference(now, target), now)
-        return Preview(changes=changes_in(delta, now), left=left)
+        delta, protected = without_protected(difference(now, target), now, target)
+        delta, left = without_unkept(delta, now)
+        return Preview(changes=changes_in(delta, now), left=left, protected=protected)
 
     async def unkept(self, manifest: str) -> tuple[str, ...]:
         """The files of a restore point whose content is not stored."""
@@ -164,6 +172,16 @@ class RestorePoints:
         self._skipped = tuple(
             sorted(readable(path) for path, entry in tree.items() if entry.kind in ("unkept", "other"))
         )
+
+    def _restored(self, target: Tree, now: Tree, manifest: str, chain: int, *, has_protected: bool) -> None:
+        """Set the tree after a restore. What is protected is as before, so the next point cannot be based on the manifest."""
+        if not has_protected:
+            return self._set(target, manifest, chain)
+        kept = dict(protected_in(now.keys() | target.keys()))
+        tree = {path: entry for path, entry in target.items() if path not in kept}
+        tree |= {path: entry for path, entry in now.items() if path in kept}
+        self._set(tree, manifest, MAX_CHAIN)
+        return None
 
     async def _changes_since(self, before: Tree, writer: SnapshotWriter) -> Delta:
         """The changes since a tree. Reads only files that may have changed."""

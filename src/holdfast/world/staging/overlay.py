@@ -24,6 +24,7 @@ from holdfast.world.contract import (
 )
 from holdfast.world.host_copy import HostCopyMixin
 from holdfast.world.paths.names import folders_above, is_within, parent_and_name
+from holdfast.world.paths.protected import Protections
 from holdfast.world.search import search_files
 from holdfast.world.staging.layer import Layer, Staged
 
@@ -39,6 +40,7 @@ class Overlay(HostCopyMixin):
         self._max_bytes = max_bytes
         self._clock = clock or SystemClock()
         self._layer = Layer()
+        self._protections = Protections()
 
     def resolve(self, path: str) -> str:
         return self.base.resolve(path)
@@ -91,12 +93,20 @@ class Overlay(HostCopyMixin):
         kept = there.mode if there else self._mode_of_new(real)
         return self._stage(real, as_bytes(content), kept if mode is None else mode)
 
+    def check_change(self, path: str) -> None:
+        real = self.resolve(path)
+        self.base.check_change(real)
+        # The base does not know the staged parts of a repository.
+        self._protections.check_change(real, self._has)
+
     def append(self, path: str, content: bytes) -> Change:
         real = self.resolve(path)
         return self.write(real, (self.read(real) if self.exists(real) else b"") + content)
 
     def make_folder(self, path: str) -> None:
         real = self.resolve(path)
+        if real != ".":
+            self.check_change(real)
         there = self._find(real)
         if there is not None and there.kind == "file":
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), real)
@@ -107,6 +117,7 @@ class Overlay(HostCopyMixin):
 
     def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
         real = self.resolve(path)
+        self._check_changes(self.files_in(real) or (real,))
         if self.stat(real).kind == "file":
             changes: tuple[Change, ...] = (self._stage(real, None, None),)
         else:
@@ -132,6 +143,7 @@ class Overlay(HostCopyMixin):
             if self.entries(there):
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), there)
         moved = self.files_in(here) if is_folder else (here,)
+        self._check_changes((here, there, *moved, *(there + each[len(here) :] for each in moved)))
         arrived = [
             self.write(there + each[len(here) :], self.read(each), mode=self.stat(each).mode)
             for each in moved
@@ -166,7 +178,18 @@ class Overlay(HostCopyMixin):
     def sweep(self) -> None:
         self.base.sweep()
 
+    def _check_changes(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.check_change(path)
+
+    def _has(self, path: str) -> bool:
+        try:
+            return self._find(path) is not None
+        except PathRefused:
+            return True
+
     def _stage(self, path: str, content: bytes | None, mode: int | None) -> Change:
+        self.check_change(path)
         known = self._layer.files.get(path)
         before = known.before if known else self.base.fingerprint(path)
         after = NOTHING if content is None else fingerprint_of(content)

@@ -44,6 +44,8 @@ class StagedWorld(Overlay):
     def commit(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
         """Commit staged changes, all of the chosen ones or none. Raises CommitConflict."""
         chosen = self._chosen(paths)
+        # Before the first change: what is staged may come from a journal that somebody else wrote.
+        self._check_changes(chosen)
         steps = tuple(self._step(path) for path in chosen)
         conflicts = tuple(
             step.path for step in steps if _fingerprint(step.before) != self._layer.files[step.path].before
