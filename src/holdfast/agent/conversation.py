@@ -12,6 +12,7 @@ from holdfast.core import CallId, Message, ModelMessage, Nonconverged, ToolMessa
 from holdfast.core.events import (
     CallIntended,
     CallRefused,
+    CallSettled,
     CodePosted,
     EscalationOpened,
     HistoryCompacted,
@@ -80,6 +81,7 @@ _Handled = (
     | ToolReturned
     | CallIntended
     | CallRefused
+    | CallSettled
     | EscalationOpened
     | HistoryCompacted
     | TurnEnded
@@ -105,6 +107,8 @@ class Conversation(Projection[_Handled]):
         self.guest_state: str | None = None
         self.last_call = 0
         self.answered_calls = 0
+        self.staged: set[str] = set()
+        """Paths at which the running turn staged a change, committed or not."""
         self.summary: str | None = None
         # INVARIANT: only ever appended to; a transcript is a view of this list.
         self._messages: list[Message] = []
@@ -136,6 +140,8 @@ class Conversation(Projection[_Handled]):
                 self._add_return(event)
             case CallIntended() | CallRefused():
                 self._count_call(event.call.id)
+            case CallSettled():
+                self.staged.update(change.path for change in event.changes if change.is_staged)
             case EscalationOpened():
                 self._count_call(event.escalation.call.id)
             case HistoryCompacted():
@@ -192,6 +198,7 @@ class Conversation(Projection[_Handled]):
         self.turn, self.is_open = turn, True
         self.steps = self.runs = self.last_call = self.answered_calls = 0
         self.reply = self.posted_code = self.run = self.parked_run = self.finished_run = None
+        self.staged = set()
 
     def _end(self, event: TurnEnded) -> None:
         self.is_open = False

@@ -31,6 +31,7 @@ from holdfast.core import (
     Parked,
     ToolCallPart,
     call_id,
+    is_success,
     read_outcome,
 )
 from holdfast.core.errors import EngineNotBuilt, HoldfastError, StoreError
@@ -114,7 +115,7 @@ class Turn:
             if self._gate.loop_detector.level == "block":
                 return Cycle(value=self._last_text(), length=self._gate.loop_detector.length)
             if not state.reply.tool_calls:
-                return success_outcome(state.reply.text, self._proposals())
+                return success_outcome(state.reply.text, self._staged_by_turn())
         await self._model_step.ask(on_text)
         return None
 
@@ -186,16 +187,21 @@ class Turn:
             await self._journal.append(run.event, blobs=run.blobs)
         ended = self._conversation.finished_run
         assert ended is not None, "the end of the run was just recorded"
-        if given := read_outcome(ended.value):
-            return given  # the program returned its own outcome
+        staged = self._staged_by_turn()
+        if given := read_outcome(ended.value):  # the program returned its own outcome
+            return success_outcome(given.value, staged) if staged and is_success(given) else given
         if ended.status == "ok":
-            return success_outcome(ended.value, self._proposals())
+            return success_outcome(ended.value, staged)
         return Error(message=ended.error, code=f"guest-{ended.status}")
 
     def _waiting_outcome(self) -> Needs | None:
         """What the turn waits for; None if it was answered in the meantime and the turn continues."""
         waiting = self._gate.escalations.waiting()
         return needs_approval(waiting) if waiting else None
+
+    def _staged_by_turn(self) -> tuple[str, ...]:
+        """What this turn staged and is still staged: proposals of earlier turns do not change the outcome."""
+        return tuple(path for path in self._proposals() if path in self._conversation.staged)
 
     def _last_text(self) -> str | None:
         return self._conversation.reply.text if self._conversation.reply else None
