@@ -206,12 +206,12 @@ async def test_rewinding_brings_files_and_chat_back_together(
     await command(rewind, "work", "--to", "1", "--dry-run")
     report = capsys.readouterr()
     assert report.out == "would be modified  a\nwould be deleted   by-hand\nwould be deleted   new-2\n"
-    assert "turn 2 would go out of the conversation\n" in report.err
+    assert "turn 2 would be removed from the conversation\n" in report.err
     assert (project / "by-hand").exists()
     await command(rewind, "work", "--to", "1")
     report = capsys.readouterr()
     assert report.out == "modified  a\ndeleted   by-hand\ndeleted   new-2\n"
-    assert "turn 2 goes out of the conversation\nback at the end of turn 1\n" in report.err
+    assert "turn 2 is removed from the conversation\nrewound to the end of turn 1\n" in report.err
     assert sorted(path.name for path in project.iterdir()) == ["a", "new-1"]
     assert (project / "a").read_bytes() == b"1"
     last = (await read_events(home))[-1].event

@@ -124,6 +124,7 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
         WorldToolset(parts.staged.base, parts.staged, keep=parts.store.put_blob),
         PersonToolset(lambda call: gate.escalations.response_to(call)),
         ViewToolset(
+            id=parts.journal.session,
             status=status,
             gate=lambda: gate,
             staged=parts.staged,
