@@ -104,7 +104,8 @@ class Conversation(Projection[_Handled]):
         self.parked_run: RunParked | None = None
         self.finished_run: RunEnded | None = None
         self.finished_for: str | None = None
-        self.guest_state: str | None = None
+        self.guest_states: dict[str, str] = {}
+        """The newest recorded state of each engine's guest."""
         self.last_call = 0
         self.answered_calls = 0
         self.staged: set[str] = set()
@@ -133,8 +134,9 @@ class Conversation(Projection[_Handled]):
                 self.parked_run = event
             case RunEnded():
                 self.finished_for = self.run.tool_call if self.run is not None else None
+                if event.state and self.run is not None:
+                    self.guest_states[self.run.engine] = event.state
                 self.run, self.parked_run, self.finished_run = None, None, event
-                self.guest_state = event.state or self.guest_state
                 self.answered_calls = self.last_call
             case ToolReturned():
                 self._add_return(event)

@@ -35,7 +35,7 @@ from holdfast.core import (
     read_outcome,
 )
 from holdfast.core.errors import EngineNotBuilt, HoldfastError, StoreError
-from holdfast.core.events import Noted, TurnEnded, TurnParked
+from holdfast.core.events import CodePosted, Noted, TurnEnded, TurnParked
 from holdfast.gate import Gate, time_limit
 from holdfast.models import OnText
 from holdfast.store import Journal
@@ -88,6 +88,10 @@ class Turn:
             )
         return outcome
 
+    def language_of(self, language: str | None) -> str:
+        """The language that posted code runs as; by default the session's own. Raises InvalidInput."""
+        return self._code.language_of(language)
+
     async def park(self) -> None:
         """Record the time worked, before the turn waits for a person or the session is released."""
         if self._started is not None:
@@ -103,7 +107,7 @@ class Turn:
         """Take one step: ask the model, execute one of its calls, or find that the turn is over."""
         state = self._conversation
         if state.posted_code is not None:
-            return await self._run_host_code(state.posted_code.code)
+            return await self._run_host_code(state.posted_code)
         if state.reply is not None:
             for number, part in enumerate(state.reply.tool_calls, start=1):
                 if part.id not in state.returned and number > MAX_CALLS:
@@ -178,10 +182,12 @@ class Turn:
         await self._journal.append(ended.event, returned, blobs=ended.blobs)
         return None
 
-    async def _run_host_code(self, source: str) -> Outcome | None:
+    async def _run_host_code(self, posted: CodePosted) -> Outcome | None:
         """Run the code that the host posted; its end is the turn's end."""
         if self._conversation.finished_run is None:
-            run = await self._code.run(source, tool_call=None, seed=self._conversation.turn)
+            run = await self._code.run(
+                posted.code, tool_call=None, seed=self._conversation.turn, language=posted.language
+            )
             if run is None:
                 return self._waiting_outcome()
             await self._journal.append(run.event, blobs=run.blobs)
