@@ -7,6 +7,7 @@ async with memory_session([use("execute_code", {"code": "..."}), "Done."]) as se
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from holdfast.agent import SessionGuests
 from holdfast.core import PERSON, Clock, Escalation, FakeClock, Limits, Outcome, Response, Toolset
 from holdfast.core.events import SessionOpened
 from holdfast.guests import Engine, ScriptedEngine
@@ -56,7 +57,7 @@ async def memory_session(
         paths=LexicalPaths(),
         policy=policy,
         model=model,
-        guest=engine.guest(),
+        guests=SessionGuests.single(engine.guest()),
         toolsets=toolsets,
         settings=settings or Settings(),
         clock=clock,

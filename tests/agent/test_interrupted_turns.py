@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from holdfast.agent import SessionGuests
 from holdfast.core import (
     PERSON,
     Escalation,
@@ -86,7 +87,7 @@ class InterruptedTurn:
                 paths=LexicalPaths(),
                 policy=POLICY,
                 model=ScriptedModel(REPLIES if mode == "code" else TOOL_REPLIES),
-                guest=ScriptedEngine().guest(),
+                guests=SessionGuests.single(ScriptedEngine().guest()),
                 toolsets=[mail],
                 settings=Settings(mode="code" if mode == "code" else "tools"),
                 clock=self.clock,

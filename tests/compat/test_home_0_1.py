@@ -176,11 +176,8 @@ def test_a_session_goes_on_with_its_model(run: Run, home: Path) -> None:
     done = run("-r", "staged", "--json", "are you there?")
     assert done.code == OK, done.err
     assert done.data["session"] == IDS["staged"]
-    assert done.data["outcome"] == {
-        "outcome": "proposed",
-        "value": "And I am still here.",
-        "proposals": ["plan.txt"],
-    }
+    assert done.data["outcome"] == {"outcome": "ok", "value": "And I am still here."}
+    assert [each["path"] for each in done.data["proposals"]] == ["plan.txt"]
 
 
 def test_staged_changes_are_committed(run: Run, home: Path) -> None:

@@ -1,5 +1,6 @@
 """Calls that a crash interrupted: those that must not be repeated are reported, and no others."""
 
+from holdfast.agent import SessionGuests
 from holdfast.core import PERSON, Call, Decision, FakeClock, FunctionToolset, Ok, Tool, call_id
 from holdfast.core.events import CallIntended, CodePosted, SessionOpened
 from holdfast.guests import ScriptedEngine, script
@@ -44,7 +45,7 @@ async def test_only_interrupted_calls_that_are_not_repeated_are_reported() -> No
             paths=LexicalPaths(),
             policy=policy,
             model=ScriptedModel([]),
-            guest=ScriptedEngine().guest(),
+            guests=SessionGuests.single(ScriptedEngine().guest()),
             toolsets=(),
             settings=Settings(),
             clock=clock,

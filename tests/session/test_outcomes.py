@@ -19,6 +19,7 @@ from holdfast.core import (
     Usage,
 )
 from holdfast.core.errors import ModelUnavailable
+from holdfast.guests.lisp import lisp_engine
 from holdfast.models import Prompt, Reply, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
@@ -151,3 +152,34 @@ async def test_a_turn_whose_price_is_unknown_costs_unknown_and_never_nothing() -
         await session.send("a")
         assert session.history()[0].spent.cost_usd is None
         assert session.budget.spent.cost_usd is None
+
+
+async def test_f04_a_turn_is_proposed_only_if_it_staged_something_itself() -> None:
+    settings = Settings(mode="tools")
+    async with memory_session(
+        [WRITE, "Done.", "Hello.", WRITE, "Again."], policy=POLICY, settings=settings
+    ) as session:
+        assert await session.send("write") == Proposed(value="Done.", proposals=("a.txt",))
+        assert await session.send("talk") == Ok(value="Hello.")
+        assert session.proposals(), "what an earlier turn staged still waits"
+        assert await session.send("write") == Proposed(value="Again.", proposals=("a.txt",))
+
+
+async def test_f04_only_the_paths_of_the_turn_are_its_proposals() -> None:
+    other = use("world__write", {"path": "b.txt", "content": "other"})
+    settings = Settings(mode="tools")
+    async with memory_session([WRITE, "One.", other, "Two."], policy=POLICY, settings=settings) as session:
+        await session.send("one")
+        assert await session.send("two") == Proposed(value="Two.", proposals=("b.txt",))
+
+
+@pytest.mark.parametrize("language", ["lisp"])
+async def test_f04_the_value_that_code_returns_is_inside_the_proposal(language: str) -> None:
+    engine = lisp_engine(key=bytes(32))
+    async with memory_session(policy=POLICY, engine=engine) as session:
+        outcome = await session.execute('(world/write "a.txt" "new") (ok 7)', language=language)
+        assert outcome == Proposed(value=7, proposals=("a.txt",))
+        assert await session.execute("(ok 7)", language=language) == Ok(value=7)
+        assert await session.execute("(+ 1 1)", language=language) == Ok(value=2)
+        withdrawn = '(world/write "b.txt" "x") (session/rollback-proposals!) (ok 8)'
+        assert await session.execute(withdrawn, language=language) == Ok(value=8)

@@ -73,7 +73,7 @@ async def test_a_snapshot_opens_in_another_data_directory(
     assert files(again) == {"kept.txt": b"kept", "by-hand.txt": b"mine"}
     assert [proposal.path for proposal in again.proposals()] == ["staged.txt"]
     assert again.budget.spent == session.budget.spent
-    assert isinstance(await again.send("Is it there?"), Proposed)
+    assert await again.send("Is it there?") == Ok(value="Yes.")
     assert len(heard[0].messages) == 5, "the model is given the whole conversation"
     await again.commit()
     assert files(again)["staged.txt"] == b"new"

@@ -36,3 +36,10 @@ async def test_an_unknown_dimension_is_an_error_that_lists_the_words() -> None:
         outcome = await session.execute(asks)
         assert isinstance(outcome, Error)
         assert "one of tokens, usd, time" in outcome.message
+
+
+async def test_f17_the_id_is_that_of_the_session_in_every_turn() -> None:
+    async with memory_session() as session:
+        asks = script({"call": "session.id"})
+        assert await session.execute(asks) == Ok(value=session.id)
+        assert await session.execute(asks) == Ok(value=session.id)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from holdfast.agent import SessionGuests
 from holdfast.core import Clock, FakeClock, SessionId, Toolset, UserMessage, Verdict, encode
 from holdfast.guests import ScriptedEngine
 from holdfast.models import Reply as ModelReply
@@ -59,7 +60,7 @@ async def team_broker(
                 paths=LexicalPaths(),
                 policy=policy,
                 model=EchoModel(hanging or asyncio.Event(), model or echo_model),
-                guest=engine.guest(),
+                guests=SessionGuests.single(engine.guest()),
                 settings=Settings(),
                 clock=clock,
                 toolsets=toolsets,

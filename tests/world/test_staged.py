@@ -327,6 +327,29 @@ def test_a_change_of_mode_is_shown_and_git_applies_it(tmp_path: Path) -> None:
     assert base.read("both") == b"two\n"
 
 
+def test_f08_every_staged_file_has_a_diff_and_git_applies_it(tmp_path: Path) -> None:
+    base = FolderWorld(tmp_path)
+    contents = {"empty": b"", "script": b"#!/bin/sh\n", "text": b"one\n", "emptied": b"one\n", "filled": b""}
+    for name, content in contents.items():
+        base.write(f"gone/{name}", content, mode=0o755 if name == "script" else 0o644)
+        base.write(name, content)
+    staged = StagedWorld(base)
+    for name, content in contents.items():
+        staged.delete(f"gone/{name}")
+        staged.write(f"new/{name}", content)
+    staged.write("emptied", b"")
+    staged.write("script", contents["script"], mode=0o755)
+    staged.write("filled", b"two\n")
+    patch = ""
+    for proposal in staged.proposals():
+        assert proposal.path in proposal.diff, proposal
+        patch += proposal.diff
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True, capture_output=True)
+    assert {path: base.read(path) for path in base.files()} == {
+        path: staged.read(path) for path in staged.files()
+    }
+
+
 def test_a_rename_is_seen(staged: StagedWorld) -> None:
     staged.move("d/gone", "moved")
     gone, moved = staged.proposals()

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Awaitable, Callable, Iterable
 
 from holdfast.agent.conversation import Conversation
+from holdfast.agent.session_guests import SessionGuests
 from holdfast.agent.tool_replies import explain_refusal, raise_if_over_budget
 from holdfast.core import (
     Answer,
@@ -92,33 +93,47 @@ class CodeRun:
         journal: Journal,
         conversation: Conversation,
         gate: Gate,
-        guest: Guest,
+        guests: SessionGuests,
         fetch_blob: FetchBlob,
         clock: Clock,
         limits: GuestLimits,
+        language_tools: frozenset[str] = frozenset(),
         view: World | None = None,
     ) -> None:
         self._journal = journal
         self._conversation = conversation
         self._gate = gate
-        self._guest = guest
+        self._guests = guests
+        self._language_tools = language_tools
+        """Features of Lisp that are judged as tools; no other language has them."""
         self._fetch_blob = fetch_blob
         self._clock = clock
         self._limits = limits
         self._changes = FolderChanges(view)
-        self._state: str | None = None
-        """The recorded state that the guest is in; None is a new guest."""
+        self._states: dict[Guest, str | None] = {}
+        """The recorded state that each guest is in; None is a new guest."""
         self._waiting_for: tuple[CallId, EscalationId] | None = None
         self._over_budget: Refused | None = None
         """The call of this run that the budget could not pay for."""
-        self._has_reported_facts = False
+        self._reported: set[Guest] = set()
 
-    async def run(self, code: str, *, tool_call: str | None, seed: int) -> FinishedRun | None:
+    def language_of(self, language: str | None) -> str:
+        """The language that code runs as; by default the session's own. Raises InvalidInput if no sandbox runs it."""
+        return language if language and self._guests.speaking(language) else self._guests.language
+
+    async def run(
+        self, code: str, *, tool_call: str | None, seed: int, language: str = ""
+    ) -> FinishedRun | None:
         """Run code, or resume the open run: from its snapshot if it has one, else by running it again.
 
         None means that it waits for approval.
         """
-        started = self._conversation.run or await self._record_start(code, tool_call, seed)
+        started = self._conversation.run
+        if started is not None:
+            guest = self._guests.of_engine(started.engine)
+        else:
+            guest = self._guests.speaking(language)
+            started = await self._record_start(guest, code, tool_call, seed)
         parked = self._conversation.parked_run
         if parked is not None and parked.snapshot is not None:
             answer = explain_refusal(
@@ -128,41 +143,44 @@ class CodeRun:
             )
             if isinstance(answer, Parked):
                 return None
-            self._state = _UNKNOWN
+            self._states[guest] = _UNKNOWN
             on_call = self._call_handler(started.turn, int(parked.call.partition(".")[2]))
             try:
                 snapshot = await self._fetch_blob(parked.snapshot)
-                run = await self._guest.resume(snapshot, answer, self._request(started), on_call)
+                run = await guest.resume(snapshot, answer, self._request(guest, started), on_call)
             except SnapshotRefused:
                 pass  # another engine version or another key: the journal still has every answer
             else:
-                return await self._record(started, run, on_call)
-        await self._restore_state(started.state)
+                return await self._record(guest, started, run, on_call)
+        await self._restore_state(guest, started.state)
         self._changes.clear()
         self._over_budget = None
-        self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest in any state
+        self._states[guest] = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest in any state
         on_call = self._call_handler(started.turn, started.first_call - 1)
-        run = await self._guest.run(self._request(started), on_call)
-        return await self._record(started, run, on_call)
+        run = await guest.run(self._request(guest, started), on_call)
+        return await self._record(guest, started, run, on_call)
 
-    async def _record_start(self, code: str, tool_call: str | None, seed: int) -> RunStarted:
+    async def _record_start(self, guest: Guest, code: str, tool_call: str | None, seed: int) -> RunStarted:
         conversation = self._conversation
+        engine = guest.capabilities.engine
         started = RunStarted(
             turn=conversation.turn,
             run=conversation.runs + 1,
             code=code,
-            engine=self._guest.capabilities.engine,
+            engine=engine,
             tool_call=tool_call,
             first_call=conversation.next_call,
             seed=seed,
             started_ms=self._clock.now_ms(),
-            state=conversation.guest_state,
-            facts=self._new_facts(),
+            state=conversation.guest_states.get(engine),
+            facts=self._new_facts(guest),
         )
         await self._journal.append(started)
         return started
 
-    async def _record(self, started: RunStarted, run: Run, on_call: OnCall) -> FinishedRun | None:
+    async def _record(
+        self, guest: Guest, started: RunStarted, run: Run, on_call: OnCall
+    ) -> FinishedRun | None:
         self._check_budget()
         self._changes.add(run.changes)
         refusals: str | None = ""
@@ -185,7 +203,7 @@ class CodeRun:
                 blobs=blobs,
             )
             return None
-        state = await self._guest.snapshot() if run.status in ("ok", "error") else b""
+        state = await guest.snapshot() if run.status in ("ok", "error") else b""
         value, whole, kept = self._gate.record_value(run.value)
         ended = RunEnded(
             turn=started.turn,
@@ -199,30 +217,30 @@ class CodeRun:
             engine_reason=run.engine_reason,
             state=digest_bytes(state) if state else None,
         )
-        self._state = ended.state if state else _UNKNOWN
+        self._states[guest] = ended.state if state else _UNKNOWN
         return FinishedRun(event=ended, blobs=(*((state,) if state else ()), *kept))
 
-    async def _restore_state(self, state: str | None) -> None:
+    async def _restore_state(self, guest: Guest, state: str | None) -> None:
         """Bring the guest to a recorded state, unless it is already in it."""
-        if state == self._state:
+        if state == self._states.get(guest):
             return
         try:
-            await self._guest.restore(await self._fetch_blob(state) if state is not None else b"")
+            await guest.restore(await self._fetch_blob(state) if state is not None else b"")
         except SnapshotRefused as refusal:
             # Signed by another data directory or engine version: never load it, but do not lock the person out either.
-            await self._guest.restore(b"")
+            await guest.restore(b"")
             text = (
                 f"variables of earlier runs could not be restored ({refusal}); this run started without them"
             )
             await self._journal.append(Noted(code="variables-lost", text=text))
-        self._state = state
+        self._states[guest] = state
 
-    def _new_facts(self) -> tuple[str, ...]:
+    def _new_facts(self, guest: Guest) -> tuple[str, ...]:
         """What the engine can do on this machine. Reported once per process, because it does not change."""
-        if self._has_reported_facts:
+        if guest in self._reported:
             return ()
-        self._has_reported_facts = True
-        return self._guest.capabilities.facts
+        self._reported.add(guest)
+        return guest.capabilities.facts
 
     def _call_handler(self, turn: int, last: int) -> OnCall:
         number = last
@@ -252,10 +270,11 @@ class CodeRun:
         assert call is not None, "a parked run names a call that was escalated"
         return call
 
-    def _request(self, started: RunStarted) -> RunRequest:
+    def _request(self, guest: Guest, started: RunStarted) -> RunRequest:
+        hidden = frozenset[str]() if guest.capabilities.language == "lisp" else self._language_tools
         return RunRequest(
             code=started.code,
-            tools=self._gate.tools(),
+            tools=tuple(tool for tool in self._gate.tools() if tool.name not in hidden),
             limits=self._limits,
             seed=started.seed,
             now_ms=started.started_ms,

@@ -12,6 +12,7 @@ from holdfast.core import CallId, Message, ModelMessage, Nonconverged, ToolMessa
 from holdfast.core.events import (
     CallIntended,
     CallRefused,
+    CallSettled,
     CodePosted,
     EscalationOpened,
     HistoryCompacted,
@@ -80,6 +81,7 @@ _Handled = (
     | ToolReturned
     | CallIntended
     | CallRefused
+    | CallSettled
     | EscalationOpened
     | HistoryCompacted
     | TurnEnded
@@ -102,9 +104,12 @@ class Conversation(Projection[_Handled]):
         self.parked_run: RunParked | None = None
         self.finished_run: RunEnded | None = None
         self.finished_for: str | None = None
-        self.guest_state: str | None = None
+        self.guest_states: dict[str, str] = {}
+        """The newest recorded state of each engine's guest."""
         self.last_call = 0
         self.answered_calls = 0
+        self.staged: set[str] = set()
+        """Paths at which the running turn staged a change, committed or not."""
         self.summary: str | None = None
         # INVARIANT: only ever appended to; a transcript is a view of this list.
         self._messages: list[Message] = []
@@ -129,13 +134,16 @@ class Conversation(Projection[_Handled]):
                 self.parked_run = event
             case RunEnded():
                 self.finished_for = self.run.tool_call if self.run is not None else None
+                if event.state and self.run is not None:
+                    self.guest_states[self.run.engine] = event.state
                 self.run, self.parked_run, self.finished_run = None, None, event
-                self.guest_state = event.state or self.guest_state
                 self.answered_calls = self.last_call
             case ToolReturned():
                 self._add_return(event)
             case CallIntended() | CallRefused():
                 self._count_call(event.call.id)
+            case CallSettled():
+                self.staged.update(change.path for change in event.changes if change.is_staged)
             case EscalationOpened():
                 self._count_call(event.escalation.call.id)
             case HistoryCompacted():
@@ -192,6 +200,7 @@ class Conversation(Projection[_Handled]):
         self.turn, self.is_open = turn, True
         self.steps = self.runs = self.last_call = self.answered_calls = 0
         self.reply = self.posted_code = self.run = self.parked_run = self.finished_run = None
+        self.staged = set()
 
     def _end(self, event: TurnEnded) -> None:
         self.is_open = False

@@ -3,7 +3,7 @@
 Compaction replaces older turns with a summary, recorded as an event. The original messages stay in the journal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 from holdfast.agent.conversation import Conversation
@@ -68,6 +68,8 @@ class ModelStep:
         gate: Gate,
         model: Model | None,
         mode: Mode = "code",
+        language: Callable[[], str] = lambda: "python",
+        language_tools: frozenset[str] = frozenset(),
         max_tokens: int | None = None,
         auto_compact: bool = False,
         max_history_messages: int | None = None,
@@ -76,6 +78,10 @@ class ModelStep:
         self._gate = gate
         self._model = model
         self._mode = mode
+        self._language = language
+        """The language of the code that the model writes."""
+        self._language_tools = language_tools
+        """Features of that language that are judged as tools; the model is not offered them one by one."""
         self._max_tokens = max_tokens
         self._auto_compact = auto_compact
         self._max_history_messages = max_history_messages
@@ -113,7 +119,8 @@ class ModelStep:
         return event.summary
 
     def _prompt(self) -> Prompt:
-        template = self._template_for(self._gate.tools())
+        tools = (tool for tool in self._gate.tools() if tool.name not in self._language_tools)
+        template = self._template_for(tuple(tools))
         is_looping = self._gate.loop_detector.level == "warn"
         return Prompt(
             system=template.system + LOOP_WARNING if is_looping else template.system,
@@ -125,7 +132,7 @@ class ModelStep:
     def _template_for(self, tools: tuple[Tool, ...]) -> PromptTemplate:
         """The prompt template, rebuilt only when the tools change: typed stubs take longer to render than to send."""
         if self._template is None or self._template.tools != tools:
-            self._template = build_prompt(tools, self._mode)
+            self._template = build_prompt(tools, self._mode, self._language() if self._mode == "code" else "")
         return self._template
 
 

@@ -31,10 +31,11 @@ from holdfast.core import (
     Parked,
     ToolCallPart,
     call_id,
+    is_success,
     read_outcome,
 )
 from holdfast.core.errors import EngineNotBuilt, HoldfastError, StoreError
-from holdfast.core.events import Noted, TurnEnded, TurnParked
+from holdfast.core.events import CodePosted, Noted, TurnEnded, TurnParked
 from holdfast.gate import Gate, time_limit
 from holdfast.models import OnText
 from holdfast.store import Journal
@@ -87,6 +88,10 @@ class Turn:
             )
         return outcome
 
+    def language_of(self, language: str | None) -> str:
+        """The language that posted code runs as; by default the session's own. Raises InvalidInput."""
+        return self._code.language_of(language)
+
     async def park(self) -> None:
         """Record the time worked, before the turn waits for a person or the session is released."""
         if self._started is not None:
@@ -102,7 +107,7 @@ class Turn:
         """Take one step: ask the model, execute one of its calls, or find that the turn is over."""
         state = self._conversation
         if state.posted_code is not None:
-            return await self._run_host_code(state.posted_code.code)
+            return await self._run_host_code(state.posted_code)
         if state.reply is not None:
             for number, part in enumerate(state.reply.tool_calls, start=1):
                 if part.id not in state.returned and number > MAX_CALLS:
@@ -114,7 +119,7 @@ class Turn:
             if self._gate.loop_detector.level == "block":
                 return Cycle(value=self._last_text(), length=self._gate.loop_detector.length)
             if not state.reply.tool_calls:
-                return success_outcome(state.reply.text, self._proposals())
+                return success_outcome(state.reply.text, self._staged_by_turn())
         await self._model_step.ask(on_text)
         return None
 
@@ -177,25 +182,32 @@ class Turn:
         await self._journal.append(ended.event, returned, blobs=ended.blobs)
         return None
 
-    async def _run_host_code(self, source: str) -> Outcome | None:
+    async def _run_host_code(self, posted: CodePosted) -> Outcome | None:
         """Run the code that the host posted; its end is the turn's end."""
         if self._conversation.finished_run is None:
-            run = await self._code.run(source, tool_call=None, seed=self._conversation.turn)
+            run = await self._code.run(
+                posted.code, tool_call=None, seed=self._conversation.turn, language=posted.language
+            )
             if run is None:
                 return self._waiting_outcome()
             await self._journal.append(run.event, blobs=run.blobs)
         ended = self._conversation.finished_run
         assert ended is not None, "the end of the run was just recorded"
-        if given := read_outcome(ended.value):
-            return given  # the program returned its own outcome
+        staged = self._staged_by_turn()
+        if given := read_outcome(ended.value):  # the program returned its own outcome
+            return success_outcome(given.value, staged) if staged and is_success(given) else given
         if ended.status == "ok":
-            return success_outcome(ended.value, self._proposals())
+            return success_outcome(ended.value, staged)
         return Error(message=ended.error, code=f"guest-{ended.status}")
 
     def _waiting_outcome(self) -> Needs | None:
         """What the turn waits for; None if it was answered in the meantime and the turn continues."""
         waiting = self._gate.escalations.waiting()
         return needs_approval(waiting) if waiting else None
+
+    def _staged_by_turn(self) -> tuple[str, ...]:
+        """What this turn staged and is still staged: proposals of earlier turns do not change the outcome."""
+        return tuple(path for path in self._proposals() if path in self._conversation.staged)
 
     def _last_text(self) -> str | None:
         return self._conversation.reply.text if self._conversation.reply else None

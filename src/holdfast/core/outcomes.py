@@ -1,7 +1,7 @@
 """How a turn or a call ended. An outcome is a value; a failed turn is not an exception."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import msgspec
 
@@ -68,7 +68,7 @@ def read_outcome(value: Json) -> Outcome | None:
         return None
 
 
-def is_success(outcome: Outcome) -> bool:
+def is_success(outcome: Outcome) -> TypeGuard[Ok | Proposed]:
     """Whether the outcome is a success."""
     return isinstance(outcome, Ok | Proposed)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.agent import CodeRun, Conversation, ModelStep, Turn
+from holdfast.agent import CodeRun, Conversation, ModelStep, SessionGuests, Turn
 from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset
 from holdfast.core.events import ProposalsCommitted
 from holdfast.gate import (
@@ -21,7 +21,6 @@ from holdfast.gate import (
     TreeBudget,
     audit_view,
 )
-from holdfast.guests import Guest
 from holdfast.models import Model, ModelToolset
 from holdfast.policy import Policy
 from holdfast.session.approver import Approver
@@ -57,13 +56,13 @@ class SessionParts:
     paths: Paths
     policy: Policy
     model: Model | None
-    guest: Guest
+    guests: SessionGuests
     settings: Settings
     clock: Clock
     toolsets: Sequence[Toolset] = ()
     """Tools that act outside the workspace."""
     language: Sequence[Toolset] = ()
-    """Operations of the guest's own language."""
+    """Features of Lisp that a policy may forbid."""
     redactor: Redactor = field(default_factory=Redactor)
     """Removes secrets from what the guest receives."""
     tree: TreeBudget | None = None
@@ -90,7 +89,7 @@ async def build_session(parts: SessionParts) -> Session:
     resources.push_async_callback(journal.release)
     for close in parts.closers:
         resources.push_async_callback(close)
-    resources.push_async_callback(parts.guest.close)
+    resources.push_async_callback(parts.guests.close)
     points = await _open_restore_points(parts, resources)
     await _publish(parts, gate, resources)
     model_step = ModelStep(
@@ -98,6 +97,8 @@ async def build_session(parts: SessionParts) -> Session:
         gate=gate,
         model=parts.model,
         mode=parts.settings.mode,
+        language=lambda: parts.guests.language,
+        language_tools=_language_tools(parts),
         max_tokens=parts.settings.model_requests.max_tokens,
         auto_compact=parts.settings.auto_compact,
         max_history_messages=parts.settings.max_history_messages,
@@ -124,6 +125,7 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
         WorldToolset(parts.staged.base, parts.staged, keep=parts.store.put_blob),
         PersonToolset(lambda call: gate.escalations.response_to(call)),
         ViewToolset(
+            id=parts.journal.session,
             status=status,
             gate=lambda: gate,
             staged=parts.staged,
@@ -164,7 +166,8 @@ def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, model_ste
         journal=parts.journal,
         conversation=conversation,
         gate=gate,
-        guest=parts.guest,
+        guests=parts.guests,
+        language_tools=_language_tools(parts),
         fetch_blob=parts.store.blob,
         clock=parts.clock,
         limits=parts.settings.code,
@@ -179,6 +182,10 @@ def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, model_ste
         clock=parts.clock,
         proposals=parts.staged.staged_paths,
     )
+
+
+def _language_tools(parts: SessionParts) -> frozenset[str]:
+    return frozenset(tool.name for toolset in parts.language for tool in toolset.tools())
 
 
 async def _publish(parts: SessionParts, gate: Gate, resources: AsyncExitStack) -> None:

@@ -8,15 +8,23 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.agent import SessionGuests
 from holdfast.core import PERSON, Limits, SessionId, check_session_id
 from holdfast.core.events import SessionOpened
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import open_tree_budget
+from holdfast.guests import Guest
 from holdfast.mcp import McpFiles, McpToolset, start_servers
 from holdfast.models import api_key_of, key_variables
 from holdfast.policy import narrowed_by_project
 from holdfast.session.build import SessionParts, SessionPaths, build_session
-from holdfast.session.options import ResolvedOptions, SessionOptions, record_changes, resolve_options
+from holdfast.session.options import (
+    ResolvedOptions,
+    SessionOptions,
+    check_sandbox,
+    record_changes,
+    resolve_options,
+)
 from holdfast.session.resources import SharedResources
 from holdfast.session.rewind_fork import plan_fork
 from holdfast.session.session import Session
@@ -53,6 +61,7 @@ async def create_session(
         policy=resolved.policy_name,
         policy_digest=resolved.policy.digest,
         model=resolved.model_name,
+        sandbox=resolved.sandbox,
         limits=limits or shared.settings.budget,
         name=chosen_name(name) if name is not None else None,
     )
@@ -65,14 +74,12 @@ async def resume_session(shared: SharedResources, reference: str, options: Sessi
     journal = await shared.store.open(await shared.store.find(reference))
     try:
         status = Status(ReplayedHistory(journal.recorded))
-        # A turn that ran out of budget may resume in its engine, or be left for other work in another one.
-        continues = status.has_open_turn or (status.can_continue and options.get("sandbox") is None)
         resolved = resolve(
             shared,
             options,
             previous_policy=status.policy,
             previous_model=status.model,
-            open_run_engine=status.open_run_engine if continues else "",
+            previous_sandbox=status.sandbox,
         )
         await record_changes(journal, status, resolved)
     except BaseException:
@@ -92,13 +99,20 @@ async def fork_session(
     """A new session that continues from the end of a turn of another, in its own folder."""
     parent = await shared.store.find(reference)
     plan, before = plan_fork(parent, await shared.store.read(parent), at)
-    resolved = resolve(shared, options, previous_policy=before.policy, previous_model=before.model)
+    resolved = resolve(
+        shared,
+        options,
+        previous_policy=before.policy,
+        previous_model=before.model,
+        previous_sandbox=before.sandbox,
+    )
     opened = msgspec.structs.replace(
         before,
         folder=os.getcwd(),
         policy=resolved.policy_name,
         policy_digest=resolved.policy.digest,
         model=resolved.model_name or before.model,
+        sandbox=resolved.sandbox,
         name=chosen_name(name) if name is not None else None,
     )
     journal = await shared.store.fork(parent, at=plan.seq, opened=opened)
@@ -124,7 +138,7 @@ def resolve(
     *,
     previous_policy: str = "",
     previous_model: str = "",
-    open_run_engine: str = "",
+    previous_sandbox: str = "",
 ) -> ResolvedOptions:
     """The options with every default filled in. From here on the key of the model is redacted."""
     resolved = resolve_options(
@@ -134,7 +148,7 @@ def resolve(
         models_folder=shared.home.models,
         previous_policy=previous_policy,
         previous_model=previous_model,
-        open_run_engine=open_run_engine,
+        previous_sandbox=previous_sandbox,
     )
     key = api_key_of(resolved.model) or ""
     if len(key) >= MIN_SECRET_LENGTH:
@@ -176,7 +190,14 @@ async def _session_parts(
     paths = WorldPaths(root, protected=(home.root,))
     servers = _server_toolsets(shared, root, paths)
     policy = narrowed_by_project(resolved.policy, root)
-    sandbox = resolved.sandbox_under(policy)
+
+    def create_guest(name: str) -> Guest:
+        sandbox = check_sandbox(name, policy)
+        return shared.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents)
+
+    guests = SessionGuests(check_sandbox(resolved.sandbox, policy), create_guest)
+    if resolved.is_sandbox_chosen or resolved.model is not None:
+        _ = guests.main  # report a missing engine now; a session that is only inspected needs none
     parts = SessionParts(
         journal=journal,
         store=shared.store,
@@ -184,11 +205,11 @@ async def _session_parts(
         paths=paths,
         policy=policy,
         model=resolved.model,
-        guest=shared.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents),
+        guests=guests,
         settings=settings,
         clock=shared.clock,
         toolsets=[*resolved.toolsets, *servers],
-        language=shared.engines.toolsets(sandbox),
+        language=shared.engines.toolsets("lisp"),
         redactor=shared.redactor,
         tree=tree,
         approver=resolved.approver,

@@ -41,21 +41,13 @@ class ResolvedOptions:
     """The policy as the journal records it: a name, or the absolute path of a file."""
     model: Model | None
     sandbox: Sandbox
+    is_sandbox_chosen: bool
+    """Whether the caller chose it now."""
     toolsets: Sequence[Toolset]
     approver: Approver | None
     can_ask: bool
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
     """Closes what was opened for these options alone."""
-
-    def sandbox_under(self, policy: Policy) -> Sandbox:
-        """The sandbox, if the policy allows code to run there. Raises InvalidInput; no other sandbox is substituted."""
-        if _may_run(self.sandbox, policy):
-            return self.sandbox
-        named = ", ".join(policy.sandboxes or ()) or "no sandbox at all"
-        raise InvalidInput(
-            f"the policy {policy.name!r} allows code to run in {named}, not in {self.sandbox}",
-            hint="choose another sandbox with --sandbox (--lang for exec), or another policy with -p",
-        )
 
     @property
     def model_name(self) -> str:
@@ -71,7 +63,7 @@ def resolve_options(
     models_folder: Path,
     previous_policy: str = "",
     previous_model: str = "",
-    open_run_engine: str = "",
+    previous_sandbox: str = "",
 ) -> ResolvedOptions:
     """Load the chosen policy and open the chosen model. Raises InvalidConfig or ModelMissing."""
     chosen_policy = chosen.get("policy")
@@ -90,9 +82,10 @@ def resolve_options(
         policy=policy,
         policy_name=named,
         model=model,
-        sandbox=_engine_of_open_run(open_run_engine)
-        or chosen.get("sandbox")
+        sandbox=chosen.get("sandbox")
+        or _named_sandbox(previous_sandbox)
         or _default_sandbox(settings, policy),
+        is_sandbox_chosen=chosen.get("sandbox") is not None,
         toolsets=chosen.get("toolsets", ()),
         approver=chosen.get("approver"),
         can_ask=chosen.get("can_ask", True),
@@ -100,18 +93,34 @@ def resolve_options(
     )
 
 
+def check_sandbox(name: str, policy: Policy) -> Sandbox:
+    """The sandbox of this name, if the policy allows code to run there. Raises InvalidInput; no other is substituted."""
+    sandbox = _named_sandbox(name)
+    if sandbox is None:
+        known = ", ".join(get_args(Sandbox))
+        raise InvalidInput(f"there is no sandbox for {name!r}", hint=f"use one of: {known}")
+    if _may_run(sandbox, policy):
+        return sandbox
+    named = ", ".join(policy.sandboxes or ()) or "no sandbox at all"
+    raise InvalidInput(
+        f"the policy {policy.name!r} allows code to run in {named}, not in {sandbox}",
+        hint="choose another sandbox with --sandbox (--lang for exec), or another policy with -p",
+    )
+
+
 async def record_changes(journal: Journal, status: Status, resolved: ResolvedOptions) -> None:
-    """Record a changed policy or model, so that the session keeps it."""
+    """Record a changed policy, model or sandbox, so that the session keeps it."""
     is_other_policy = resolved.policy_name != status.policy
     changed = SessionReconfigured(
         policy=resolved.policy_name if is_other_policy else "",
         policy_digest=resolved.policy.digest if is_other_policy else "",
         model=resolved.model_name if resolved.model_name != status.model else "",
+        sandbox=resolved.sandbox if resolved.is_sandbox_chosen and resolved.sandbox != status.sandbox else "",
     )
     if not status.policy:
         text = f"imported from another data directory; it now runs under the policy {resolved.policy_name!r}"
         await journal.append(changed, Noted(code="policy-chosen", text=text))
-    elif changed.policy or changed.model:
+    elif changed.policy or changed.model or changed.sandbox:
         await journal.append(changed)
 
 
@@ -129,8 +138,8 @@ def _may_run(sandbox: Sandbox, policy: Policy) -> bool:
     return policy.sandboxes is None or set(parts) <= set(policy.sandboxes)
 
 
-def _engine_of_open_run(engine: str) -> Sandbox | None:
-    return next((known for known in get_args(Sandbox) if known == engine), None)
+def _named_sandbox(name: str) -> Sandbox | None:
+    return next((known for known in get_args(Sandbox) if known == name), None)
 
 
 def _open_model(name: str, settings: Settings, models_folder: Path) -> Model:

@@ -95,6 +95,7 @@ def plan_fork(
         opened,
         policy=status.policy,
         model=status.model,
+        sandbox=status.sandbox,
         limits=limits,
         workspace="",
         name=None,

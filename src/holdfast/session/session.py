@@ -159,10 +159,16 @@ class Session:
             )
             return await self._drive(posted)
 
-    async def execute(self, code: str, *, language: str = "python", principal: Principal = PERSON) -> Outcome:
-        """Run code of the host as a turn: same gate, same journal, no model."""
+    async def execute(
+        self, code: str, *, language: str | None = None, principal: Principal = PERSON
+    ) -> Outcome:
+        """Run code of the host as a turn: same gate, same journal, no model.
+
+        `language` is `python`, `lisp` or a sandbox; by default the session's own. Each sandbox keeps its own variables.
+        """
         async with self._lock.acquire():
             turn = len(self.status.turns) + 1
+            language = self._turn.language_of(language)
             return await self._drive(CodePosted(turn=turn, code=code, language=language, principal=principal))
 
     async def advance(self) -> Outcome | None:

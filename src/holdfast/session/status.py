@@ -23,7 +23,6 @@ from holdfast.core.events import (
     Noted,
     RecordedEvent,
     RestorePointMade,
-    RunEnded,
     RunStarted,
     SessionClosed,
     SessionOpened,
@@ -82,7 +81,6 @@ _Handled = (
     | SessionResumed
     | SessionClosed
     | RunStarted
-    | RunEnded
     | TurnReopened
     | RestorePointMade
     | BudgetRaised
@@ -101,6 +99,9 @@ class Status(Projection[_Handled]):
         self.model = ""
         self.policy = ""
         """A name or the path of a file; empty until a policy is chosen for an imported session."""
+        self.sandbox = ""
+        """Where code runs; in a journal that does not record it, the engine of the last run."""
+        self._is_sandbox_recorded = False
         self._last_choice_seq = 0
         super().__init__(journal)
 
@@ -111,8 +112,6 @@ class Status(Projection[_Handled]):
         self._turns: list[TurnRecord] = []
         self._spent = Total()
         """Spent by the last turn; written to its record when it is read."""
-        self.open_run_engine = ""
-        """The engine of a run that waits, was interrupted or ran out of budget; it can resume only there."""
         self.notes: deque[Noted] = deque(maxlen=MAX_NOTES)
         self._waiting: set[EscalationId] = set()
         self._is_budget_raised = False
@@ -148,14 +147,8 @@ class Status(Projection[_Handled]):
                 self._begin(
                     TurnRecord(number=event.turn, asked=event.code, is_code=True, began_ms=entry.at_ms)
                 )
-            case RunStarted():
-                self.open_run_engine = event.engine
-            case RunEnded():
-                self.open_run_engine = ""
             case TurnEnded() if self._turns:
                 self._is_budget_raised = False
-                if not _is_out_of_budget(event.outcome):
-                    self.open_run_engine = ""
                 self._update_last_turn(ended_ms=entry.at_ms, outcome=event.outcome)
             case CallSettled() if self._turns and event.changes:
                 self._update_last_turn(changes=net_changes((*self._turns[-1].changes, *event.changes)))
@@ -186,19 +179,26 @@ class Status(Projection[_Handled]):
         match event:
             case SessionOpened():
                 self.model, self.policy = event.model, event.policy
+                self._choose_sandbox(event.sandbox)
             case SessionReconfigured():
                 self.model, self.policy = event.model or self.model, event.policy or self.policy
+                self._choose_sandbox(event.sandbox)
+            case RunStarted() if not self._is_sandbox_recorded:
+                self.sandbox = event.engine
             case Noted(code="imported"):
                 self.policy = ""
             case _:
                 pass
+
+    def _choose_sandbox(self, sandbox: str) -> None:
+        if sandbox:
+            self.sandbox, self._is_sandbox_recorded = sandbox, True
 
     def _begin(self, turn: TurnRecord) -> None:
         self._update_spent()
         self._turns.append(turn)
         self._spent = Total()
         self._point_changes = ()
-        self.open_run_engine = ""
 
     def _update_spent(self) -> None:
         if self._turns:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.core import Call, Json, Performed, Response, Tool, budget_dimension, encode
+from holdfast.core import Call, Json, Performed, Response, SessionId, Tool, budget_dimension, encode
 from holdfast.core.errors import InvalidInput, ToolFailed
 from holdfast.gate import Gate
 from holdfast.policy import most_permissive_verdict
@@ -74,7 +74,7 @@ VIEW_TOOLS = (
     _tool("audit_log", "Every call of this session so far."),
     _tool("operations_count", "How many calls there were."),
     _tool("proposals", "Staged changes that wait for the person."),
-    _tool("id", "A name for this session that says nothing about the host."),
+    _tool("id", "The id of this session, the same in every turn."),
     _tool("commit_proposals", "Ask the host to commit what is staged; only the person can."),
     _tool("rollback_proposals", "Withdraw what is staged."),
 )
@@ -86,11 +86,13 @@ class ViewToolset:
     def __init__(
         self,
         *,
+        id: SessionId,
         status: Status,
         gate: Callable[[], Gate],
         staged: StagedWorld,
         audit: Callable[[], list[Json]],
     ) -> None:
+        self._id = id
         self._status = status
         self._gate = gate
         self._staged = staged
@@ -109,7 +111,7 @@ class ViewToolset:
     def _answer(self, call: Call) -> Json:
         match call.operation.partition(".")[2]:
             case "id":
-                return f"session-{len(self._status.turns)}"
+                return str(self._id)
             case "turn_number":
                 return len(self._status.turns)
             case "status":

@@ -134,7 +134,9 @@ class TurnLock:
                 f"session {self._session} is starting its servers", hint="wait until it is ready"
             )
         if self._status.lifecycle == "paused":
-            raise SessionNotReady(f"session {self._session} is paused", hint="resume it first")
+            raise SessionNotReady(
+                f"session {self._session} is paused", hint=f"resume it first: holdfast resume {self._session}"
+            )
         if self.is_busy:
             raise SessionNotReady(
                 "a turn is running or waits for a person",

@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lang",
         choices=["python", "wasi", "auto", "lisp"],
-        help="the sandbox to run it in (default: python)",
+        help="the language or sandbox of the code (default: the session's own; python in a new one)",
     )
     parser.add_argument("--session", metavar="SESSION", help="run in this session, with its variables")
     parser.add_argument("-w", "--workspace", metavar="DIR", help="the folder the code works in")
@@ -68,7 +68,6 @@ async def run(arguments: argparse.Namespace) -> int:
                 arguments.session,
                 policy=arguments.policy,
                 can_ask=can_ask,
-                sandbox=arguments.lang,
                 needs_model=False,
             )
         else:
@@ -89,7 +88,7 @@ async def run(arguments: argparse.Namespace) -> int:
             if code is None:
                 outcome = await _resume_code(session)
             else:
-                outcome = await session.execute(code, language=arguments.lang or "python")
+                outcome = await session.execute(code, language=arguments.lang)
         return report(outcome, session, arguments.json, console, printed=prints.text)
     except PersonLeft:
         console.say("a call waits; answer with: holdfast approve, or holdfast deny", folds=True)

@@ -28,6 +28,8 @@ class SessionOpened(Event, tag="session-opened"):
     policy: str
     policy_digest: str
     model: str
+    sandbox: str = ""
+    """Where code runs; empty in journals that do not record it."""
     limits: Limits = Limits()
     name: str | None = None
     description: str = ""
@@ -49,12 +51,13 @@ class SessionPinned(Event, tag="session-pinned"):
 
 
 class SessionReconfigured(Event, tag="session-reconfigured"):
-    """The policy, model or workspace changed; an empty field means no change."""
+    """The policy, model, workspace or sandbox changed; an empty field means no change."""
 
     policy: str = ""
     policy_digest: str = ""
     model: str = ""
     workspace: str = ""
+    sandbox: str = ""
 
 
 class SessionPaused(Event, tag="session-paused"):

@@ -46,12 +46,26 @@ def describe(
             "/dev/null" if before is None else f"a/{path}",
             "/dev/null" if after is None else f"b/{path}",
         )
-        diff = unified_diff(old, new, names)
+        diff = unified_diff(old, new, names) or _empty_file(
+            path, kind, mode if after is not None else mode_before
+        )
     if kind == "modified" and mode is not None and mode != mode_before:
-        diff = f"diff --git a/{path} b/{path}\nold mode 100{mode_before or 0:o}\nnew mode 100{mode:o}\n{diff}"
+        end = (
+            diff or "\n"
+        )  # a blank line ends a header without a diff, so that git reads the next patch as another one
+        diff = f"diff --git a/{path} b/{path}\nold mode 100{mode_before or 0:o}\nnew mode 100{mode:o}\n{end}"
     return Proposal(
         path=path, kind=kind, diff=diff, is_binary=is_binary, renamed_from=renamed_from, mode=mode
     )
+
+
+def _empty_file(path: str, kind: str, mode: int | None) -> str:
+    """The header that stands for a created or deleted file without content, as git writes it."""
+    if kind == "modified":
+        return ""
+    verb = "new" if kind == "created" else "deleted"
+    git_mode = "100755" if mode is not None and mode & 0o100 else "100644"  # the only two that git knows
+    return f"diff --git a/{path} b/{path}\n{verb} file mode {git_mode}\n\n"  # a blank line ends the header
 
 
 def unified_diff(old: str, new: str, names: tuple[str, str]) -> str:
