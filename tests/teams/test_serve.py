@@ -28,9 +28,10 @@ class ServerHome:
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
         self.home.mkdir(mode=0o700)
+        (project := root / "project").mkdir()
         (self.home / "teams.yaml").write_text(
-            f"teams:\n  a: {{project: {root}, member: scripted}}\n"
-            f"  b: {{project: {root}, member: scripted, asked_by: [a]}}\n"
+            f"teams:\n  a: {{project: {project}, member: scripted}}\n"
+            f"  b: {{project: {project}, member: scripted, asked_by: [a]}}\n"
         )
         self.environment = {"PATH": os.environ["PATH"], "HOLDFAST_HOME": str(self.home), "HOME": str(root)}
 

@@ -116,7 +116,7 @@ async def run(arguments: argparse.Namespace) -> int:
             return _edit(file, arguments, console)
         case "check":
             return _check(file, home, console)
-    roster = load_roster(file)
+    roster = load_roster(file, home=home)
     match arguments.verb:
         case "list":
             console.json(roster) if arguments.json else show_roster(roster, console)
@@ -175,7 +175,9 @@ async def _read_log(broker: Broker, wanted: argparse.Namespace, console: Console
 def _check(file: Path, home: Home, console: Console) -> int:
     from holdfast.policy import load_policy
 
-    roster = load_roster(file, open_policy=lambda policy: load_policy(policy, search=(home.policies,)))
+    roster = load_roster(
+        file, home=home, open_policy=lambda policy: load_policy(policy, search=(home.policies,))
+    )
     console.print(f"{file}: {pluralize(len(roster.teams), 'team')}, no errors")
     return exit_codes.OK
 
