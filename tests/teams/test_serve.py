@@ -28,7 +28,8 @@ class ServerHome:
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
         self.home.mkdir(mode=0o700)
-        (project := root / "project").mkdir()
+        self.project = project = root / "project"
+        project.mkdir()
         (self.home / "teams.yaml").write_text(
             f"teams:\n  a: {{project: {project}, member: scripted}}\n"
             f"  b: {{project: {project}, member: scripted, asked_by: [a]}}\n"
@@ -103,6 +104,49 @@ async def test_a_stdio_client_asks_as_its_configured_sender(server_home: ServerH
     assert waited["text"] == "echo[2]: again"
     assert left["expires_ms"] - left["left_ms"] == 2 * 86_400_000
     assert wrong["code"] == "invalid-input"
+
+
+async def test_f32_a_failed_outcome_is_an_error_of_the_protocol(server_home: ServerHome) -> None:
+    roster = server_home.home / "teams.yaml"
+    roster.write_text(
+        roster.read_text()
+        + f"  gone: {{project: {server_home.project}, member: claude, program: no-such-program}}\n"
+    )
+    async with server_home.over_stdio("--operator") as client:
+        answered = await client.call_tool("teams_ask", {"team": "a", "question": "hi"})
+        failed = await client.call_tool("teams_ask", {"team": "gone", "question": "hi"})
+        await client.call_tool("teams_notify", {"toTeam": "gone", "message": "hi"})
+        not_woken = await client.call_tool("teams_wake", {"team": "gone"})
+        report = await client.call_tool("teams_report", {"team": "gone"})
+    assert not answered.is_error
+    assert failed.is_error
+    assert not_woken.is_error
+    assert not report.is_error
+    assert isinstance(failed.content[0], mcp_types.TextContent)
+    outcome = json.loads(failed.content[0].text)["outcome"]
+    assert outcome["code"] == "member-missing"
+    assert "npm install -g @anthropic-ai/claude-code" in outcome["hint"]
+
+
+@pytest.mark.parametrize("how", ["serve over stdio", "ask"])
+async def test_f32_a_member_asked_by_any_command_can_ask_other_teams(
+    server_home: ServerHome, how: str
+) -> None:
+    program = Path(__file__).with_name("acp_agent.py")
+    member = f"member: acp, gate: asks, program: {sys.executable}, arguments: [-I, {program}]"
+    roster = server_home.home / "teams.yaml"
+    roster.write_text(f"{roster.read_text()}  relay: {{project: {server_home.project}, {member}}}\n")
+    if how == "ask":
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "holdfast", "teams", "ask", "relay", "relay a kelp"),
+            stdout=asyncio.subprocess.PIPE,
+            env=server_home.environment,
+        )
+        text = (await process.communicate())[0].decode()
+    else:
+        async with server_home.over_stdio() as client:
+            text = (await call(client, "teams_ask", team="relay", question="relay a kelp"))["text"]
+    assert "echo[1]: kelp" in text
 
 
 async def test_a_stdio_server_can_be_interrupted_while_its_client_is_silent(server_home: ServerHome) -> None:

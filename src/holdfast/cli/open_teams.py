@@ -69,14 +69,32 @@ async def serve_teams(
         console.say(f"note: {problem.pair}: {problem.what}", "ask")
     await broker.resume_pending()
     if port is None:
-        await serve_stdio(broker, caller)
+        async with serving_members(broker, factory):
+            await serve_stdio(broker, caller)
         return
     callers = Callers()
     tokens = {name: callers.add(Caller(team=name)) for name in (*broker.roster.teams, EXTERNAL_SENDER)}
     tokens["operator"] = callers.add(Caller(is_operator=True))
     async with serving_http(broker, callers, port=port) as url:
-        factory.issue_token = lambda pair, session: callers.issue_token(
-            url, Caller(team=pair.receiver, asking_session=session)
-        )
+        _issue_tokens(factory, callers, url)
         console.json({"url": url, "tokens": tokens})
         await asyncio.get_running_loop().create_future()
+
+
+@asynccontextmanager
+async def serving_members(broker: Broker, factory: MemberFactory) -> AsyncIterator[None]:
+    """Serve external members on loopback while the block runs, so that they can ask other teams."""
+    if not any(team.member in ("claude", "acp") for team in broker.roster.teams.values()):
+        yield
+        return
+    callers = Callers()
+    async with serving_http(broker, callers) as url:
+        _issue_tokens(factory, callers, url)
+        yield
+
+
+def _issue_tokens(factory: MemberFactory, callers: Callers, url: str) -> None:
+    """Give each external member a token for this server while it is awake."""
+    factory.issue_token = lambda pair, session: callers.issue_token(
+        url, Caller(team=pair.receiver, asking_session=session)
+    )

@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_teams import open_broker, serve_teams
+from holdfast.cli.open_teams import open_broker, serve_teams, serving_members
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.team_tables import (
@@ -128,14 +128,16 @@ async def run(arguments: argparse.Namespace) -> int:
                     raise InvalidInput(
                         "--seconds must be more than 0", hint="leave it out to wait for a whole turn"
                     )
-                with ProgressIndicator(lambda: f"{arguments.team} is answering"):
-                    reply = await broker.ask(
-                        arguments.sender,
-                        arguments.team,
-                        arguments.question,
-                        thread=arguments.thread,
-                        seconds=arguments.seconds,
-                    )
+                progress = ProgressIndicator(lambda: f"{arguments.team} is answering")
+                async with serving_members(broker, factory):
+                    with progress:
+                        reply = await broker.ask(
+                            arguments.sender,
+                            arguments.team,
+                            arguments.question,
+                            thread=arguments.thread,
+                            seconds=arguments.seconds,
+                        )
                 return show_reply(reply, console, is_json=arguments.json)
             case "status":
                 summaries = await broker.sessions()

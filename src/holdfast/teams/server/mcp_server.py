@@ -16,7 +16,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.teams.broker import Broker
 from holdfast.teams.errors import AskRefused
 from holdfast.teams.server.auth import Caller
-from holdfast.teams.server.tools import TOOLS, ServerTool, ToolRequest
+from holdfast.teams.server.tools import TOOLS, ServerTool, ToolRequest, is_failed
 
 
 class TeamsMcpServer:
@@ -43,7 +43,8 @@ class TeamsMcpServer:
         try:
             for tool in _tools_for(caller):
                 if tool.name == params.name:
-                    return _result(await self._serve(tool, caller, params.arguments or {}))
+                    answer = await self._serve(tool, caller, params.arguments or {})
+                    return _result(answer, is_error=is_failed(answer))
             raise InvalidInput(f"there is no tool {params.name!r} for {caller.team}")
         except HoldfastError as error:
             return _result({"error": str(error), "code": error.code, "hint": error.hint}, is_error=True)
