@@ -18,6 +18,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
+from holdfast.cli import main
+
 TEAMS_TOOLS = {"teams_ask", "teams_send_message", "teams_notify", "teams_report"}
 OPERATORS_TOOLS = {"teams_status", "teams_threads", "teams_wake", "teams_sleep", "teams_cancel", "teams_fork"}
 
@@ -218,6 +220,32 @@ async def test_an_http_caller_is_identified_by_its_token_and_others_are_rejected
     assert [each["state"] for each in report["messages"]] == ["answered", "answered"]
     assert refused["code"] == "ask-refused"
     assert (line["pair"], line["messages"]) == ("a -> b", 2)
+
+
+async def test_f29_a_token_is_valid_across_restarts_until_it_is_revoked(
+    server_home: ServerHome, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(server_home.home))
+    async with server_home.over_http() as (_, before):
+        pass
+    async with server_home.over_http() as (url, tokens):
+        assert tokens == before
+        shown = await asyncio.to_thread(main, ["teams", "token", "a", "--json"])
+        assert (shown, json.loads(capsys.readouterr().out)) == (0, {"a": tokens["a"]})
+        async with connected(url, tokens["a"]) as client:
+            assert (await call(client, "teams_ask", team="b", question="hi"))["status"] == "answered"
+        assert await asyncio.to_thread(main, ["teams", "token", "a", "--revoke"]) == 0
+        fresh = capsys.readouterr().out.split()[1]
+        assert fresh != tokens["a"]
+        with pytest.raises(BaseExceptionGroup):
+            async with connected(url, tokens["a"]) as client:
+                await client.list_tools()
+        async with connected(url, fresh) as client:
+            assert (await call(client, "teams_ask", team="b", question="hi"))["status"] == "answered"
+        assert await asyncio.to_thread(main, ["teams", "token", "nobody"]) == 2
+    (kept,) = server_home.home.glob("teams/*/tokens.json")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert kept.parent.stat().st_mode & 0o077 == 0
 
 
 async def test_a_message_sent_before_a_kill_is_delivered_by_the_next_server(server_home: ServerHome) -> None:

@@ -16,15 +16,28 @@ from holdfast.session import Session
 from holdfast.store import Home
 from holdfast.teams import (
     EXTERNAL_SENDER,
+    OPERATOR,
     Broker,
     Caller,
     Callers,
     MemberFactory,
     Roster,
     Team,
+    TokenFile,
     serve_stdio,
     serving_http,
 )
+
+
+def teams_folder(file: Path, home: Home) -> Path:
+    """The folder of a roster's agent homes and tokens."""
+    return home.root / "teams" / ("default" if file == home.root / "teams.yaml" else digest(str(file))[:12])
+
+
+def token_file(roster: Roster, file: Path, home: Home) -> TokenFile:
+    """The tokens of a roster: one for each team, for external callers and for the operator."""
+    names = (*roster.teams, EXTERNAL_SENDER, OPERATOR)
+    return TokenFile(teams_folder(file, home) / "tokens.json", names)
 
 
 @asynccontextmanager
@@ -34,8 +47,7 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     print_store_notices(runtime.store, Console())
     try:
-        name = "default" if file == home.root / "teams.yaml" else digest(str(file))[:12]
-        folder = home.root / "teams" / name
+        folder = teams_folder(file, home)
 
         async def open_session(session: SessionId, team: Team, toolsets: Sequence[Toolset]) -> Session:
             return await runtime.resume(
@@ -60,7 +72,13 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
 
 
 async def serve_teams(
-    broker: Broker, factory: MemberFactory, console: Console, *, caller: Caller, port: int | None
+    broker: Broker,
+    factory: MemberFactory,
+    console: Console,
+    *,
+    caller: Caller,
+    port: int | None,
+    kept: TokenFile,
 ) -> None:
     """Report problems and deliver queued messages, then serve until the client disconnects or the process ends."""
     if caller.team != EXTERNAL_SENDER:
@@ -72,9 +90,7 @@ async def serve_teams(
         async with serving_members(broker, factory):
             await serve_stdio(broker, caller)
         return
-    callers = Callers()
-    tokens = {name: callers.add(Caller(team=name)) for name in (*broker.roster.teams, EXTERNAL_SENDER)}
-    tokens["operator"] = callers.add(Caller(is_operator=True))
+    tokens, callers = kept.tokens(), Callers(kept)
     async with serving_http(broker, callers, port=port) as url:
         _issue_tokens(factory, callers, url)
         console.json({"url": url, "tokens": tokens})

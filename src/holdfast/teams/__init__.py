@@ -37,12 +37,14 @@ from holdfast.teams.message_text import render_message
 from holdfast.teams.pair_log import Notice, Notices
 from holdfast.teams.pairs import EXTERNAL_SENDER, Pair
 from holdfast.teams.pool import Pool
-from holdfast.teams.server.auth import Caller, Callers, IssuedToken
+from holdfast.teams.server.auth import OPERATOR, Caller, Callers, IssuedToken
 from holdfast.teams.server.serve import serve_stdio, serving_http
+from holdfast.teams.server.token_file import TokenFile
 from holdfast.teams.stats import PairStats, TeamsStats
 
 __all__ = [
     "EXTERNAL_SENDER",
+    "OPERATOR",
     "Agent",
     "AskRefused",
     "Broker",
@@ -79,6 +81,7 @@ __all__ = [
     "TeamReply",
     "TeamsSettings",
     "TeamsStats",
+    "TokenFile",
     "TooManyHops",
     "UnknownTeam",
     "WaitGraph",

@@ -10,13 +10,14 @@ holdfast teams status                 list every pair with its messages and toke
 holdfast teams log backend            show messages and answers; --from and --thread select a conversation
 holdfast teams usage                  messages, tokens, cost and times of every pair, busiest first
 holdfast teams serve                  serve MCP over stdio; --http 0 serves loopback HTTP, with a token per team
+holdfast teams token                  show those tokens; --revoke replaces them with new ones
 """
 
 import argparse
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_teams import open_broker, serve_teams, serving_members
+from holdfast.cli.open_teams import open_broker, serve_teams, serving_members, token_file
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.team_tables import (
@@ -32,7 +33,7 @@ from holdfast.cli.views.team_tables import (
 from holdfast.core import JsonObject, pluralize
 from holdfast.core.errors import InvalidConfig, InvalidInput, JournalDamaged
 from holdfast.store import Home, replace_private, write_private
-from holdfast.teams import EXTERNAL_SENDER, Broker, Caller, Pair, load_roster
+from holdfast.teams import EXTERNAL_SENDER, Broker, Caller, Pair, TokenFile, load_roster
 
 _TEMPLATE = """\
 settings:
@@ -93,6 +94,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     log.add_argument("--thread", help="only this thread")
     log.add_argument("--limit", type=int, default=50, metavar="N", help="the latest N (default 50)")
     log.add_argument("--json", action="store_true", help="print whole texts as JSON")
+    token = verbs.add_parser("token", help="show or revoke the tokens of the HTTP server")
+    token.add_argument("name", nargs="?", help="only this team's token, or that of external or operator")
+    token.add_argument("--revoke", action="store_true", help="replace the token with a new one")
+    token.add_argument("--json", action="store_true", help="print JSON")
     serve = verbs.add_parser("serve", help="serve the teams over MCP")
     serve.add_argument(
         "--from",
@@ -121,6 +126,8 @@ async def run(arguments: argparse.Namespace) -> int:
         case "list":
             console.json(roster) if arguments.json else show_roster(roster, console)
             return exit_codes.OK
+        case "token":
+            return _token(token_file(roster, file, home), arguments, console)
     async with open_broker(roster, file, home) as (broker, factory):
         match arguments.verb:
             case "ask":
@@ -150,7 +157,8 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.json(log) if arguments.json else show_log(log, console)
             case _:
                 caller = Caller(team=arguments.sender, is_operator=arguments.operator)
-                await serve_teams(broker, factory, console, caller=caller, port=arguments.http)
+                kept = token_file(roster, file, home)
+                await serve_teams(broker, factory, console, caller=caller, port=arguments.http, kept=kept)
     return exit_codes.OK
 
 
@@ -172,6 +180,25 @@ async def _read_log(broker: Broker, wanted: argparse.Namespace, console: Console
         console.say("no messages match" if summaries else NO_MESSAGES)
     found.sort(key=lambda each: each.at_ms)
     return found[max(0, len(found) - max(wanted.limit, 0)) :]
+
+
+def _token(kept: TokenFile, wanted: argparse.Namespace, console: Console) -> int:
+    tokens = kept.tokens()
+    if wanted.name is not None and wanted.name not in tokens:
+        raise InvalidInput(
+            f"{wanted.name!r} has no token", hint=f"names that have one: {', '.join(sorted(tokens))}"
+        )
+    names = [wanted.name] if wanted.name is not None else list(tokens)
+    if wanted.revoke:
+        kept.revoke(*names)
+        tokens = kept.tokens()
+    shown = {name: tokens[name] for name in names}
+    if wanted.json:
+        console.json(shown)
+    else:
+        for name, token in shown.items():
+            console.print(f"{name:<16} {token}")
+    return exit_codes.OK
 
 
 def _check(file: Path, home: Home, console: Console) -> int:
