@@ -41,6 +41,9 @@ class ServerHome:
     def command(self, *words: str) -> list[str]:
         return ["-m", "holdfast", "teams", "serve", *words]
 
+    def python(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "holdfast", *words]
+
     def over_stdio(self, *words: str) -> Client:
         """The official client, which starts the server."""
         return Client(

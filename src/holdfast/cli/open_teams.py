@@ -22,6 +22,7 @@ from holdfast.teams import (
     Callers,
     MemberFactory,
     Roster,
+    SharedBroker,
     Team,
     TokenFile,
     serve_stdio,
@@ -71,29 +72,34 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
         await runtime.close()
 
 
+@asynccontextmanager
+async def open_shared_broker(
+    roster: Roster, file: Path, home: Home, *, is_serving: bool = False
+) -> AsyncIterator[SharedBroker]:
+    """Open the broker of a roster, or join the process that has it. A server also delivers queued messages."""
+
+    @asynccontextmanager
+    async def lead() -> AsyncIterator[Broker]:
+        async with open_broker(roster, file, home) as (broker, factory), serving_members(broker, factory):
+            if is_serving:
+                for problem in await broker.reconcile():
+                    Console().say(f"note: {problem.pair}: {problem.what}", "ask")
+                await broker.resume_pending()
+            yield broker
+
+    async with SharedBroker(teams_folder(file, home), lead) as shared:
+        yield shared
+
+
 async def serve_teams(
-    broker: Broker,
-    factory: MemberFactory,
-    console: Console,
-    *,
-    caller: Caller,
-    port: int | None,
-    kept: TokenFile,
+    shared: SharedBroker, console: Console, *, caller: Caller, port: int | None, kept: TokenFile
 ) -> None:
-    """Report problems and deliver queued messages, then serve until the client disconnects or the process ends."""
-    if caller.team != EXTERNAL_SENDER:
-        broker.roster.team(caller.team)
-    for problem in await broker.reconcile():
-        console.say(f"note: {problem.pair}: {problem.what}", "ask")
-    await broker.resume_pending()
+    """Serve until the client disconnects or the process ends."""
     if port is None:
-        async with serving_members(broker, factory):
-            await serve_stdio(broker, caller)
+        await serve_stdio(shared, caller)
         return
-    tokens, callers = kept.tokens(), Callers(kept)
-    async with serving_http(broker, callers, port=port) as url:
-        _issue_tokens(factory, callers, url)
-        console.json({"url": url, "tokens": tokens})
+    async with serving_http(shared, Callers(kept), port=port) as url:
+        console.json({"url": url, "tokens": kept.tokens()})
         await asyncio.get_running_loop().create_future()
 
 
@@ -105,12 +111,7 @@ async def serving_members(broker: Broker, factory: MemberFactory) -> AsyncIterat
         return
     callers = Callers()
     async with serving_http(broker, callers) as url:
-        _issue_tokens(factory, callers, url)
+        factory.issue_token = lambda pair, session: callers.issue_token(
+            url, Caller(team=pair.receiver, asking_session=session)
+        )
         yield
-
-
-def _issue_tokens(factory: MemberFactory, callers: Callers, url: str) -> None:
-    """Give each external member a token for this server while it is awake."""
-    factory.issue_token = lambda pair, session: callers.issue_token(
-        url, Caller(team=pair.receiver, asking_session=session)
-    )

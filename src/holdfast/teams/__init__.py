@@ -38,12 +38,16 @@ from holdfast.teams.pair_log import Notice, Notices
 from holdfast.teams.pairs import EXTERNAL_SENDER, Pair
 from holdfast.teams.pool import Pool
 from holdfast.teams.server.auth import OPERATOR, Caller, Callers, IssuedToken
+from holdfast.teams.server.calls import ToolAnswer, reply_of
 from holdfast.teams.server.serve import serve_stdio, serving_http
+from holdfast.teams.server.shared_broker import SharedBroker
 from holdfast.teams.server.token_file import TokenFile
+from holdfast.teams.server.tools import MAX_TIMEOUT_MS
 from holdfast.teams.stats import PairStats, TeamsStats
 
 __all__ = [
     "EXTERNAL_SENDER",
+    "MAX_TIMEOUT_MS",
     "OPERATOR",
     "Agent",
     "AskRefused",
@@ -75,6 +79,7 @@ __all__ = [
     "ScriptedAgent",
     "ScriptedProgram",
     "SessionMember",
+    "SharedBroker",
     "Team",
     "TeamError",
     "TeamMessage",
@@ -83,12 +88,14 @@ __all__ = [
     "TeamsStats",
     "TokenFile",
     "TooManyHops",
+    "ToolAnswer",
     "UnknownTeam",
     "WaitGraph",
     "WouldDeadlock",
     "echo",
     "load_roster",
     "render_message",
+    "reply_of",
     "serve_stdio",
     "serving_http",
     "with_team",

@@ -14,10 +14,11 @@ holdfast teams token                  show those tokens; --revoke replaces them 
 """
 
 import argparse
+import math
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_teams import open_broker, serve_teams, serving_members, token_file
+from holdfast.cli.open_teams import open_broker, open_shared_broker, serve_teams, token_file
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.team_tables import (
@@ -33,7 +34,17 @@ from holdfast.cli.views.team_tables import (
 from holdfast.core import JsonObject, pluralize
 from holdfast.core.errors import InvalidConfig, InvalidInput, JournalDamaged
 from holdfast.store import Home, replace_private, write_private
-from holdfast.teams import EXTERNAL_SENDER, Broker, Caller, Pair, TokenFile, load_roster
+from holdfast.teams import (
+    EXTERNAL_SENDER,
+    MAX_TIMEOUT_MS,
+    Broker,
+    Caller,
+    Pair,
+    Roster,
+    TokenFile,
+    load_roster,
+    reply_of,
+)
 
 _TEMPLATE = """\
 settings:
@@ -128,38 +139,46 @@ async def run(arguments: argparse.Namespace) -> int:
             return exit_codes.OK
         case "token":
             return _token(token_file(roster, file, home), arguments, console)
-    async with open_broker(roster, file, home) as (broker, factory):
+        case "ask":
+            return await _ask(roster, file, home, arguments, console)
+        case "serve":
+            if arguments.sender != EXTERNAL_SENDER:
+                roster.team(arguments.sender)
+            caller = Caller(team=arguments.sender, is_operator=arguments.operator)
+            async with open_shared_broker(roster, file, home, is_serving=True) as shared:
+                kept = token_file(roster, file, home)
+                await serve_teams(shared, console, caller=caller, port=arguments.http, kept=kept)
+            return exit_codes.OK
+    async with open_broker(roster, file, home) as (broker, _):
         match arguments.verb:
-            case "ask":
-                if arguments.seconds is not None and not arguments.seconds > 0:
-                    raise InvalidInput(
-                        "--seconds must be more than 0", hint="leave it out to wait for a whole turn"
-                    )
-                progress = ProgressIndicator(lambda: f"{arguments.team} is answering")
-                async with serving_members(broker, factory):
-                    with progress:
-                        reply = await broker.ask(
-                            arguments.sender,
-                            arguments.team,
-                            arguments.question,
-                            thread=arguments.thread,
-                            seconds=arguments.seconds,
-                        )
-                return show_reply(reply, console, is_json=arguments.json)
             case "status":
                 summaries = await broker.sessions()
                 console.json(summaries) if arguments.json else show_pairs(summaries, console)
             case "usage":
                 stats = await broker.stats()
                 console.json(stats) if arguments.json else show_stats(stats, console)
-            case "log":
+            case _:
                 log = await _read_log(broker, arguments, console)
                 console.json(log) if arguments.json else show_log(log, console)
-            case _:
-                caller = Caller(team=arguments.sender, is_operator=arguments.operator)
-                kept = token_file(roster, file, home)
-                await serve_teams(broker, factory, console, caller=caller, port=arguments.http, kept=kept)
     return exit_codes.OK
+
+
+async def _ask(roster: Roster, file: Path, home: Home, wanted: argparse.Namespace, console: Console) -> int:
+    if wanted.seconds is not None and not wanted.seconds > 0:
+        raise InvalidInput("--seconds must be more than 0", hint="leave it out to wait for a whole turn")
+    pair = roster.pair(wanted.sender, wanted.team, wanted.thread)
+    milliseconds = math.ceil(min(wanted.seconds or MAX_TIMEOUT_MS, MAX_TIMEOUT_MS) * 1000)
+    question: JsonObject = {
+        "team": pair.receiver,
+        "question": wanted.question,
+        "thread": pair.thread,
+        # 0 waits for a whole turn.
+        "timeout": milliseconds if milliseconds <= MAX_TIMEOUT_MS else 0,
+    }
+    async with open_shared_broker(roster, file, home) as shared:
+        with ProgressIndicator(lambda: f"{wanted.team} is answering"):
+            answer = await shared.call(Caller(team=pair.sender), "teams_ask", question)
+    return show_reply(reply_of(answer), console, is_json=wanted.json)
 
 
 async def _read_log(broker: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
