@@ -15,6 +15,7 @@ flood             sends an endless line
 garble            sends a truncated line and nothing more
 chatter           sends a line that is not a message, then an echo
 mode NAME         changes its own mode and never ends
+relay TEAM TEXT   asks another team over the teams server; the answer in JSON
 environment       the names of its variables
 folder            its working folder
 anything else     echo[n] of it
@@ -24,6 +25,7 @@ import json
 import os
 import re
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -43,6 +45,7 @@ class Refusal(Exception):
 class Agent:
     """Serves one request at a time. Each conversation is a file."""
 
+    servers: list[dict[str, Any]] = []  # noqa: RUF012
     late: tuple[str, str] | None = None
     """The session and the file to ask about after the turn has ended."""
 
@@ -72,17 +75,20 @@ class Agent:
             "agentCapabilities": {
                 "loadSession": "--forgetful" not in FLAGS,
                 "sessionCapabilities": {"list": {}},
+                "mcpCapabilities": {"http": True},
             },
         }
 
     def session_new(self, given: dict[str, Any]) -> dict[str, Any]:
         if "--locked" in FLAGS:
             raise Refusal(AUTHENTICATION_NEEDED, "Authentication required")
+        self.servers = given["mcpServers"]
         session = str(uuid4())
         keep(session, [])
         return {"sessionId": session} | modes()
 
     def session_load(self, given: dict[str, Any]) -> dict[str, Any]:
+        self.servers = given["mcpServers"]
         session = given["sessionId"]
         if not file_of(session).exists():
             raise Refusal(NOT_FOUND, "Resource not found")
@@ -154,6 +160,8 @@ class Agent:
                 update(session, sessionUpdate="current_mode_update", currentModeId=rest)
                 while hear() is not None:
                     pass
+            case "relay":
+                return relay(self.servers, *rest.split(" ", 1))
             case "environment":
                 return " ".join(sorted(os.environ))
             case "folder":
@@ -188,6 +196,19 @@ def use(session: str, kind: str, path: str, *, options: tuple[str, ...]) -> str 
     Path(path).write_text("written")
     update(session, sessionUpdate="tool_call_update", **(tool | {"title": "write", "status": "completed"}))
     return "done"
+
+
+def relay(servers: list[dict[str, Any]], team: str, question: str) -> str:
+    """Ask another team with the server we were given."""
+    if not servers:
+        return "no server"
+    headers = {each["name"]: each["value"] for each in servers[0]["headers"]}
+    headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    arguments = {"team": team, "question": question}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    body = json.dumps(call | {"params": {"name": "teams_ask", "arguments": arguments}}).encode()
+    with urllib.request.urlopen(urllib.request.Request(servers[0]["url"], body, headers)) as answer:
+        return str(answer.read().decode())
 
 
 def hear() -> dict[str, Any] | None:

@@ -207,3 +207,18 @@ async def test_the_first_text_under_a_message_id_is_kept(tmp_path: Path) -> None
     (left,) = await QueuedMessages(box).sent()
     assert left.message.text == "pay one"
     await store.close()
+
+
+async def test_f28_concurrent_writers_of_one_pair_log_do_not_lose_each_others_lease(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.prepare()
+    clock = SystemClock()
+    store = await open_store(home, clock=clock)
+    async with team_broker(tmp_path, teams(tmp_path), store=store, clock=clock) as broker:
+        await asyncio.gather(
+            *(broker.send("alpha", "beta", f"message {number}") for number in range(10)),
+            *(broker.notify("alpha", "beta", f"notice {number}") for number in range(10)),
+        )
+        assert {each.state for each in await settled(broker)} == {"answered"}
+        assert len(await broker.notices("alpha", "beta")) == 10
+    await store.close()

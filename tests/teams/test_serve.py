@@ -18,6 +18,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
+from holdfast.cli import main
+
 TEAMS_TOOLS = {"teams_ask", "teams_send_message", "teams_notify", "teams_report"}
 OPERATORS_TOOLS = {"teams_status", "teams_threads", "teams_wake", "teams_sleep", "teams_cancel", "teams_fork"}
 
@@ -28,14 +30,19 @@ class ServerHome:
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
         self.home.mkdir(mode=0o700)
+        self.project = project = root / "project"
+        project.mkdir()
         (self.home / "teams.yaml").write_text(
-            f"teams:\n  a: {{project: {root}, member: scripted}}\n"
-            f"  b: {{project: {root}, member: scripted, asked_by: [a]}}\n"
+            f"teams:\n  a: {{project: {project}, member: scripted}}\n"
+            f"  b: {{project: {project}, member: scripted, asked_by: [a]}}\n"
         )
         self.environment = {"PATH": os.environ["PATH"], "HOLDFAST_HOME": str(self.home), "HOME": str(root)}
 
     def command(self, *words: str) -> list[str]:
         return ["-m", "holdfast", "teams", "serve", *words]
+
+    def python(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "holdfast", *words]
 
     def over_stdio(self, *words: str) -> Client:
         """The official client, which starts the server."""
@@ -102,6 +109,49 @@ async def test_a_stdio_client_asks_as_its_configured_sender(server_home: ServerH
     assert waited["text"] == "echo[2]: again"
     assert left["expires_ms"] - left["left_ms"] == 2 * 86_400_000
     assert wrong["code"] == "invalid-input"
+
+
+async def test_f32_a_failed_outcome_is_an_error_of_the_protocol(server_home: ServerHome) -> None:
+    roster = server_home.home / "teams.yaml"
+    roster.write_text(
+        roster.read_text()
+        + f"  gone: {{project: {server_home.project}, member: claude, program: no-such-program}}\n"
+    )
+    async with server_home.over_stdio("--operator") as client:
+        answered = await client.call_tool("teams_ask", {"team": "a", "question": "hi"})
+        failed = await client.call_tool("teams_ask", {"team": "gone", "question": "hi"})
+        await client.call_tool("teams_notify", {"toTeam": "gone", "message": "hi"})
+        not_woken = await client.call_tool("teams_wake", {"team": "gone"})
+        report = await client.call_tool("teams_report", {"team": "gone"})
+    assert not answered.is_error
+    assert failed.is_error
+    assert not_woken.is_error
+    assert not report.is_error
+    assert isinstance(failed.content[0], mcp_types.TextContent)
+    outcome = json.loads(failed.content[0].text)["outcome"]
+    assert outcome["code"] == "member-missing"
+    assert "npm install -g @anthropic-ai/claude-code" in outcome["hint"]
+
+
+@pytest.mark.parametrize("how", ["serve over stdio", "ask"])
+async def test_f32_a_member_asked_by_any_command_can_ask_other_teams(
+    server_home: ServerHome, how: str
+) -> None:
+    program = Path(__file__).with_name("acp_agent.py")
+    member = f"member: acp, gate: asks, program: {sys.executable}, arguments: [-I, {program}]"
+    roster = server_home.home / "teams.yaml"
+    roster.write_text(f"{roster.read_text()}  relay: {{project: {server_home.project}, {member}}}\n")
+    if how == "ask":
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "holdfast", "teams", "ask", "relay", "relay a kelp"),
+            stdout=asyncio.subprocess.PIPE,
+            env=server_home.environment,
+        )
+        text = (await process.communicate())[0].decode()
+    else:
+        async with server_home.over_stdio() as client:
+            text = (await call(client, "teams_ask", team="relay", question="relay a kelp"))["text"]
+    assert "echo[1]: kelp" in text
 
 
 async def test_a_stdio_server_can_be_interrupted_while_its_client_is_silent(server_home: ServerHome) -> None:
@@ -173,6 +223,32 @@ async def test_an_http_caller_is_identified_by_its_token_and_others_are_rejected
     assert [each["state"] for each in report["messages"]] == ["answered", "answered"]
     assert refused["code"] == "ask-refused"
     assert (line["pair"], line["messages"]) == ("a -> b", 2)
+
+
+async def test_f29_a_token_is_valid_across_restarts_until_it_is_revoked(
+    server_home: ServerHome, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(server_home.home))
+    async with server_home.over_http() as (_, before):
+        pass
+    async with server_home.over_http() as (url, tokens):
+        assert tokens == before
+        shown = await asyncio.to_thread(main, ["teams", "token", "a", "--json"])
+        assert (shown, json.loads(capsys.readouterr().out)) == (0, {"a": tokens["a"]})
+        async with connected(url, tokens["a"]) as client:
+            assert (await call(client, "teams_ask", team="b", question="hi"))["status"] == "answered"
+        assert await asyncio.to_thread(main, ["teams", "token", "a", "--revoke"]) == 0
+        fresh = capsys.readouterr().out.split()[1]
+        assert fresh != tokens["a"]
+        with pytest.raises(BaseExceptionGroup):
+            async with connected(url, tokens["a"]) as client:
+                await client.list_tools()
+        async with connected(url, fresh) as client:
+            assert (await call(client, "teams_ask", team="b", question="hi"))["status"] == "answered"
+        assert await asyncio.to_thread(main, ["teams", "token", "nobody"]) == 2
+    (kept,) = server_home.home.glob("teams/*/tokens.json")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert kept.parent.stat().st_mode & 0o077 == 0
 
 
 async def test_a_message_sent_before_a_kill_is_delivered_by_the_next_server(server_home: ServerHome) -> None:

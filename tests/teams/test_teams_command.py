@@ -16,6 +16,7 @@ ROSTER = (
 @pytest.fixture
 def roster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    (tmp_path / "project").mkdir()
     assert main(["teams", "init"]) == 0
     capsys.readouterr()
     return tmp_path / "home" / "teams.yaml"
@@ -26,7 +27,7 @@ def test_a_roster_is_created_and_checked_and_its_teams_are_asked(
 ) -> None:
     assert main(["teams", "check"]) == 0
     assert main(["teams", "init"]) == 2
-    roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
+    roster.write_text(ROSTER.replace("HERE", str(tmp_path / "project")))
     capsys.readouterr()
     assert main(["teams", "ask", "a", "hello"]) == 0
     assert capsys.readouterr().out == "echo[1]: hello\n"
@@ -44,11 +45,11 @@ def test_a_roster_is_created_and_checked_and_its_teams_are_asked(
 def test_a_policy_that_cannot_be_opened_is_reported_with_its_position(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    roster.write_text(f"teams:\n  a:\n    project: {tmp_path}\n    policy: nosuch\n")
+    roster.write_text(f"teams:\n  a:\n    project: {tmp_path}/project\n    policy: nosuch\n")
     assert main(["teams", "check"]) == 2
     assert f"{roster}:4:13: " in (said := capsys.readouterr().err)
     assert "nosuch" in said
-    roster.write_text(f"teams:\n  a:\n    project: {tmp_path}\n    policy: safe-edit\n")
+    roster.write_text(f"teams:\n  a:\n    project: {tmp_path}/project\n    policy: safe-edit\n")
     assert main(["teams", "check"]) == 0
 
 
@@ -56,24 +57,53 @@ def test_a_policy_that_cannot_be_opened_is_reported_with_its_position(
 def test_a_wait_of_zero_seconds_is_refused_before_the_team_is_asked(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str], seconds: str
 ) -> None:
-    roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
+    roster.write_text(ROSTER.replace("HERE", str(tmp_path / "project")))
     assert main(["teams", "ask", "a", "hello", "--seconds", seconds]) == 2
     assert "--seconds must be more than 0" in capsys.readouterr().err
     assert main(["teams", "status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("/", "is or contains"),
+        ("/etc", "is a system folder"),
+        ("/usr/lib", "is a system folder"),
+        ("HERE", "is or contains Holdfast's data directory"),
+        ("HERE/home", "is or contains Holdfast's data directory"),
+        ("HERE/home/sessions", "is inside Holdfast's data directory"),
+        ("HERE/root", "is or contains"),
+    ],
+)
+def test_f27_a_project_follows_the_folder_rules_of_a_session(
+    tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str], folder: str, words: str
+) -> None:
+    folder = folder.replace("HERE", str(tmp_path))
+    (tmp_path / "root").symlink_to("/")
+    (tmp_path / "home" / "sessions").mkdir(exist_ok=True)
+    assert main(["teams", "add", "a", folder, "--member", "scripted"]) == 2
+    assert words in capsys.readouterr().err
+    roster.write_text(f"teams:\n  a: {{project: {folder}, member: scripted}}\n")
+    for command in (["check"], ["list"], ["ask", "a", "hi"], ["serve"]):
+        assert main(["teams", *command]) == 2
+        assert f"{roster}:2:16: " in (said := capsys.readouterr().err)
+        assert words in said
+
+
 def test_adding_and_removing_teams_keeps_the_rest_of_the_file(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roster.write_text(
-        f"teams:\n  # the first\n  a:\n    project: {tmp_path}  # here\n\n# settings below\nsettings: {{}}\n"
+        f"teams:\n  # the first\n  a:\n    project: {tmp_path}/project  # here\n\n# settings below\nsettings: {{}}\n"
     )
     before = roster.read_text()
-    assert main(["teams", "add", "b", str(tmp_path), "--member", "scripted", "--asked-by", "a"]) == 0
-    assert main(["teams", "add", "b", str(tmp_path)]) == 2
+    assert (
+        main(["teams", "add", "b", str(tmp_path / "project"), "--member", "scripted", "--asked-by", "a"]) == 0
+    )
+    assert main(["teams", "add", "b", str(tmp_path / "project")]) == 2
     assert main(["teams", "add", "c", str(tmp_path / "missing")]) == 2
-    assert main(["teams", "add", "c/d", str(tmp_path)]) == 2
+    assert main(["teams", "add", "c/d", str(tmp_path / "project")]) == 2
     assert "# the first" in roster.read_text()
     capsys.readouterr()
     assert main(["teams", "list", "--json"]) == 0
@@ -99,9 +129,9 @@ def test_adding_and_removing_teams_keeps_the_rest_of_the_file(
 def test_a_team_can_be_added_and_removed_in_every_layout(
     tmp_path: Path, roster: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    roster.write_text(text.replace("HERE", str(tmp_path)))
-    assert main(["teams", "add", "yes", str(tmp_path)]) == 0
-    assert main(["teams", "add", "b", str(tmp_path)]) == 0
+    roster.write_text(text.replace("HERE", str(tmp_path / "project")))
+    assert main(["teams", "add", "yes", str(tmp_path / "project")]) == 0
+    assert main(["teams", "add", "b", str(tmp_path / "project")]) == 0
     capsys.readouterr()
     assert main(["teams", "list", "--json"]) == 0
     assert {"yes", "b"} <= set(json.loads(capsys.readouterr().out)["teams"])
@@ -114,7 +144,7 @@ def test_the_legacy_teams_json_is_edited_as_json(tmp_path: Path, roster: Path) -
     path = tmp_path / "teams.json"
     path.write_text('{\n\t"settings": {"maxProcesses": 3},\n\t"teams": {}\n}\n')
     for name in ("a", "b"):
-        assert main(["teams", "--file", str(path), "add", name, str(tmp_path)]) == 0
+        assert main(["teams", "--file", str(path), "add", name, str(tmp_path / "project")]) == 0
     assert set(json.loads(path.read_text())["teams"]) == {"a", "b"}
     assert main(["teams", "--file", str(path), "remove", "a"]) == 0
     assert main(["teams", "--file", str(path), "remove", "b"]) == 0
@@ -124,7 +154,7 @@ def test_the_legacy_teams_json_is_edited_as_json(tmp_path: Path, roster: Path) -
 def test_messages_and_usage_are_shown(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
+    roster.write_text(ROSTER.replace("HERE", str(tmp_path / "project")))
     for text in ("one", "two", "three"):
         main(["teams", "ask", "b", text, "--from", "a"])
     main(["teams", "ask", "a", "a\x1b[2Jb"])
@@ -163,7 +193,7 @@ def test_messages_and_usage_are_shown(
 def test_the_log_of_a_damaged_pair_reports_only_the_damage(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
+    roster.write_text(ROSTER.replace("HERE", str(tmp_path / "project")))
     main(["teams", "ask", "a", "hello"])
     with sqlite3.connect(tmp_path / "home" / "holdfast.db") as connection:
         connection.execute("delete from event where seq = 2")

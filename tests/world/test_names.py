@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import PathRefused
-from holdfast.world.paths.names import is_reachable, relative
+from holdfast.world.paths.names import is_reachable, is_within, relative
 
 CASES = Path(__file__).parent / "data" / "session-paths.tsv"
 
@@ -145,3 +145,22 @@ def test_every_string_is_inside_or_refused_and_stays_so(given: str) -> None:
     assert not path.startswith("/")
     assert relative(path) == path == relative(given)
     assert path == "." or is_reachable(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "expected"),
+    [
+        ("/", "/", True),
+        ("/etc", "/", True),
+        ("a", "/", False),
+        ("/a/b", "/a", True),
+        ("/ab", "/a", False),
+        ("/", "/a", False),
+        ("a/b", "a", True),
+        ("ab", "a", False),
+    ],
+)
+def test_f27_a_path_is_within_a_folder_also_if_the_folder_is_the_root(
+    path: str, folder: str, expected: bool
+) -> None:
+    assert is_within(path, folder) is expected

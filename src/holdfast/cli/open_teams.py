@@ -16,15 +16,29 @@ from holdfast.session import Session
 from holdfast.store import Home
 from holdfast.teams import (
     EXTERNAL_SENDER,
+    OPERATOR,
     Broker,
     Caller,
     Callers,
     MemberFactory,
     Roster,
+    SharedBroker,
     Team,
+    TokenFile,
     serve_stdio,
     serving_http,
 )
+
+
+def teams_folder(file: Path, home: Home) -> Path:
+    """The folder of a roster's agent homes and tokens."""
+    return home.root / "teams" / ("default" if file == home.root / "teams.yaml" else digest(str(file))[:12])
+
+
+def token_file(roster: Roster, file: Path, home: Home) -> TokenFile:
+    """The tokens of a roster: one for each team, for external callers and for the operator."""
+    names = (*roster.teams, EXTERNAL_SENDER, OPERATOR)
+    return TokenFile(teams_folder(file, home) / "tokens.json", names)
 
 
 @asynccontextmanager
@@ -34,8 +48,7 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     print_store_notices(runtime.store, Console())
     try:
-        name = "default" if file == home.root / "teams.yaml" else digest(str(file))[:12]
-        folder = home.root / "teams" / name
+        folder = teams_folder(file, home)
 
         async def open_session(session: SessionId, team: Team, toolsets: Sequence[Toolset]) -> Session:
             return await runtime.resume(
@@ -59,24 +72,46 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
         await runtime.close()
 
 
+@asynccontextmanager
+async def open_shared_broker(
+    roster: Roster, file: Path, home: Home, *, is_serving: bool = False
+) -> AsyncIterator[SharedBroker]:
+    """Open the broker of a roster, or join the process that has it. A server also delivers queued messages."""
+
+    @asynccontextmanager
+    async def lead() -> AsyncIterator[Broker]:
+        async with open_broker(roster, file, home) as (broker, factory), serving_members(broker, factory):
+            if is_serving:
+                for problem in await broker.reconcile():
+                    Console().say(f"note: {problem.pair}: {problem.what}", "ask")
+                await broker.resume_pending()
+            yield broker
+
+    async with SharedBroker(teams_folder(file, home), lead) as shared:
+        yield shared
+
+
 async def serve_teams(
-    broker: Broker, factory: MemberFactory, console: Console, *, caller: Caller, port: int | None
+    shared: SharedBroker, console: Console, *, caller: Caller, port: int | None, kept: TokenFile
 ) -> None:
-    """Report problems and deliver queued messages, then serve until the client disconnects or the process ends."""
-    if caller.team != EXTERNAL_SENDER:
-        broker.roster.team(caller.team)
-    for problem in await broker.reconcile():
-        console.say(f"note: {problem.pair}: {problem.what}", "ask")
-    await broker.resume_pending()
+    """Serve until the client disconnects or the process ends."""
     if port is None:
-        await serve_stdio(broker, caller)
+        await serve_stdio(shared, caller)
+        return
+    async with serving_http(shared, Callers(kept), port=port) as url:
+        console.json({"url": url, "tokens": kept.tokens()})
+        await asyncio.get_running_loop().create_future()
+
+
+@asynccontextmanager
+async def serving_members(broker: Broker, factory: MemberFactory) -> AsyncIterator[None]:
+    """Serve external members on loopback while the block runs, so that they can ask other teams."""
+    if not any(team.member in ("claude", "acp") for team in broker.roster.teams.values()):
+        yield
         return
     callers = Callers()
-    tokens = {name: callers.add(Caller(team=name)) for name in (*broker.roster.teams, EXTERNAL_SENDER)}
-    tokens["operator"] = callers.add(Caller(is_operator=True))
-    async with serving_http(broker, callers, port=port) as url:
+    async with serving_http(broker, callers) as url:
         factory.issue_token = lambda pair, session: callers.issue_token(
             url, Caller(team=pair.receiver, asking_session=session)
         )
-        console.json({"url": url, "tokens": tokens})
-        await asyncio.get_running_loop().create_future()
+        yield

@@ -37,12 +37,18 @@ from holdfast.teams.message_text import render_message
 from holdfast.teams.pair_log import Notice, Notices
 from holdfast.teams.pairs import EXTERNAL_SENDER, Pair
 from holdfast.teams.pool import Pool
-from holdfast.teams.server.auth import Caller, Callers, IssuedToken
+from holdfast.teams.server.auth import OPERATOR, Caller, Callers, IssuedToken
+from holdfast.teams.server.calls import ToolAnswer, reply_of
 from holdfast.teams.server.serve import serve_stdio, serving_http
+from holdfast.teams.server.shared_broker import SharedBroker
+from holdfast.teams.server.token_file import TokenFile
+from holdfast.teams.server.tools import MAX_TIMEOUT_MS
 from holdfast.teams.stats import PairStats, TeamsStats
 
 __all__ = [
     "EXTERNAL_SENDER",
+    "MAX_TIMEOUT_MS",
+    "OPERATOR",
     "Agent",
     "AskRefused",
     "Broker",
@@ -73,19 +79,23 @@ __all__ = [
     "ScriptedAgent",
     "ScriptedProgram",
     "SessionMember",
+    "SharedBroker",
     "Team",
     "TeamError",
     "TeamMessage",
     "TeamReply",
     "TeamsSettings",
     "TeamsStats",
+    "TokenFile",
     "TooManyHops",
+    "ToolAnswer",
     "UnknownTeam",
     "WaitGraph",
     "WouldDeadlock",
     "echo",
     "load_roster",
     "render_message",
+    "reply_of",
     "serve_stdio",
     "serving_http",
     "with_team",

@@ -96,6 +96,11 @@ class Broker:
         await self._tasks.cancel_all()
         await self.pool.close()
 
+    async def finish_deliveries(self) -> None:
+        """Wait until no message is in flight."""
+        while tasks := self._in_flight_table.tasks():
+            await asyncio.wait(tasks)
+
     async def resume_pending(self) -> int:
         """Start serving: wake the busiest members and deliver the messages an earlier process left undelivered.
 

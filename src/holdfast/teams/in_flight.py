@@ -77,6 +77,11 @@ class InFlightTable:
         """Mark a session as not answering any message."""
         self._working.pop(session, None)
 
+    def tasks(self) -> "set[asyncio.Task[TeamReply]]":
+        """The tasks of the messages in flight."""
+        tasks = (each.task for each in self._in_flight_table.values())
+        return {task for task in tasks if task is not None and not task.done()}
+
     def statuses(self, pair: Pair) -> list[MessageStatus]:
         """The messages of one pair, oldest first."""
         return [status_of(each) for each in self._in_flight_table.values() if each.pair == pair]

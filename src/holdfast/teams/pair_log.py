@@ -4,8 +4,10 @@ The pair's own journal is leased to the member that answers. Queueing a message 
 lease and must survive a restart, so both are recorded here, and so are their receipts.
 """
 
+import asyncio
 from collections.abc import Sequence
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -27,6 +29,8 @@ from holdfast.teams.pairs import Pair
 
 LEASE_SECONDS = 10.0
 _PREFIX = "mail "
+_LOCKS: "WeakValueDictionary[tuple[int, SessionId], asyncio.Lock]" = WeakValueDictionary()
+"""One writer at a time within this process: tasks of one process would release each other's lease."""
 
 
 class PairLog:
@@ -49,15 +53,18 @@ class PairLog:
             model="",
             description=f"{_PREFIX}{self.pair}",
         )
-        try:
-            journal = await self._store.create(opened, session=self._session)
-        except SessionExists:
-            with with_recovery_hint(self._session):
-                journal = await open_when_released(self._store, self._session, timeout_seconds=LEASE_SECONDS)
-        try:
-            await journal.append(event)
-        finally:
-            await journal.release()
+        async with _LOCKS.setdefault((id(self._store), self._session), asyncio.Lock()):
+            try:
+                journal = await self._store.create(opened, session=self._session)
+            except SessionExists:
+                with with_recovery_hint(self._session):
+                    journal = await open_when_released(
+                        self._store, self._session, timeout_seconds=LEASE_SECONDS
+                    )
+            try:
+                await journal.append(event)
+            finally:
+                await journal.release()
 
     async def read(self) -> Sequence[RecordedEvent]:
         """All events, oldest first."""

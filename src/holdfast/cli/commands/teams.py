@@ -10,13 +10,15 @@ holdfast teams status                 list every pair with its messages and toke
 holdfast teams log backend            show messages and answers; --from and --thread select a conversation
 holdfast teams usage                  messages, tokens, cost and times of every pair, busiest first
 holdfast teams serve                  serve MCP over stdio; --http 0 serves loopback HTTP, with a token per team
+holdfast teams token                  show those tokens; --revoke replaces them with new ones
 """
 
 import argparse
+import math
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_teams import open_broker, serve_teams
+from holdfast.cli.open_teams import open_broker, open_shared_broker, serve_teams, token_file
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.team_tables import (
@@ -32,7 +34,17 @@ from holdfast.cli.views.team_tables import (
 from holdfast.core import JsonObject, pluralize
 from holdfast.core.errors import InvalidConfig, InvalidInput, JournalDamaged
 from holdfast.store import Home, replace_private, write_private
-from holdfast.teams import EXTERNAL_SENDER, Broker, Caller, Pair, load_roster
+from holdfast.teams import (
+    EXTERNAL_SENDER,
+    MAX_TIMEOUT_MS,
+    Broker,
+    Caller,
+    Pair,
+    Roster,
+    TokenFile,
+    load_roster,
+    reply_of,
+)
 
 _TEMPLATE = """\
 settings:
@@ -93,6 +105,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     log.add_argument("--thread", help="only this thread")
     log.add_argument("--limit", type=int, default=50, metavar="N", help="the latest N (default 50)")
     log.add_argument("--json", action="store_true", help="print whole texts as JSON")
+    token = verbs.add_parser("token", help="show or revoke the tokens of the HTTP server")
+    token.add_argument("name", nargs="?", help="only this team's token, or that of external or operator")
+    token.add_argument("--revoke", action="store_true", help="replace the token with a new one")
+    token.add_argument("--json", action="store_true", help="print JSON")
     serve = verbs.add_parser("serve", help="serve the teams over MCP")
     serve.add_argument(
         "--from",
@@ -116,40 +132,53 @@ async def run(arguments: argparse.Namespace) -> int:
             return _edit(file, arguments, console)
         case "check":
             return _check(file, home, console)
-    roster = load_roster(file)
+    roster = load_roster(file, home=home)
     match arguments.verb:
         case "list":
             console.json(roster) if arguments.json else show_roster(roster, console)
             return exit_codes.OK
-    async with open_broker(roster, file, home) as (broker, factory):
+        case "token":
+            return _token(token_file(roster, file, home), arguments, console)
+        case "ask":
+            return await _ask(roster, file, home, arguments, console)
+        case "serve":
+            if arguments.sender != EXTERNAL_SENDER:
+                roster.team(arguments.sender)
+            caller = Caller(team=arguments.sender, is_operator=arguments.operator)
+            async with open_shared_broker(roster, file, home, is_serving=True) as shared:
+                kept = token_file(roster, file, home)
+                await serve_teams(shared, console, caller=caller, port=arguments.http, kept=kept)
+            return exit_codes.OK
+    async with open_broker(roster, file, home) as (broker, _):
         match arguments.verb:
-            case "ask":
-                if arguments.seconds is not None and not arguments.seconds > 0:
-                    raise InvalidInput(
-                        "--seconds must be more than 0", hint="leave it out to wait for a whole turn"
-                    )
-                with ProgressIndicator(lambda: f"{arguments.team} is answering"):
-                    reply = await broker.ask(
-                        arguments.sender,
-                        arguments.team,
-                        arguments.question,
-                        thread=arguments.thread,
-                        seconds=arguments.seconds,
-                    )
-                return show_reply(reply, console, is_json=arguments.json)
             case "status":
                 summaries = await broker.sessions()
                 console.json(summaries) if arguments.json else show_pairs(summaries, console)
             case "usage":
                 stats = await broker.stats()
                 console.json(stats) if arguments.json else show_stats(stats, console)
-            case "log":
+            case _:
                 log = await _read_log(broker, arguments, console)
                 console.json(log) if arguments.json else show_log(log, console)
-            case _:
-                caller = Caller(team=arguments.sender, is_operator=arguments.operator)
-                await serve_teams(broker, factory, console, caller=caller, port=arguments.http)
     return exit_codes.OK
+
+
+async def _ask(roster: Roster, file: Path, home: Home, wanted: argparse.Namespace, console: Console) -> int:
+    if wanted.seconds is not None and not wanted.seconds > 0:
+        raise InvalidInput("--seconds must be more than 0", hint="leave it out to wait for a whole turn")
+    pair = roster.pair(wanted.sender, wanted.team, wanted.thread)
+    milliseconds = math.ceil(min(wanted.seconds or MAX_TIMEOUT_MS, MAX_TIMEOUT_MS) * 1000)
+    question: JsonObject = {
+        "team": pair.receiver,
+        "question": wanted.question,
+        "thread": pair.thread,
+        # 0 waits for a whole turn.
+        "timeout": milliseconds if milliseconds <= MAX_TIMEOUT_MS else 0,
+    }
+    async with open_shared_broker(roster, file, home) as shared:
+        with ProgressIndicator(lambda: f"{wanted.team} is answering"):
+            answer = await shared.call(Caller(team=pair.sender), "teams_ask", question)
+    return show_reply(reply_of(answer), console, is_json=wanted.json)
 
 
 async def _read_log(broker: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
@@ -172,10 +201,31 @@ async def _read_log(broker: Broker, wanted: argparse.Namespace, console: Console
     return found[max(0, len(found) - max(wanted.limit, 0)) :]
 
 
+def _token(kept: TokenFile, wanted: argparse.Namespace, console: Console) -> int:
+    tokens = kept.tokens()
+    if wanted.name is not None and wanted.name not in tokens:
+        raise InvalidInput(
+            f"{wanted.name!r} has no token", hint=f"names that have one: {', '.join(sorted(tokens))}"
+        )
+    names = [wanted.name] if wanted.name is not None else list(tokens)
+    if wanted.revoke:
+        kept.revoke(*names)
+        tokens = kept.tokens()
+    shown = {name: tokens[name] for name in names}
+    if wanted.json:
+        console.json(shown)
+    else:
+        for name, token in shown.items():
+            console.print(f"{name:<16} {token}")
+    return exit_codes.OK
+
+
 def _check(file: Path, home: Home, console: Console) -> int:
     from holdfast.policy import load_policy
 
-    roster = load_roster(file, open_policy=lambda policy: load_policy(policy, search=(home.policies,)))
+    roster = load_roster(
+        file, home=home, open_policy=lambda policy: load_policy(policy, search=(home.policies,))
+    )
     console.print(f"{file}: {pluralize(len(roster.teams), 'team')}, no errors")
     return exit_codes.OK
 

@@ -129,7 +129,7 @@ class ClaudeAgent:
             await self.close()
             raise MemberMissing(
                 "this version of claude lets a tool run when our gate fails",
-                hint="install a newer one: pip install -U claude-agent-sdk",
+                hint="install a newer one with: npm install -g @anthropic-ai/claude-code@latest",
             )
         return str(ready.get("version") or ready.get("claude_code_version") or "")
 

@@ -38,7 +38,7 @@ def find_program(team: Team, environ: Mapping[str, str]) -> str:
     return agent_home.find_program(
         team.program or "claude",
         environ,
-        hint="install it with: pip install claude-agent-sdk, or name it in the roster with program:",
+        hint="install it with: npm install -g @anthropic-ai/claude-code, or give its path in the roster as program:",
     )
 
 

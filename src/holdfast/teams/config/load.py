@@ -5,11 +5,17 @@ from pathlib import Path
 
 from holdfast.core import JsonObject
 from holdfast.core.errors import InvalidConfig
+from holdfast.store import Home
 from holdfast.teams.config.roster import Roster
 
 
-def load_roster(path: Path, *, open_policy: Callable[[str], object] | None = None) -> Roster:
-    """Load a roster; with `open_policy`, check that every team's policy opens. Raises InvalidConfig with line and column."""
+def load_roster(
+    path: Path, *, home: Home | None = None, open_policy: Callable[[str], object] | None = None
+) -> Roster:
+    """Load a roster; with `open_policy`, check that every team's policy opens. Raises InvalidConfig with line and column.
+
+    A project must not be, contain or lie in `home`, by default Holdfast's data directory.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -20,7 +26,7 @@ def load_roster(path: Path, *, open_policy: Callable[[str], object] | None = Non
         raise InvalidConfig(f"{path}: cannot be read: {error}") from None
     from holdfast.teams.config.parse import parse_roster
 
-    return parse_roster(text, source=str(path), open_policy=open_policy)
+    return parse_roster(text, source=str(path), home=home, open_policy=open_policy)
 
 
 def with_team(text: str, name: str, fields: JsonObject, *, source: str) -> str:

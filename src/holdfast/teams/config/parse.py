@@ -12,9 +12,11 @@ from typing import Any, get_args
 
 from holdfast.core import BUDGET_DIMENSIONS, Limits, budget_dimension
 from holdfast.core.errors import HoldfastError, InvalidConfig, InvalidInput
+from holdfast.store import Home
 from holdfast.teams.config.roster import GateMode, MemberKind, Roster, Team, TeamsSettings
 from holdfast.teams.config.yaml_nodes import ConfigNode, read_document
 from holdfast.teams.pairs import EXTERNAL_SENDER, RESERVED, check_name
+from holdfast.world import open_folder
 
 YEAR_SECONDS = 31_536_000.0
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
@@ -23,8 +25,15 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Reader = Callable[[ConfigNode], object]
 
 
-def parse_roster(text: str, *, source: str, open_policy: Callable[[str], object] | None = None) -> Roster:
+def parse_roster(
+    text: str,
+    *,
+    source: str,
+    home: Home | None = None,
+    open_policy: Callable[[str], object] | None = None,
+) -> Roster:
     """Parse a roster; with `open_policy`, check that every team's policy opens. Raises InvalidConfig."""
+    own = (home or Home.default()).root
     fields = read_document(text, source).fields()
     _refuse_unknown(fields, ("settings", "teams"), "the roster")
     if "teams" not in fields:
@@ -33,7 +42,7 @@ def parse_roster(text: str, *, source: str, open_policy: Callable[[str], object]
     teams: dict[str, Team] = {}
     named = fields["teams"][1]
     for name, (key, node) in ({} if named.is_null() else named.fields()).items():
-        teams[_team_name(name, key)] = _read_team(name, key, node)
+        teams[_team_name(name, key)] = _read_team(name, key, node, own)
     for name, (key, node) in ({} if named.is_null() else named.fields()).items():
         _check_askers(node, teams, name)
         if open_policy is not None:
@@ -53,9 +62,9 @@ def _read_settings(node: ConfigNode) -> TeamsSettings:
     return TeamsSettings(**found)
 
 
-def _read_team(name: str, key: ConfigNode, node: ConfigNode) -> Team:
+def _read_team(name: str, key: ConfigNode, node: ConfigNode, own: Path) -> Team:
     fields = node.fields()
-    _refuse_unknown(fields, (*_TEAM, "path", "skipPermissions"), f"team {name!r}")
+    _refuse_unknown(fields, ("project", *_TEAM, "path", "skipPermissions"), f"team {name!r}")
     if "skipPermissions" in fields and fields["skipPermissions"][1].boolean():
         fields["skipPermissions"][1].fail(
             "nothing runs here without a decision of the policy",
@@ -67,7 +76,7 @@ def _read_team(name: str, key: ConfigNode, node: ConfigNode) -> Team:
     found: dict[str, Any] = {
         field: _TEAM[field](value) for field, (_, value) in fields.items() if field in _TEAM
     }
-    team = Team(**(found | {"name": name, "project": _project(where[1])}))
+    team = Team(**(found | {"name": name, "project": _project(where[1], own)}))
     if team.member == "acp":
         _check_agent(team, key, fields)
     return team
@@ -110,7 +119,8 @@ def _check_policy(node: ConfigNode, name: str, open_policy: Callable[[str], obje
         node.fail(str(error), hint=error.hint)
 
 
-def _project(node: ConfigNode) -> str:
+def _project(node: ConfigNode, own: Path) -> str:
+    """A project follows the same rules as the folder of a session."""
     text = node.text()
     if not os.path.isabs(text):
         node.fail(f"{text!r} is not an absolute path")
@@ -120,6 +130,10 @@ def _project(node: ConfigNode) -> str:
         node.fail(f"{text!r} is not a folder", hint="the folder must exist, in exactly this spelling")
     if not os.access(text, os.R_OK | os.X_OK):
         node.fail(f"{text!r} cannot be read")
+    try:
+        open_folder(Path(text), own)
+    except InvalidInput as error:
+        node.fail(str(error), hint=error.hint)
     return text
 
 
@@ -222,7 +236,6 @@ _LEGACY_SETTINGS: dict[str, tuple[str, Reader]] = {
     "healthCheckInterval": ("health_seconds", _milliseconds),
 }
 _TEAM: dict[str, Reader] = {
-    "project": _project,
     "description": lambda node: node.text(),
     "member": _kind,
     "policy": lambda node: node.text(),

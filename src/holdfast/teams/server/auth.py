@@ -5,6 +5,10 @@ from collections.abc import Callable
 
 from holdfast.core import JsonObject, SessionId, Value, digest_bytes
 from holdfast.teams.pairs import EXTERNAL_SENDER
+from holdfast.teams.server.token_file import TokenFile
+
+OPERATOR = "operator"
+"""The name of the operator's token."""
 
 
 class Caller(Value):
@@ -16,9 +20,13 @@ class Caller(Value):
 
 
 class Callers:
-    """Issued tokens and their callers. Only digests are stored, so the time of a lookup reveals nothing."""
+    """Issued tokens and their callers: those of a token file, and those that end with this process.
 
-    def __init__(self) -> None:
+    Only digests are looked up, so the time of a lookup reveals nothing.
+    """
+
+    def __init__(self, kept: TokenFile | None = None) -> None:
+        self._kept = kept
         self._callers: dict[str, Caller] = {}
 
     def add(self, caller: Caller, token: str = "") -> str:
@@ -29,7 +37,13 @@ class Callers:
 
     def find(self, token: str) -> Caller | None:
         """The caller of a token; None if the token is unknown."""
-        return self._callers.get(digest_bytes(token.encode()))
+        issued = self._callers.get(digest_bytes(token.encode()))
+        if issued is not None or self._kept is None:
+            return issued
+        name = self._kept.name_of(token)
+        if name == OPERATOR:
+            return Caller(is_operator=True)
+        return Caller(team=name) if name is not None else None
 
     def revoke(self, token: str) -> None:
         """Make a token invalid."""

@@ -3,7 +3,7 @@
 The token identifies the sender. A `fromTeam` argument must match it, except for operators.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import mcp_types
@@ -11,19 +11,21 @@ import msgspec
 from mcp.server.context import ServerRequestContext as Context
 from mcp.server.lowlevel.server import Server
 
-from holdfast.core import Json, JsonObject
-from holdfast.core.errors import HoldfastError, InvalidInput
-from holdfast.teams.broker import Broker
-from holdfast.teams.errors import AskRefused
+from holdfast.core import JsonObject
+from holdfast.core.errors import HoldfastError
 from holdfast.teams.server.auth import Caller
-from holdfast.teams.server.tools import TOOLS, ServerTool, ToolRequest
+from holdfast.teams.server.calls import ToolAnswer, error_answer, tools_for
+from holdfast.teams.server.tools import ServerTool
+
+CallTool = Callable[[Caller, str, JsonObject], Awaitable[ToolAnswer]]
+"""Runs a tool for a caller."""
 
 
 class TeamsMcpServer:
-    """The MCP server of one broker; `identify` returns the caller of a request."""
+    """An MCP server; `identify` returns the caller of a request, and `call_tool` answers it."""
 
-    def __init__(self, broker: Broker, identify: Callable[[Context], Caller]) -> None:
-        self._broker = broker
+    def __init__(self, call_tool: CallTool, identify: Callable[[Context], Caller]) -> None:
+        self._call = call_tool
         self._identify = identify
         self.server: Server[Any] = Server(
             "holdfast-teams", on_list_tools=self._list_tools, on_call_tool=self._call_tool
@@ -34,30 +36,16 @@ class TeamsMcpServer:
     async def _list_tools(
         self, context: Context, params: mcp_types.PaginatedRequestParams | None
     ) -> mcp_types.ListToolsResult:
-        return mcp_types.ListToolsResult(tools=list(map(_tool, _tools_for(self._identify(context)))))
+        return mcp_types.ListToolsResult(tools=list(map(_tool, tools_for(self._identify(context)))))
 
     async def _call_tool(
         self, context: Context, params: mcp_types.CallToolRequestParams
     ) -> mcp_types.CallToolResult:
         caller = self._identify(context)
         try:
-            for tool in _tools_for(caller):
-                if tool.name == params.name:
-                    return _result(await self._serve(tool, caller, params.arguments or {}))
-            raise InvalidInput(f"there is no tool {params.name!r} for {caller.team}")
+            return _result(await self._call(caller, params.name, params.arguments or {}))
         except HoldfastError as error:
-            return _result({"error": str(error), "code": error.code, "hint": error.hint}, is_error=True)
-
-    async def _serve(self, tool: ServerTool, caller: Caller, arguments: JsonObject) -> Json:
-        tool.check(arguments)
-        declared = arguments.get("fromTeam") or caller.team
-        if declared != caller.team and not caller.is_operator:
-            raise AskRefused(f"this token belongs to {caller.team}, not to {declared}")
-        return await tool.run(ToolRequest(self._broker, caller, str(declared), arguments))
-
-
-def _tools_for(caller: Caller) -> list[ServerTool]:
-    return [tool for tool in TOOLS if caller.is_operator or not tool.is_operator_only]
+            return _result(error_answer(error))
 
 
 def _tool(tool: ServerTool) -> mcp_types.Tool:
@@ -70,8 +58,11 @@ def _tool(tool: ServerTool) -> mcp_types.Tool:
     return mcp_types.Tool(name=tool.name, description=tool.description, input_schema=schema)
 
 
-def _result(value: Json, *, is_error: bool = False) -> mcp_types.CallToolResult:
+def _result(answer: ToolAnswer) -> mcp_types.CallToolResult:
+    value = answer.content
     text = msgspec.json.encode(value).decode()
     content = mcp_types.TextContent(type="text", text=text)
     structured = value if isinstance(value, dict) else {"result": value}
-    return mcp_types.CallToolResult(content=[content], structured_content=structured, is_error=is_error)
+    return mcp_types.CallToolResult(
+        content=[content], structured_content=structured, is_error=answer.is_error
+    )

@@ -4,30 +4,36 @@ import contextlib
 import socket
 from asyncio import create_task, sleep
 from collections.abc import AsyncIterator
+from functools import partial
 
 from holdfast.mcp import serve_over_stdio
 from holdfast.teams.broker import Broker
 from holdfast.teams.server.auth import Caller, Callers
+from holdfast.teams.server.calls import call_tool
+from holdfast.teams.server.shared_broker import SharedBroker
 
 HOST = "127.0.0.1"
 
 
-async def serve_stdio(broker: Broker, caller: Caller) -> None:
+async def serve_stdio(shared: SharedBroker, caller: Caller) -> None:
     """Serve one client until it closes our input. Its identity comes from the configuration."""
     from holdfast.teams.server.mcp_server import TeamsMcpServer
 
-    await serve_over_stdio(TeamsMcpServer(broker, lambda _: caller).server)
+    await serve_over_stdio(TeamsMcpServer(shared.call, lambda _: caller).server)
 
 
 @contextlib.asynccontextmanager
-async def serving_http(broker: Broker, callers: Callers, *, port: int = 0) -> AsyncIterator[str]:
+async def serving_http(
+    broker: Broker | SharedBroker, callers: Callers, *, port: int = 0
+) -> AsyncIterator[str]:
     """Serve on loopback while the block runs, and yield the URL. Every request needs a token we issued."""
     import uvicorn
 
     from holdfast.teams.server.http_auth import TokenMiddleware, caller_of
     from holdfast.teams.server.mcp_server import TeamsMcpServer
 
-    messenger = TeamsMcpServer(broker, lambda context: caller_of(context.request, callers))
+    call = broker.call if isinstance(broker, SharedBroker) else partial(call_tool, broker)
+    messenger = TeamsMcpServer(call, lambda context: caller_of(context.request, callers))
     app = TokenMiddleware(messenger.server.streamable_http_app(host=HOST, stateless_http=True), callers)
     listener = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
     with socket.create_server((HOST, port)) as listening:

@@ -253,6 +253,13 @@ def timeout_of(value: Json) -> int:
     return value
 
 
+def is_failed(answer: Json) -> bool:
+    """Whether the answer of a tool reports a message that failed; the receipts that `teams_report` lists do not count."""
+    if not isinstance(answer, dict):
+        return False
+    return "failed" in (answer.get("status"), answer.get("state")) or is_failed(answer.get("reply"))
+
+
 def _to_json(value: object) -> Json:
     plain: Json = msgspec.to_builtins(value)
     if isinstance(value, TeamReply) and isinstance(plain, dict):

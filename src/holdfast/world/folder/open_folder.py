@@ -47,7 +47,7 @@ def open_folder(path: Path, home: Path) -> Path:
         (own, "Holdfast's data directory"),
         (os.path.realpath(Path.home()), "the home folder"),
     ):
-        if is_within(place, str(real)) or str(real) == "/":
+        if is_within(place, str(real)):
             raise InvalidInput(f"{str(path)!r} is or contains {what}", hint=_ONE_PROJECT)
     if is_system_folder(str(real)):
         raise InvalidInput(f"{str(path)!r} is a system folder", hint=_ONE_PROJECT)

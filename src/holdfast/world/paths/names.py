@@ -114,7 +114,7 @@ def folders_above(path: str) -> tuple[str, ...]:
 
 def is_within(path: str, folder: str) -> bool:
     """Whether a normal path is the folder or is inside it."""
-    return path == folder or path.startswith(f"{folder}/")
+    return path == folder or path.startswith("/" if folder == "/" else f"{folder}/")
 
 
 def _check_part(part: str) -> None:
