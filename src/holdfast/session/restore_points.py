@@ -12,6 +12,7 @@ from holdfast.core.events import Noted, RecordedEvent, RestorePointMade, TurnEnd
 from holdfast.core.projection import Projection
 from holdfast.session.rewind_fork import RewindPlan, last_point
 from holdfast.session.settings import Settings
+from holdfast.session.status import is_imported
 from holdfast.store import Home, Journal, Store
 from holdfast.world import MAX_QUICK_BYTES, RestorePoints
 
@@ -101,6 +102,7 @@ async def open_restore_points(
         last=manifest,
         cache=home.stat_cache(journal.session),
         max_new_bytes=None if settings.restore_points == "always" else MAX_QUICK_BYTES,
+        restores_protected=not is_imported(journal.recorded),
     )
 
 

@@ -68,9 +68,21 @@ def workspace_of(recorded: Iterable[RecordedEvent]) -> str:
                 workspace = event.workspace  # a fork has its parent's SessionOpened before its own
             case SessionReconfigured():
                 workspace = event.workspace or workspace
+            case Noted(code="imported"):
+                workspace = ""
             case _:
                 pass
     return workspace
+
+
+def is_imported(recorded: Iterable[RecordedEvent]) -> bool:
+    """Whether a part of the history came from a file. A rewind does not change that."""
+    return any(
+        entry.event.is_imported
+        if isinstance(entry.event, SessionOpened)
+        else isinstance(entry.event, Noted) and entry.event.code == "imported"
+        for entry in recorded
+    )
 
 
 _Handled = (
@@ -100,7 +112,7 @@ class Status(Projection[_Handled]):
         # Not part of `reset`: a rewind undoes what was done, not the chosen policy and model.
         self.model = ""
         self.policy = ""
-        """A name or the path of a file; empty until a policy is chosen for an imported session."""
+        """A name or the path of a file. Model and policy of an imported session are empty until they are chosen here."""
         self._last_choice_seq = 0
         super().__init__(journal)
 
@@ -189,7 +201,7 @@ class Status(Projection[_Handled]):
             case SessionReconfigured():
                 self.model, self.policy = event.model or self.model, event.policy or self.policy
             case Noted(code="imported"):
-                self.policy = ""
+                self.model = self.policy = ""  # those of another machine
             case _:
                 pass
 

@@ -6,6 +6,7 @@ from holdfast.world.folder.open_folder import TrustedFolders, open_folder, reope
 from holdfast.world.folder.quota import Quota
 from holdfast.world.memory import MemoryWorld
 from holdfast.world.paths.locate import WorldPaths
+from holdfast.world.paths.protected import is_beneath_protected
 from holdfast.world.restore_points.points import MAX_QUICK_BYTES, Restored, RestorePoint, RestorePoints
 from holdfast.world.staging.commit import Recovered, UndoJournal
 from holdfast.world.staging.proposals import Proposal
@@ -32,6 +33,7 @@ __all__ = [
     "World",
     "WorldPaths",
     "WorldToolset",
+    "is_beneath_protected",
     "open_folder",
     "reopen_folder",
 ]

@@ -40,6 +40,14 @@ class Protections:
             raise PathRefused(f"{path!r} is protected ({name})", hint="change it outside Holdfast")
 
 
+_FIRST_NAMES = frozenset(name.split("/")[0].casefold() for name in PROTECTED)
+
+
+def is_beneath_protected(path: str) -> bool:
+    """Whether a normal path is, or is inside, a folder that contains something protected, such as `.git`."""
+    return not _FIRST_NAMES.isdisjoint(path.casefold().split("/"))
+
+
 def _reaches(parts: Sequence[str], run: tuple[str, ...]) -> bool:
     """Whether the path is the protected name, is beneath it, or leads to it."""
     shared = min(len(parts), len(run))

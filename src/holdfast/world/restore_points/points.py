@@ -12,6 +12,7 @@ from pathlib import Path
 from holdfast.core import Change, Value
 from holdfast.store import BlobStore
 from holdfast.world.paths.open_beneath import BeneathRoot
+from holdfast.world.paths.protected import is_beneath_protected
 from holdfast.world.restore_points.manifest import (
     Delta,
     Tree,
@@ -51,7 +52,7 @@ class Preview(Value):
 
     changes: tuple[Change, ...]
     left: tuple[str, ...] = ()
-    """Files that stay as they are, because their content is not stored, now or in the restore point."""
+    """Files that stay as they are: their content is not stored, now or in the restore point, or they are protected."""
 
 
 class Restored(Preview):
@@ -64,7 +65,8 @@ class RestorePoints:
     """Makes and restores restore points of one folder. `last` is the newest existing one.
 
     A point stores at most `max_new_bytes` of new content (None: unlimited) and skips the largest new files. A sparse file
-    counts with its full size.
+    counts with its full size. Without `restores_protected`, a restore leaves everything in `.git`, `.holdfast` and other
+    protected folders as it is: the restore point of a stranger must not bring a program that Git runs.
     """
 
     def __init__(
@@ -75,12 +77,14 @@ class RestorePoints:
         last: str | None = None,
         cache: Path | None = None,
         max_new_bytes: int | None = MAX_QUICK_BYTES,
+        restores_protected: bool = True,
     ) -> None:
         self._root = BeneathRoot(root)
         self._store = store
         self._writer = SnapshotWriter(self._root, store.ingest)
         self._stat_cache = StatCache(cache)
         self._max_new_bytes = max_new_bytes
+        self._restores_protected = restores_protected
         self._last = last
         self._chain = 0
         self._tree: Tree | None = None if last else {}
@@ -108,7 +112,7 @@ class RestorePoints:
         point = await self.make()
         now = await self._known()
         target, chain = await load(manifest, self._store.blob)
-        delta, left = without_unkept(difference(now, target), now)
+        delta, left = self._applicable(difference(now, target), now)
         await TreeRestorer(self._root, self._store).apply(now, delta)
         self._set(target, manifest, chain)
         return Restored(changes=changes_in(delta, now), left=left, before=point.manifest)
@@ -116,7 +120,8 @@ class RestorePoints:
     async def fill(self, manifest: str) -> None:
         """Restore into an empty folder that no other process uses yet, such as that of a fork."""
         target, chain = await load(manifest, self._store.blob)
-        await TreeRestorer(self._root, self._store).apply({}, difference({}, target))
+        delta, _ = self._applicable(difference({}, target), {})
+        await TreeRestorer(self._root, self._store).apply({}, delta)
         self._set(target, manifest, chain)
         # No other process uses the folder yet, so every file is as it was written.
         for scanned in await asyncio.to_thread(list, scan_tree(self._root)):
@@ -127,7 +132,7 @@ class RestorePoints:
         """What a restore would change. Stores nothing."""
         now = await self._now()
         target, _ = await load(manifest, self._store.blob)
-        delta, left = without_unkept(difference(now, target), now)
+        delta, left = self._applicable(difference(now, target), now)
         return Preview(changes=changes_in(delta, now), left=left)
 
     async def unkept(self, manifest: str) -> tuple[str, ...]:
@@ -144,6 +149,13 @@ class RestorePoints:
     def save(self) -> None:
         """Save the stat cache for the next process. Call it when the session is closed."""
         self._stat_cache.save()
+
+    def _applicable(self, delta: Delta, now: Tree) -> tuple[Delta, tuple[str, ...]]:
+        """The part of a delta that is applied, and the files that stay as they are."""
+        protected = () if self._restores_protected else tuple(filter(is_beneath_protected, delta))
+        applied, left = without_unkept({path: delta[path] for path in delta.keys() - set(protected)}, now)
+        files = (path for path in protected if (delta[path] or now[path]).kind != "folder")
+        return applied, tuple(sorted((*left, *map(readable, files))))
 
     async def _known(self) -> Tree:
         """The tree of the last restore point."""
