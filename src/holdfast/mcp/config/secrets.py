@@ -31,6 +31,8 @@ _ROOTS = (
     "|sbin|snap|srv|sys|tmp|usr|var|workspace"
 )
 _ABSOLUTE_PATH = re.compile(rf"/(?:{_ROOTS})(?:/[^:]*)?|/|[A-Za-z]:[\\/].*")
+_SCHEMES = ("basic", "bearer", "token")
+"""The first word of an `Authorization` header, which is not a part of the secret."""
 _SEPARATORS = re.compile(r"[;&\s]+")
 _COMMON_WORDS = frozenset(
     [
@@ -211,7 +213,8 @@ def _arguments(spec: ServerSpec) -> Iterator[tuple[str, str]]:
 
 def _parts(value: str) -> Iterator[str]:
     """A value, and the parts of it that a server may show on their own."""
-    yield value
+    if value.split(" ", 1)[0].casefold() not in _SCHEMES:
+        yield value
     pieces = [piece for piece in _SEPARATORS.split(value) if piece]
     for piece in pieces if len(pieces) > 1 else ():  # `Bearer TOKEN`, `user=me;password=SECRET`
         yield piece
