@@ -7,7 +7,6 @@ from typing import Unpack
 
 from holdfast.app.resources import compose_resources
 from holdfast.core import Clock, Limits, Toolset
-from holdfast.core.events import RestorePointMade
 from holdfast.gate import GateSettings
 from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import ServerSpec
@@ -20,9 +19,8 @@ from holdfast.session import (
     SharedResources,
     create_session,
     fork_session,
-    last_point,
+    import_archive,
     open_external_gate,
-    restore_files,
     resume_session,
 )
 from holdfast.store import Store
@@ -113,13 +111,12 @@ class Runtime:
     async def restore(self, path: str | Path, **options: Unpack[SessionOptions]) -> Session:
         """Open a session from a snapshot of another data directory, in its own folder.
 
-        Its grants do not apply here, and its policy is this data directory's unless another is chosen.
+        Its grants do not apply here. Its policy and model are this data directory's unless others are chosen.
         """
-        session = await self.store.import_session(Path(path), now_ms=self._shared.clock.now_ms())
-        point = last_point(await self.store.read(session))
-        if point is not None and isinstance(point.event, RestorePointMade):
-            await restore_files(self._shared, session, point.event.manifest)
-        return await self.resume(session, **options)
+        imported = await import_archive(
+            self.store, self._shared.home, Path(path), now_ms=self._shared.clock.now_ms()
+        )
+        return await self.resume(imported.session, **options)
 
     def gate(
         self,

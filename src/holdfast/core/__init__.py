@@ -83,7 +83,7 @@ from holdfast.core.outcomes import (
     read_outcome,
 )
 from holdfast.core.targets import Location, NameTarget, Paths, PathTarget, Target, UrlTarget
-from holdfast.core.text import escape_invisible, escape_to_one_line, has_invisible, pluralize
+from holdfast.core.text import cut, escape_invisible, escape_to_one_line, has_invisible, pluralize
 from holdfast.core.tools import (
     ArgumentRoles,
     Change,
@@ -191,6 +191,7 @@ __all__ = [
     "budget_word",
     "call_id",
     "check_session_id",
+    "cut",
     "digest",
     "digest_bytes",
     "encode",

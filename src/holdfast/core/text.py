@@ -4,6 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from holdfast.core.values import Json
+
 
 def pluralize(number: float, noun: str, plural: str = "") -> str:
     """Format a count with its noun: `1 turn`, `3 turns`, `2.5 seconds`, `2 replies`."""
@@ -21,8 +23,50 @@ _EMOJI = re.compile(f"{_PICTOGRAPH}\ufe0f?(?:\u200d{_PICTOGRAPH}\ufe0f?)*|[0-9#*
 and only there, these two characters are kept. They can carry no words, unlike tag characters and runs of selectors."""
 
 
+_PLAIN_ASCII = re.compile(r"[\n\t\x20-\x7e]*")
+
+
+def cut(value: Json, limit: int) -> Json:
+    """A value shortened to about `limit` characters, for showing. Its cost does not grow with the value.
+
+    Cut first, then escape: escaping looks at every character.
+    """
+    return _cut(value, [limit])
+
+
+def _cut(value: Json, room: list[int]) -> Json:
+    match value:
+        case str():
+            kept: Json = value[: max(room[0], 0)]
+            room[0] -= len(value)
+            return kept
+        case list():
+            shown: list[Json] = []
+            for each in value:
+                if room[0] <= 0:
+                    break
+                room[0] -= 1
+                shown.append(_cut(each, room))
+            return shown
+        case dict():
+            pairs: dict[str, Json] = {}
+            for name, each in value.items():
+                if room[0] <= 0:
+                    break
+                pairs[name[: room[0]]] = _cut(each, room)
+                room[0] -= len(name) + 1
+            return pairs
+        case int() if value.bit_length() > 4 * room[0] + 64:
+            return 0  # the digits of a huge number cost as much as its text
+        case _:
+            room[0] -= 1
+            return value
+
+
 def escape_invisible(text: str) -> str:
     """Replace invisible characters with their code points: `a\\u200bb` becomes `a<U+200B>b`."""
+    if _PLAIN_ASCII.fullmatch(text):
+        return text
     return "".join(f"<U+{ord(char):04X}>" if is_hidden else char for char, is_hidden in _characters(text))
 
 

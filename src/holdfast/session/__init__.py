@@ -5,15 +5,16 @@ from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.driver import AnswerPending, TurnDriver
 from holdfast.session.external_agent import ExternalAgentSession, expire_orphaned_escalations
 from holdfast.session.external_gate import open_external_gate
+from holdfast.session.import_archive import ImportedSession, import_archive
 from holdfast.session.live_sessions import LiveSessions
-from holdfast.session.open import create_session, fork_session, restore_files, resume_session
+from holdfast.session.open import create_session, fork_session, resume_session
 from holdfast.session.options import SessionOptions
 from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.resources import SharedResources
 from holdfast.session.rewind_fork import RewindPlan, last_point, plan_fork, plan_rewind
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
-from holdfast.session.status import Lifecycle, Status, TurnRecord, workspace_of
+from holdfast.session.status import Lifecycle, Status, TurnRecord, is_imported, workspace_of
 from holdfast.session.tools import ASK_PERSON, VIEW_TOOLS
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Approver",
     "Divergence",
     "ExternalAgentSession",
+    "ImportedSession",
     "Lifecycle",
     "LiveSessions",
     "Replay",
@@ -40,12 +42,13 @@ __all__ = [
     "create_session",
     "expire_orphaned_escalations",
     "fork_session",
+    "import_archive",
+    "is_imported",
     "last_point",
     "open_external_gate",
     "plan_fork",
     "plan_rewind",
     "replay",
-    "restore_files",
     "resume_session",
     "workspace_of",
 ]

@@ -117,17 +117,21 @@ async def fork_session(
     )
     journal = await shared.store.fork(parent, at=plan.seq, opened=opened)
     try:
-        await restore_files(shared, journal.session, plan.manifest)
+        await _restore_files(shared, journal.session, plan.manifest)
     except BaseException:
         await journal.release()
         raise
     return await _open(shared, journal, resolved)
 
 
-async def restore_files(shared: SharedResources, session: SessionId, manifest: str) -> None:
+async def _restore_files(shared: SharedResources, session: SessionId, manifest: str) -> None:
     """Fill a session's own folder with the files of a restore point."""
     root = private_folder(shared.home.workspace(session))
-    points = RestorePoints(root, store=shared.store, cache=shared.home.stat_cache(session))
+    points = RestorePoints(
+        root,
+        store=shared.store,
+        cache=shared.home.stat_cache(session),
+    )
     await points.fill(manifest)
     points.save()
 

@@ -24,7 +24,7 @@ from holdfast.core.events import (
     TurnEnded,
 )
 from holdfast.core.projection import ReplayedHistory, without_rewound
-from holdfast.session.status import Status
+from holdfast.session.status import Status, is_imported
 
 _REVERSIBLE_GROUPS = ("world", "session", "llm", "person")
 
@@ -101,6 +101,7 @@ def plan_fork(
         name=None,
         parent=Parent(session=parent, seq=plan.seq),
         taken_back=tuple(_taken_back(entry.event for entry in recorded if entry.seq > plan.seq)),
+        is_imported=is_imported(recorded),
     )
 
 

@@ -28,8 +28,8 @@ class Settings(Value, forbid_unknown_fields=True):
     restore_points: Literal["auto", "always", "never"] = "auto"
     """Save the workspace after each turn so that it can be rewound. The first restore point reads every file once, so
     `auto` skips a folder of more than 2 GB or 50,000 files and reports it, as it does with what a turn adds beyond 2 GB."""
-    workspace_bytes: int | None = None
-    """Maximum size of a workspace. A guest that would exceed it gets an ordinary OSError; None is no limit."""
+    workspace_bytes: int | None = 10_000_000_000
+    """Maximum size of a workspace. A guest that would exceed it gets an ordinary OSError. Raise it for a larger project."""
     workspace_files: int | None = None
     """Maximum number of files in a workspace."""
     escalation_seconds: float = 300.0
@@ -38,7 +38,7 @@ class Settings(Value, forbid_unknown_fields=True):
     """How long a tool call may take."""
     budget: Limits = Limits()
     """Limits of a session. `usd`, `time` and `bytes` are accepted as keys too, and quantities such as "50k" or "5m"."""
-    turn_budget: Limits = Limits(steps=50, calls=1000)
+    turn_budget: Limits = Limits(steps=50, calls=1000, bytes_written=2_000_000_000)
     """Limits of one turn."""
     code: GuestLimits = GuestLimits()
     """Limits of one run of code in a sandbox. A run that exceeds one is stopped and its error names the limit."""

@@ -67,9 +67,21 @@ def workspace_of(recorded: Iterable[RecordedEvent]) -> str:
                 workspace = event.workspace  # a fork has its parent's SessionOpened before its own
             case SessionReconfigured():
                 workspace = event.workspace or workspace
+            case Noted(code="imported"):
+                workspace = ""
             case _:
                 pass
     return workspace
+
+
+def is_imported(recorded: Iterable[RecordedEvent]) -> bool:
+    """Whether a part of the history came from a file. A rewind does not change that."""
+    return any(
+        entry.event.is_imported
+        if isinstance(entry.event, SessionOpened)
+        else isinstance(entry.event, Noted) and entry.event.code == "imported"
+        for entry in recorded
+    )
 
 
 _Handled = (
@@ -98,7 +110,7 @@ class Status(Projection[_Handled]):
         # Not part of `reset`: a rewind undoes what was done, not the chosen policy and model.
         self.model = ""
         self.policy = ""
-        """A name or the path of a file; empty until a policy is chosen for an imported session."""
+        """A name or the path of a file. Model and policy of an imported session are empty until they are chosen here."""
         self.sandbox = ""
         """Where code runs; in a journal that does not record it, the engine of the last run."""
         self._is_sandbox_recorded = False
@@ -186,7 +198,7 @@ class Status(Projection[_Handled]):
             case RunStarted() if not self._is_sandbox_recorded:
                 self.sandbox = event.engine
             case Noted(code="imported"):
-                self.policy = ""
+                self.model = self.policy = ""  # those of another machine
             case _:
                 pass
 

@@ -2,6 +2,7 @@
 
 from holdfast.store.blobs.copy_out import read_span
 from holdfast.store.contract import (
+    Arrival,
     BlobInfo,
     BlobIngest,
     BlobSource,
@@ -28,6 +29,7 @@ from holdfast.store.shared_access import open_when_released, tail, wait_until_re
 
 __all__ = [
     "MIN_SECRET_LENGTH",
+    "Arrival",
     "BlobInfo",
     "BlobIngest",
     "BlobSource",

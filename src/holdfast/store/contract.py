@@ -7,14 +7,14 @@ or not. The session list, the search and the summaries are derived from the jour
 `sqlite/` is the store on disk and `memory` the one for tests and throw-away runs; `open_store` chooses the backend.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Protocol
 
 from holdfast.core import SessionId, Value
-from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, SessionOpened
+from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, RestorePointMade, SessionOpened
 
 Follower = Callable[[RecordedEvent], None]
 """Called with every recorded event, in order, once the event is durable. It must not raise and must not block."""
@@ -102,6 +102,21 @@ class ArchiveManifest(Value):
     problems: tuple[JournalProblem, ...] = ()
     lost: tuple[str, ...] = ()
     """Blobs that events refer to and that could not be read."""
+
+
+class Arrival(Value):
+    """What this machine decides about a session that arrives in a file."""
+
+    workspace: str = ""
+    """Its folder; empty for its own."""
+    model: str = ""
+    """Its model; empty until one is chosen."""
+    restore_point: RestorePointMade | None = None
+    """Its files as they were restored, if they differ from its last restore point."""
+
+
+PrepareArrival = Callable[[SessionId, Sequence[RecordedEvent]], Awaitable[Arrival]]
+"""Restores the files of a session before the store lists it. If it raises, nothing is imported."""
 
 
 class BlobInfo(Value):
@@ -271,8 +286,13 @@ class Store(BlobStore, Protocol):
         """Write a session to an archive; of a damaged one, what can be read. Raises InvalidInput, SessionNotFound."""
         ...
 
-    async def import_session(self, path: Path, *, now_ms: int) -> SessionId:
-        """Add the session of an archive. Raises InvalidInput, JournalDamaged if it was changed, SessionExists."""
+    async def import_session(
+        self, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+    ) -> SessionId:
+        """Add the session of an archive, completely or not at all. The archive chooses no model, policy or folder here.
+
+        Raises InvalidInput, JournalDamaged if it was changed, SessionExists, and what `prepare` raises.
+        """
         ...
 
     async def close(self) -> None:

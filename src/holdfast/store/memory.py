@@ -37,12 +37,14 @@ from holdfast.store.blobs.copy_out import Reflinker, StoredBlob, read_span
 from holdfast.store.blobs.references import digests_in
 from holdfast.store.contract import (
     ArchiveManifest,
+    Arrival,
     BlobInfo,
     Follower,
     Hasher,
     Inspection,
     LeaseHolder,
     Passage,
+    PrepareArrival,
     SessionSummary,
 )
 from holdfast.store.entries import chain_entries, encode_entry
@@ -246,7 +248,9 @@ class MemoryStore:
         digests = sorted(self._referenced(found.recorded))
         return write_archive(path, manifest, lines, [(each, self._blobs[each]) for each in digests])
 
-    async def import_session(self, path: Path, *, now_ms: int) -> SessionId:
+    async def import_session(
+        self, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+    ) -> SessionId:
         reader = ArchiveReader(path)
         try:
             manifest, lines, events = reader.journal()
@@ -264,8 +268,9 @@ class MemoryStore:
         old_name = new.state.summary.name
         name = self._free_name(old_name) if old_name is not None else None
         self._blobs.update(blobs)
+        arrival = await prepare(new.id, recorded) if prepare is not None else Arrival()
         self._sessions[new.id] = new
-        self._record(new, arrival_events(recorded, workspace="", old_name=old_name, name=name), ())
+        self._record(new, arrival_events(recorded, arrival, old_name=old_name, name=name), ())
         return new.id
 
     async def put_blob(self, content: bytes) -> str:

@@ -13,10 +13,12 @@ from holdfast.core.events import (
     EscalationAnswered,
     EscalationExpired,
     EscalationOpened,
+    Event,
     HistoryCompacted,
     MessagePosted,
     ModelFailed,
     ModelReplied,
+    Noted,
     RecordedEvent,
     SessionClosed,
     SessionOpened,
@@ -37,8 +39,9 @@ _NOT_ACTIVITY = (SessionRenamed, SessionPinned)
 """Changes to a session from outside, which do not count as activity."""
 _CALLS = frozenset({CallIntended, CallSettled})
 """Events that change only the time of the last activity."""
-_KEPT_ON_REWIND = (SessionOpened, *_NOT_ACTIVITY)
-"""The identity of a session. A rewind does not undo it, not even the rewind of a fork to a point before the fork."""
+_KEPT_ON_REWIND = (SessionOpened, SessionReconfigured, *_NOT_ACTIVITY)
+"""The identity of a session and its policy, model and workspace. A rewind does not undo them, not even the rewind of a fork to a
+point before the fork."""
 
 
 class OpenEscalation(Value):
@@ -155,6 +158,9 @@ class _SummaryBuilder:
             case SessionReconfigured() as new:
                 for field in ("policy", "model", "workspace"):
                     line[field] = getattr(new, field) or line[field]
+            case Noted(code="imported"):
+                # What the file names is of another machine.
+                line |= {"policy": "", "model": "", "workspace": "", "folder": ""}
             case SessionPaused():
                 line["lifecycle"] = "paused"
             case SessionResumed():
@@ -187,6 +193,8 @@ def _effective_events(recorded: Sequence[RecordedEvent]) -> Sequence[RecordedEve
     if SessionRewound not in {type(record.event) for record in recorded}:
         return recorded
     counted = {record.seq for record in without_rewound(recorded)}
-    return [
-        record for record in recorded if record.seq in counted or isinstance(record.event, _KEPT_ON_REWIND)
-    ]
+    return [record for record in recorded if record.seq in counted or _is_kept_on_rewind(record.event)]
+
+
+def _is_kept_on_rewind(event: Event) -> bool:
+    return isinstance(event, _KEPT_ON_REWIND) or (isinstance(event, Noted) and event.code == "imported")

@@ -25,8 +25,9 @@ from holdfast.session import ASK_PERSON, Session
 
 MAX_LINES = 40
 MAX_LINE_CHARACTERS = 500
-MAX_DIFF_CHARACTERS = 1 << 20
-"""A larger file is shown as it will be written, not as a diff."""
+MAX_DIFF_CHARACTERS = 500_000
+MAX_DIFF_LINES = 5_000
+"""A larger file is shown as it would be written, because comparing it takes too long."""
 MINUTES = 10
 _ROLE_VERBS: dict[Role, str] = {
     "read-path": "read",
@@ -71,26 +72,33 @@ def describe_effect(escalation: Escalation) -> str:
 
 def exact_call(call: Call, session: Session | None = None) -> list[str]:
     """The exact call: a diff where a file would be written, else the arguments."""
+    return [escape_to_one_line(line) for line in call_lines(call, session)]
+
+
+def call_lines(call: Call, session: Session | None = None) -> list[str]:
+    """The lines of the exact call, not escaped: what is not shown does not need to be."""
     if call.operation == ASK_PERSON.name:
-        return escape_invisible(str(call.arguments.get("question", ""))).splitlines()
-    lines = [escape_to_one_line(call.operation)]
+        return str(call.arguments.get("question", "")).split("\n")
+    lines = [call.operation.replace("\n", "<U+000A>")]
     for name, value in call.arguments.items():
         shown = value if isinstance(value, str) else encode(value).decode()
-        first, *rest = escape_invisible(shown).split("\n")
-        lines += [f"  {escape_to_one_line(name)}: {first}", *(f"    {line}" for line in rest)]
+        first, *rest = shown.split("\n")
+        lines += ["  {}: {}".format(name.replace("\n", "<U+000A>"), first), *(f"    {line}" for line in rest)]
     diff = _diff(call, session)
     return lines if diff is None else [*lines[:2], *(f"  {line}" for line in diff)]
 
 
 def fit_lines(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], bool]:
-    """The lines that fit, and whether these are all."""
+    """The lines that fit, cut and then escaped, and whether these are all."""
     is_whole = len(lines) <= room and all(len(line) <= MAX_LINE_CHARACTERS for line in lines)
-    if is_whole:
-        return list(lines), True
     kept = [
-        line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]} ..."
+        escape_to_one_line(line)
+        if len(line) <= MAX_LINE_CHARACTERS
+        else f"{escape_to_one_line(line[:MAX_LINE_CHARACTERS])} ..."
         for line in lines[:room]
     ]
+    if is_whole:
+        return kept, True
     return [
         *kept,
         f"... {pluralize(len(lines), 'line')} in total, too long to show here (9 shows everything)",
@@ -187,10 +195,12 @@ def _diff(call: Call, session: Session | None) -> list[str] | None:
         return None
     try:
         name = session.workspace.resolve(path)
+        if session.workspace.exists(name) and session.workspace.stat(name).size > MAX_DIFF_CHARACTERS:
+            return None
         before = session.workspace.read(name).decode() if session.workspace.exists(name) else ""
     except (OSError, HoldfastError, UnicodeDecodeError):
         return None  # the call will fail anyway; show its arguments
-    changed = difflib.unified_diff(
-        before.split("\n"), content.split("\n"), "current", "proposed", lineterm=""
-    )
-    return [escape_invisible(line) for line in changed]
+    old, new = before.split("\n"), content.split("\n")
+    if max(len(old), len(new)) > MAX_DIFF_LINES:
+        return None
+    return list(difflib.unified_diff(old, new, "current", "proposed", lineterm=""))

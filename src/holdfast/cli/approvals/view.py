@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from holdfast.cli.approvals.text import (
     GRANT_DIGITS,
+    call_lines,
     describe_cost,
     describe_effect,
     describe_provenance,
     describe_reason,
     describe_undo,
-    exact_call,
     fit_lines,
     is_question,
 )
@@ -25,7 +25,7 @@ LINES_BELOW_CALL = 20
 
 def show_escalation(console: Console, escalation: Escalation, session: Session | None = None) -> bool:
     """Show the effect, the exact call and the reason; returns whether the call was shown in full."""
-    lines, is_whole = fit_lines(exact_call(escalation.call, session))
+    lines, is_whole = fit_lines(call_lines(escalation.call, session))
     is_whole = is_whole and escalation.call.large is None  # a preview is not the call
     console.say()
     console.say(f"  {describe_effect(escalation)}", "ask", folds=True)

@@ -21,7 +21,8 @@ from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import SessionId, escape_invisible
 from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
-from holdfast.session import RewindPlan, plan_fork
+from holdfast.core.projection import ReplayedHistory
+from holdfast.session import RewindPlan, Status, is_imported, plan_fork
 from holdfast.store import Home, SessionSummary, Store, chosen_name
 from holdfast.world import RestorePoints
 
@@ -79,7 +80,15 @@ async def _fork_chat(
     home: Home, store: Store, source: SessionId, arguments: argparse.Namespace
 ) -> SessionSummary:
     name = chosen_name(arguments.name) if arguments.name is not None else None
-    opened = msgspec.structs.replace(_opened_event(await store.read(source)), name=name)
+    recorded = await store.read(source)
+    status = Status(ReplayedHistory(recorded))  # an imported session does not keep what its file chose
+    opened = msgspec.structs.replace(
+        _opened_event(recorded),
+        name=name,
+        model=status.model,
+        policy=status.policy,
+        is_imported=is_imported(recorded),
+    )
     journal = await store.fork(source, at=arguments.event, opened=opened)
     await journal.append(SessionReconfigured(workspace=str(home.workspace(journal.session))))
     await journal.release()
@@ -92,7 +101,12 @@ async def _plan(
     """The start of the fork and the files it lacks; with `compares_folder`, also how it differs from the current folder."""
     plan, _ = plan_fork(source, await store.read(source), at)
     folder = Path((await store.summary(source)).workspace or home.workspace(source))
-    points = RestorePoints(folder, store=store, last=plan.manifest, cache=home.stat_cache(source))
+    points = RestorePoints(
+        folder,
+        store=store,
+        last=plan.manifest,
+        cache=home.stat_cache(source),
+    )
     changes = (await points.preview(plan.manifest)).changes if compares_folder and folder.is_dir() else ()
     return msgspec.structs.replace(plan, changes=changes, left=await points.unkept(plan.manifest))
 

@@ -1,7 +1,8 @@
 """Live narration of a session: prints its events as they happen, a few lines each. Colour adds no information."""
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import assert_never
 
 from holdfast.cli.terminal.console import Tone
@@ -10,6 +11,7 @@ from holdfast.core import (
     Decision,
     Verdict,
     budget_word,
+    cut,
     escape_invisible,
     escape_to_one_line,
     restricts,
@@ -37,6 +39,12 @@ _TEXT_WIDTH = 70
 """Width of the model's text beside its label, on a terminal of 80 columns."""
 
 
+MAX_SHOWN_CHARACTERS = 20_000
+"""What is shown of one text; `holdfast show` prints the whole."""
+MAX_SHOWN_ARGUMENTS = 20
+MAX_SHOWN_PATHS = 50
+
+
 class Narrator:
     """Prints each event after a given sequence number."""
 
@@ -53,10 +61,10 @@ class Narrator:
     def _print_event(self, entry: RecordedEvent) -> None:
         match event := entry.event:
             case ModelReplied() if self._shows_code and event.message.text.strip():
-                self._say(_label_and_indent("model", escape_invisible(event.message.text.strip())), "plain")
+                self._say(_label_and_indent("model", _shown(event.message.text.strip())), "plain")
             case RunStarted() if self._shows_code:
                 self._say(f"        runs code in the {event.engine} sandbox:", "dim")
-                for line in escape_invisible(event.code.strip()).splitlines():
+                for line in _shown(event.code.strip()).splitlines():
                     self._say(f"          | {line}", "dim")
             case CallIntended() if event.escalation is not None or event.grant is not None:
                 source = "you" if event.escalation is not None else "a saved approval"
@@ -68,7 +76,7 @@ class Narrator:
             case CallSettled():
                 self._call_error = event.error
                 if event.status != "ok":
-                    self._say(f"  {event.status:<8}{escape_invisible(event.error)}", "bad")
+                    self._say(f"  {event.status:<8}{_shown(event.error)}", "bad")
             case EscalationOpened():
                 self._print_decision(event.escalation.decision, event.escalation.call)
             case EscalationAnswered():
@@ -82,21 +90,21 @@ class Narrator:
             case RunEnded() if event.status != "ok":
                 # A failed call mostly fails its run with the same message: print it once.
                 if (why := run_error_summary(event)) != self._call_error:
-                    self._say(f"  {event.status:<8}{escape_invisible(why)}", "bad")
+                    self._say(f"  {event.status:<8}{_shown(why)}", "bad")
                 self._call_error = ""
             case RunEnded() if self._shows_code and event.printed.strip():
-                for line in escape_invisible(event.printed.rstrip()).splitlines():
+                for line in _shown(event.printed.rstrip()).splitlines():
                     self._say(f"          > {line}", "dim")
             case ProposalsCommitted():
-                self._say(f"  commit  {', '.join(change.path for change in event.changes)}", "good")
+                self._say(f"  commit  {_path_list([change.path for change in event.changes])}", "good")
             case ProposalsRejected():
-                self._say(f"  reject  {', '.join(event.paths)}", "ask")
+                self._say(f"  reject  {_path_list(event.paths)}", "ask")
             case BudgetWarned():
                 self._say(
                     f"  budget  {budget_word(event.dimension)}: {event.spent} of {event.limit} spent", "ask"
                 )
             case Noted():
-                self._say(f"  note    {escape_invisible(event.text)}", "dim")
+                self._say(f"  note    {_shown(event.text)}", "dim")
             case _:
                 pass
 
@@ -104,7 +112,20 @@ class Narrator:
         tone = _tone(decision.verdict)
         self._say(f"  {_verdict_label(decision.verdict):<8}{describe_call(call)}", tone)
         if restricts(decision.verdict):
-            self._say(f"          rule {decision.rule}: {escape_invisible(decision.reason)}", tone)
+            self._say(f"          rule {decision.rule}: {_shown(decision.reason)}", tone)
+
+
+def _shown(text: str) -> str:
+    """A text as it is shown: cut, then escaped."""
+    rest = len(text) - MAX_SHOWN_CHARACTERS
+    shown = escape_invisible(text[:MAX_SHOWN_CHARACTERS])
+    return shown if rest <= 0 else f"{shown}\n[... {rest:,} more characters; holdfast show prints them]"
+
+
+def _path_list(paths: Sequence[str]) -> str:
+    named = ", ".join(escape_to_one_line(path) for path in paths[:MAX_SHOWN_PATHS])
+    rest = len(paths) - MAX_SHOWN_PATHS
+    return named if rest <= 0 else f"{named} and {rest:,} more"
 
 
 def _label_and_indent(label: str, text: str) -> str:
@@ -116,17 +137,21 @@ def _label_and_indent(label: str, text: str) -> str:
 def describe_call(call: Call, width: int = 60) -> str:
     """A call in one line: the operation and its shortened arguments."""
     parts = []
-    for name, value in call.arguments.items():
-        text = escape_invisible(value if isinstance(value, str) else repr(value)).replace("\n", "\\n")
-        parts.append(
-            f"{escape_to_one_line(name)}={text if len(text) <= width else text[: width - 3] + '...'}"
-        )
+    for name, value in islice(call.arguments.items(), MAX_SHOWN_ARGUMENTS):
+        # Cut first, then escape: escaping looks at every character, and an argument may have millions.
+        brief = cut(value, width + 1)
+        text = escape_invisible(brief if isinstance(brief, str) else repr(brief)[: 8 * width])
+        text = text.replace("\n", "\\n")
+        shown = text if len(text) <= width else text[: width - 3] + "..."
+        parts.append(f"{escape_to_one_line(name[:width])}={shown}")
+    if len(call.arguments) > MAX_SHOWN_ARGUMENTS:
+        parts.append(f"... {len(call.arguments)} arguments in total")
     return " ".join([escape_to_one_line(call.operation), *parts])
 
 
 def run_error_summary(run: RunEnded) -> str:
     """Why a run failed: the last line of its traceback, or the limit that stopped it."""
-    lines = run.error.strip().splitlines()
+    lines = run.error[-MAX_SHOWN_CHARACTERS:].strip().splitlines()
     return " ".join(lines[-1:] if run.status == "error" else lines[-2:])
 
 

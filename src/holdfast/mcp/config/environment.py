@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from holdfast.core.errors import InvalidConfig
-from holdfast.mcp.config.servers import ServerSpec, expand_variables, variable_names
+from holdfast.mcp.config.servers import ServerSpec, expand_variables
 
 BASE_VARIABLES = (
     "HOME",
@@ -25,10 +25,6 @@ _MODEL_KEYS = re.compile(
     r"HOLDFAST_.*|(ANTHROPIC|OPENAI|GEMINI|GOOGLE|MISTRAL|GROQ|OPENROUTER|OLLAMA)_(API_KEY|AUTH_TOKEN)"
 )
 """Variables with model keys. A server that needs such a key must get its own."""
-
-_SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth|cookie", re.IGNORECASE)
-MIN_SECRET_LENGTH = 8
-"""Redacting shorter values, which may be ordinary words, would make results unreadable."""
 
 
 def refuse_model_keys(spec: ServerSpec, keys: Collection[str]) -> None:
@@ -67,18 +63,6 @@ def headers_for(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
     """The headers of every request to a URL, with the allowed variables expanded."""
     values = _values_of(spec, environ)
     return {name: expand_variables(text, values) for name, text in spec.headers.items()}
-
-
-def secrets_of(spec: ServerSpec, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The secrets that a server gets, recognized by their names, so that they can be redacted from the record."""
-    found: list[str] = []
-    unnamed = (("", text) for text in spec.args)
-    for name, text in (*spec.env.items(), *spec.headers.items(), *unnamed):
-        used = variable_names(text)
-        found += [environ[each] for each in used if each in environ and _SECRET_NAME.search(f"{name} {each}")]
-        if not used and _SECRET_NAME.search(name):
-            found.append(text.split()[-1] if text.split() else "")  # of `Bearer x`, x
-    return tuple(dict.fromkeys(text for text in found if len(text) >= MIN_SECRET_LENGTH))
 
 
 def _values_of(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:

@@ -69,6 +69,8 @@ class ServerSpec(Value):
     """The variables of our environment that this entry may use."""
     url: str = ""
     headers: dict[str, str] = msgspec.field(default_factory=dict)
+    public: tuple[str, ...] = ()
+    """Names in `env`, `headers` and `variables` whose values are not secret."""
     description: str = ""
     roles: str = ""
     """The server whose argument roles apply, if neither the name nor the package identifies it."""
@@ -143,6 +145,7 @@ class _Entry(msgspec.Struct, rename="camel"):
     type: EntryType = ""
     url: str = ""
     headers: dict[str, str] = {}
+    public: list[str] = []
     description: str = ""
     roles: str = ""
     start_seconds: float = 30.0
@@ -196,6 +199,7 @@ def _spec(file_name: str, name: str, raw: object) -> ServerSpec:
         variables=tuple(entry.variables),
         url=entry.url,
         headers=entry.headers,
+        public=tuple(entry.public),
         description=entry.description,
         roles=entry.roles,
         start_seconds=entry.start_seconds,
@@ -239,5 +243,11 @@ def _check_variables(where: str, entry: _Entry) -> None:
                     f"{where}: uses ${{{variable}}}, which 'variables' does not list",
                     hint=f'add "variables": ["{variable}"] to the entry',
                 )
+    for name in entry.public:
+        if name not in {*entry.env, *entry.headers, *entry.variables}:
+            raise InvalidConfig(
+                f"{where}: 'public' names {name!r}, which is not in 'env', 'headers' or 'variables'",
+                hint="'public' lists the names whose values may be recorded and shown",
+            )
     if entry.url and variable_names(entry.url):
         raise InvalidConfig(f"{where}: 'url' cannot contain variables", hint="put secrets in 'headers'")

@@ -21,7 +21,7 @@ from holdfast.core.events import (
     SessionRenamed,
 )
 from holdfast.store.archive.format import RawEvent, pack
-from holdfast.store.contract import ArchiveManifest
+from holdfast.store.contract import ArchiveManifest, Arrival
 from holdfast.store.home import sync_folder
 
 
@@ -59,20 +59,23 @@ def write_archive(
 
 
 def arrival_events(
-    recorded: Sequence[RecordedEvent], *, workspace: str, old_name: str | None, name: str | None
+    recorded: Sequence[RecordedEvent], arrival: Arrival, *, old_name: str | None, name: str | None
 ) -> list[Event]:
-    """The events that end an import: permissions and the workspace of the other home do not apply here."""
+    """The events that end an import: nothing that the other machine chose or permitted applies here."""
     events = [one.event for one in recorded]
-    arrival: list[Event] = [GrantRevoked(grant=grant) for grant in _active_grants(events)]
-    arrival += [
+    ending: list[Event] = [GrantRevoked(grant=grant) for grant in _active_grants(events)]
+    ending += [
         EscalationExpired(escalation=id, reason="it was approved in another home")
         for id in _unused_approvals(events)
     ]
-    arrival.append(SessionReconfigured(workspace=workspace))
     if name != old_name:
-        arrival.append(SessionRenamed(name=name))
-    arrival.append(Noted(code="imported", text="imported from a file; its grants were revoked"))
-    return arrival
+        ending.append(SessionRenamed(name=name))
+    # The note clears the model, policy and folder of the other machine; what was chosen here follows it.
+    ending.append(Noted(code="imported", text="imported from a file; its grants were revoked"))
+    ending.append(SessionReconfigured(workspace=arrival.workspace, model=arrival.model))
+    if arrival.restore_point is not None:
+        ending.append(arrival.restore_point)
+    return ending
 
 
 def _publish(draft: Path, path: Path) -> None:

@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from holdfast.core import SessionId, check_session_id, encode
 from holdfast.core.errors import InvalidName, JournalDamaged, SessionExists
-from holdfast.core.events import Event, RecordedEvent, decode_event
+from holdfast.core.events import RecordedEvent, decode_event
 from holdfast.store.archive.format import ArchiveReader, RawEvent, segments
 from holdfast.store.archive.transfer import arrival_events, check_target, write_archive
 from holdfast.store.blobs.store import Blobs, referenced_blobs
-from holdfast.store.contract import ArchiveManifest
+from holdfast.store.contract import ArchiveManifest, Arrival, PrepareArrival
 from holdfast.store.entries import chain_entries, encode_entry
-from holdfast.store.home import Home
 from holdfast.store.names import alias
 from holdfast.store.recovery.inspect import inspect, read_raw_events
 from holdfast.store.sqlite.blob_store import SqliteBlobStore
@@ -32,16 +33,27 @@ async def export_session(
     return await store.reading(lambda connection: _export(connection, store.blobs, key, path, now_ms))
 
 
-async def import_session(store: SqliteBlobStore, path: Path, *, now_ms: int) -> SessionId:
+async def import_session(
+    store: SqliteBlobStore, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+) -> SessionId:
     """Add the session of an archive. Raises InvalidInput, JournalDamaged if it was changed, SessionExists."""
     reader = await store.reading(lambda _: ArchiveReader(path))
     try:
         manifest, lines, events = await store.reading(lambda _: reader.journal())
+        await store.reading(lambda connection: _check_absent(connection, manifest.session))
         for digest in await store.reading(lambda _: reader.digests()):
             await store.put_blob(await store.reading(partial(_read_blob, reader, digest)))
     finally:
         reader.close()
-    await store.writing(lambda transaction: _insert_session(transaction, store.home, lines, events, now_ms))
+    recorded = [
+        RecordedEvent(session=line.session, seq=line.seq, at_ms=line.at_ms, event=event, hash=line.hash)
+        for line, event in zip(lines, events, strict=True)
+    ]
+    # Files first: a session that is listed is complete, even if this process is killed here.
+    arrival = await prepare(manifest.session, recorded) if prepare is not None else Arrival()
+    if not arrival.workspace:
+        arrival = msgspec.structs.replace(arrival, workspace=str(store.home.workspace(manifest.session)))
+    await store.writing(lambda transaction: _insert_session(transaction, lines, recorded, arrival, now_ms))
     return manifest.session
 
 
@@ -77,31 +89,35 @@ def _read_blobs(
             yield digest, None
 
 
-def _insert_session(
-    transaction: Transaction, home: Home, lines: Sequence[RawEvent], events: Sequence[Event], now_ms: int
-) -> None:
-    *ancestors, own = segments(lines)
-    session = own[0].session
-    if transaction.execute(SQL["find_session"], (session,)).fetchone():
+def _check_absent(connection: sqlite3.Connection | Transaction, session: SessionId) -> None:
+    if connection.execute(SQL["find_session"], (session,)).fetchone():
         raise SessionExists(
             f"there is already a session {session!r}", hint=f"delete it first: holdfast delete {session}"
         )
-    if transaction.execute(SQL["is_taken"], (session,)).fetchone():
+    if connection.execute(SQL["is_taken"], (session,)).fetchone():
         raise SessionExists(
             f"{session!r} was deleted, but forks still use its first events",
             hint="continue one of the forks, or export and delete them first",
         )
+
+
+def _insert_session(
+    transaction: Transaction,
+    lines: Sequence[RawEvent],
+    recorded: list[RecordedEvent],
+    arrival: Arrival,
+    now_ms: int,
+) -> None:
+    *ancestors, own = segments(lines)
+    session = own[0].session
+    _check_absent(transaction, session)
     missing = [_missing_events(transaction, segment) for segment in ancestors]
     for segment, rest in zip(ancestors, missing, strict=True):
         _insert_events(transaction, rest)
         if rest:
             _insert_tombstone(transaction, segment, now_ms)
     _insert_events(transaction, own)
-    recorded = [
-        RecordedEvent(session=line.session, seq=line.seq, at_ms=line.at_ms, event=event, hash=line.hash)
-        for line, event in zip(lines, events, strict=True)
-    ]
-    _record_arrival(transaction, home, session, recorded, now_ms)
+    _record_arrival(transaction, arrival, session, recorded, now_ms)
 
 
 def _missing_events(transaction: Transaction, segment: Sequence[RawEvent]) -> Sequence[RawEvent]:
@@ -140,12 +156,16 @@ def _insert_events(transaction: Transaction, lines: Sequence[RawEvent]) -> None:
 
 
 def _record_arrival(
-    transaction: Transaction, home: Home, session: SessionId, recorded: list[RecordedEvent], now_ms: int
+    transaction: Transaction,
+    arrival: Arrival,
+    session: SessionId,
+    recorded: list[RecordedEvent],
+    now_ms: int,
 ) -> None:
     old_name = summarize(session, recorded).summary.name
     name = _free_name(transaction, old_name) if old_name is not None else None
-    arrival = arrival_events(recorded, workspace=str(home.workspace(session)), old_name=old_name, name=name)
-    entries = [encode_entry(event, bytes) for event in arrival]
+    events = arrival_events(recorded, arrival, old_name=old_name, name=name)
+    entries = [encode_entry(event, bytes) for event in events]
     last = recorded[-1]
     added = chain_entries(session, entries, at_ms=now_ms, seq=last.seq, previous=last.hash)
     append_records(transaction, added, entries)

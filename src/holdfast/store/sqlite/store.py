@@ -20,7 +20,15 @@ import holdfast.store.sqlite.index as index
 from holdfast.core import Clock, SessionId, check_session_id, new_session_id, pluralize
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
-from holdfast.store.contract import ArchiveManifest, Inspection, LeaseHolder, Passage, Redact, SessionSummary
+from holdfast.store.contract import (
+    ArchiveManifest,
+    Inspection,
+    LeaseHolder,
+    Passage,
+    PrepareArrival,
+    Redact,
+    SessionSummary,
+)
 from holdfast.store.home import Home
 from holdfast.store.sqlite.blob_store import SqliteBlobStore
 from holdfast.store.sqlite.deletion import (
@@ -185,8 +193,10 @@ class SqliteStore(SqliteBlobStore):
     async def export_session(self, session: SessionId, path: Path, *, now_ms: int) -> ArchiveManifest:
         return await archive.export_session(self, session, path, now_ms=now_ms)
 
-    async def import_session(self, path: Path, *, now_ms: int) -> SessionId:
-        return await archive.import_session(self, path, now_ms=now_ms)
+    async def import_session(
+        self, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+    ) -> SessionId:
+        return await archive.import_session(self, path, now_ms=now_ms, prepare=prepare)
 
     async def close(self) -> None:
         if self._is_closed:

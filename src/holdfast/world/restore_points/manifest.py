@@ -5,6 +5,7 @@ After `MAX_CHAIN` manifests a new one lists everything again, which keeps loadin
 """
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Set
 from typing import Literal
 
@@ -12,13 +13,14 @@ import msgspec
 
 from holdfast.core import Change, Value, encode
 from holdfast.core.errors import JournalDamaged
-from holdfast.world.paths.names import folders_above
+from holdfast.world.paths.names import MAX_NAME_BYTES, MAX_PATH_BYTES, folders_above
 from holdfast.world.paths.protected import protected_in
 
 FetchBlob = Callable[[str], Awaitable[bytes]]
 """Loads the blob with a SHA-256."""
 
 MAX_CHAIN = 64
+_ESCAPE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 
 
 class TreeEntry(Value):
@@ -162,12 +164,19 @@ async def load(digest: str, fetch: FetchBlob) -> tuple[Tree, int]:
             raise JournalDamaged(f"the restore point {digest!r} has too many base manifests")
         following = manifest.base
     tree: Tree = {}
-    for manifest in reversed(links):
-        for path in manifest.removed:
-            tree.pop(unescape(path), None)
-        for entry in manifest.entries:
-            read = _read(entry)
-            tree[read.path] = read
+    try:
+        for manifest in reversed(links):
+            for path in manifest.removed:
+                tree.pop(unescape(path), None)
+            for entry in manifest.entries:
+                read = _read(entry)
+                tree[read.path] = read
+        _check_folders(tree)
+    except ValueError as error:
+        raise JournalDamaged(
+            f"the restore point {digest!r} contains an invalid entry: {error}",
+            hint="Holdfast did not write it; nothing was restored from it",
+        ) from None
     return tree, links[0].chain
 
 
@@ -183,8 +192,43 @@ def _content(entry: TreeEntry | None) -> str | None:
 
 
 def _read(entry: TreeEntry) -> TreeEntry:
+    """An entry with its names unescaped. Raises ValueError if the file system could not have had it."""
     if "\\" not in entry.path and "\\" not in entry.target:
+        _check(entry)
         return entry
+    read = _unescaped(entry)
+    _check(read)
+    return read
+
+
+def _check(entry: TreeEntry) -> None:
+    """A manifest may come from a file of a stranger, so its names are checked before any reaches the file system."""
+    os.fsencode(entry.path + entry.target)  # a UnicodeEncodeError is a ValueError
+    if "\0" in entry.path or "\0" in entry.target:
+        raise ValueError(f"a NUL character in {entry.path!a}")
+    if any(part in ("", ".", "..") for part in entry.path.split("/")):
+        raise ValueError(f"{entry.path!a} is not a path in a workspace")
+    if len(os.fsencode(entry.path)) > MAX_PATH_BYTES or len(os.fsencode(entry.target)) > MAX_PATH_BYTES:
+        raise ValueError(f"a path of more than {MAX_PATH_BYTES} bytes")
+    if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in entry.path.split("/")):
+        raise ValueError(f"a file name of more than {MAX_NAME_BYTES} bytes")
+    if entry.kind == "link" and not entry.target:
+        raise ValueError(f"the symlink {entry.path!a} has no target")
+    if not 0 <= entry.mode <= 0o777 or not 0 <= entry.size < 2**63:
+        raise ValueError(f"an impossible mode or size of {entry.path!a}")
+
+
+def _check_folders(tree: Tree) -> None:
+    for path in tree:
+        for above in folders_above(path):
+            entry = tree.get(above)
+            if entry is not None and entry.kind != "folder":
+                raise ValueError(f"{path!a} is inside {above!a}, which is not a folder")
+            if entry is not None:
+                break  # the folders above it are checked with it
+
+
+def _unescaped(entry: TreeEntry) -> TreeEntry:
     return msgspec.structs.replace(entry, path=unescape(entry.path), target=unescape(entry.target))
 
 
@@ -206,7 +250,7 @@ def _is_plain(path: str) -> bool:
 
 
 def unescape(text: str) -> str:
-    """The original of an escaped path."""
+    """The original of an escaped path. Raises ValueError for an escape that `escape` does not write."""
     if "\\" not in text:
         return text
     pieces = text.split("\\\\")
@@ -214,5 +258,7 @@ def unescape(text: str) -> str:
 
 
 def _surrogates(text: str) -> str:
-    head, *rest = text.split("\\u")
-    return head + "".join(chr(int(piece[:4], 16)) + piece[4:] for piece in rest)
+    # Only what `escape` writes: the surrogate of a byte that is not valid UTF-8.
+    if _ESCAPE.sub("", text).count("\\"):
+        raise ValueError(f"an unknown escape in {text!a}")
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)

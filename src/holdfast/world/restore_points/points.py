@@ -69,7 +69,7 @@ class RestorePoints:
     """Makes and restores restore points of one folder. `last` is the newest existing one.
 
     A point stores at most `max_new_bytes` of new content (None: unlimited) and skips the largest new files. A sparse file
-    counts with its full size.
+    counts with its full size. A restore leaves git repositories and files of Holdfast as they are.
     """
 
     def __init__(

@@ -122,6 +122,6 @@ def _private(path: str, flags: int) -> int:
 def _load(file: Path) -> dict[str, _Known]:
     try:
         known = msgspec.msgpack.decode(file.read_bytes(), type=dict[str, _Known])
+        return {unescape(path): each for path, each in known.items()}
     except (OSError, ValueError):  # damaged, or not UTF-8
         return {}
-    return {unescape(path): each for path, each in known.items()}
