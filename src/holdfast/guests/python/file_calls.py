@@ -25,10 +25,6 @@ _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-
 """How text is encoded that follows other text: the byte order mark stands only at the start of a file."""
 _UNSUPPORTED_CODECS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
 """They take more than linear time or are no encodings of files."""
-_ERROR_HANDLERS = frozenset(
-    {"strict", "ignore", "replace", "backslashreplace", "xmlcharrefreplace", "namereplace", "surrogateescape"}
-)
-
 
 class FileCalls:
     """Answers the file objects of one run."""
@@ -46,8 +42,8 @@ class FileCalls:
                 return self._hold(id, content, codec, errors)
             case ("write", int(id), str(path), bool(is_whole), content, codec, str(errors), bool(is_kept)):
                 return await self._write(id, path, is_whole, content, codec, errors, is_kept=is_kept)
-            case ("size", str(path)):
-                return await self._size(path)
+            case ("size", int(id), str(path)):
+                return await self._size(path) - self._written_early(id)
             case ("check", str(text), str(codec), str(errors)):
                 _encode(text, codec, errors)
                 return None
@@ -153,15 +149,11 @@ class FileCalls:
         content = await self.read(path)
         try:
             text = content.decode(codec, errors)
-            text.encode()
         except UnicodeDecodeError as error:
-            return "", str(error)
-        except UnicodeEncodeError:
-            raise GuestException(
-                "ValueError",
-                f"{path!r} has bytes that errors={errors!r} turns into surrogates, which text of this sandbox cannot hold; "
-                "read it with mode 'rb' or errors='replace'",
-            ) from None
+            # Text of the same size, so that positions in the file are right.
+            return "\0" * len(content), str(error)
+        except LookupError as error:
+            raise GuestException("LookupError", str(error)) from None
         return text, ""
 
     def _hold(self, id: int, content: str | bytes | None, codec: str | None, errors: str) -> None:
@@ -215,8 +207,10 @@ class FileCalls:
         await self.write_before_touching(path)
         await self._call(operation, {"path": path, **_arguments(encoded, is_text=is_text)})
 
+    def _written_early(self, id: int) -> int:
+        return sum(len(part) for held in self._progress.held if held.id == id and held.is_written for part in held.parts)
+
     async def _size(self, path: str) -> int:
-        await self.write_before_touching(path)
         try:
             facts = await self._call("world.stat", {"path": path})
         except GuestException as error:
@@ -234,15 +228,17 @@ def _is_within(path: str, folder: str) -> bool:
 def _check_codec(codec: str, errors: str) -> None:
     try:
         found = codecs.lookup(codec)
-    except LookupError:
+    except (LookupError, ValueError):
         raise GuestException("LookupError", f"unknown encoding: {codec}") from None
     if not found._is_text_encoding:
         message = f"{codec!r} is not a text encoding; use codecs.open() to handle arbitrary codecs"
         raise GuestException("LookupError", message)
     if found.name.replace("_", "-") in _UNSUPPORTED_CODECS:
         raise GuestException("LookupError", f"this sandbox does not open files with encoding {codec!r}")
-    if errors not in _ERROR_HANDLERS:
-        raise GuestException("LookupError", f"unknown error handler name {errors!r}")
+    if errors in ("surrogatepass", "surrogateescape"):
+        raise GuestException(
+            "LookupError", f"this sandbox does not open files with errors={errors!r}; its text has no surrogates"
+        )
 
 
 def _encode(content: str | bytes, codec: str | None, errors: str) -> tuple[bytes, bool]:
@@ -256,6 +252,8 @@ def _encode(content: str | bytes, codec: str | None, errors: str) -> tuple[bytes
         encoded = content.encode(codec, errors)
     except UnicodeEncodeError as error:
         raise GuestException("UnicodeEncodeError", str(error)) from None
+    except LookupError as error:
+        raise GuestException("LookupError", str(error)) from None
     return encoded, encoded.isascii()
 
 

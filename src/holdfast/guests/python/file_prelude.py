@@ -68,7 +68,7 @@ class _HoldfastFile:
         self._problem = ""
         self._is_plain = self._can_tell = True
         self._can_hold = self._can_write
-        self._is_dirty = False
+        self._is_dirty = self._has_read = False
         self._has_base = kind != "a" or self._can_read
 
     def __repr__(self):
@@ -102,8 +102,10 @@ class _HoldfastFile:
             raise ValueError(f"{name} of closed file" if self._is_binary else "I/O operation on closed file.")
         if not self._can_read:
             _holdfast_unsupported(name if self._is_binary else "not readable")
-        if self._problem:
+        if self._problem and self._pos < self._size:
+            self._pos = self._size
             raise UnicodeDecodeError(self._problem)
+        self._has_read = True
         if self._parts:
             self._join()
 
@@ -169,7 +171,7 @@ class _HoldfastFile:
                 return lines
             lines.append(line)
             total += len(line)
-            if hint is not None and 0 < hint <= total:
+            if hint is not None and 0 < hint < total:
                 return lines
 
     def __iter__(self):
@@ -177,23 +179,21 @@ class _HoldfastFile:
         return self
 
     def __next__(self):
+        self._can_tell = self._is_binary
         line = self.readline()
         if not line:
             self._can_tell = True
             raise StopIteration
-        self._can_tell = self._is_binary
         return line
 
     def write(self, text):
         if self._is_binary:
-            if isinstance(text, str):
-                raise TypeError("a bytes-like object is required, not 'str'")
+            if not self._can_write:
+                _holdfast_unsupported("write")
             if not isinstance(text, bytes):
                 raise TypeError(f"a bytes-like object is required, not '{type(text).__name__}'")
             if self.closed:
                 raise ValueError("write to closed file")
-            if not self._can_write:
-                _holdfast_unsupported("write")
             self._put(text)
             return len(text)
         if not isinstance(text, str):
@@ -217,6 +217,9 @@ class _HoldfastFile:
     def _put(self, text):
         if self._kind == "a":
             self._pos = self._size
+        elif self._has_read and not self._is_binary:
+            self._pos = max(self._pos, min(self._size, (self._pos // 8192 + 1) * 8192))
+        self._has_read = False
         self._is_dirty = True
         if self._pos == self._size:
             self._parts.append(text)
@@ -233,12 +236,15 @@ class _HoldfastFile:
 
     def _replace(self, text):
         before, after = self._data[:self._pos], self._data[self._pos:]
-        if self._pos < self._size:
-            self._written = -1
         if self._is_utf8 and not (text.isascii() and after.isascii()):
-            after = after.encode()[len(text.encode()):].decode("utf-8")
+            try:
+                after = after.encode()[len(text.encode()):].decode("utf-8")
+            except UnicodeDecodeError:
+                raise ValueError("this would overwrite half a character; open the file with 'r+b' to change its bytes")
         else:
             after = after[len(text):]
+        if self._pos < self._size:
+            self._written = -1
         self._data = before + text + after
         self._pos += len(text)
         self._size = len(self._data)
@@ -283,19 +289,22 @@ class _HoldfastFile:
         else:
             return cookie
         codec = "utf-8" if self._codec == "utf-8-sig" else self._codec
-        return len(data[:cookie].decode(codec, "ignore")) + max(0, cookie - len(data))
+        try:
+            return len(data[:cookie].decode(codec)) + max(0, cookie - len(data))
+        except UnicodeDecodeError:
+            raise ValueError(f"position {cookie} is inside a character; open the file in binary mode to go there")
 
     def _find_base(self):
         self._join()
         if not self._has_base:
             self._has_base = True
-            self._base = _holdfast_file("size", self._path)
+            self._base = _holdfast_file("size", self._id, self._path)
             if self._written:
                 self._base -= self._cookie(self._written) - self._base
 
     def tell(self):
         if self.closed and self._is_binary:
-            raise ValueError("I/O operation on closed file" if self._can_write and not self._can_read else "tell of closed file")
+            raise ValueError("I/O operation on closed file")
         self._check()
         if not self._can_tell:
             raise OSError("telling position disabled by next() call")
@@ -307,6 +316,7 @@ class _HoldfastFile:
             raise ValueError("seek of closed file")
         self._check()
         self._find_base()
+        self._has_read = False
         if self._is_binary:
             if whence not in (0, 1, 2):
                 raise ValueError(f"whence value {whence} unsupported")
@@ -439,7 +449,7 @@ def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None,
     if not is_binary and buffering == 0:
         raise ValueError("can't have unbuffered text I/O")
     if newline not in (None, "", "\n", "\r", "\r\n"):
-        raise ValueError(f"illegal newline value: {newline!r}")
+        raise ValueError(f"illegal newline value: {newline}")
     if opener is not None:
         raise ValueError("this sandbox does not support the opener argument of open()")
     if "\0" in path:
