@@ -36,7 +36,7 @@ class FileProgram(NamedTuple):
         return f"{self.content or 'none'} open({self.mode!r}{self.options}) {'; '.join(self.expressions)}"
 
 
-_READS = (
+_READS: tuple[tuple[str, ...], ...] = (
     ("f.read()", "f.read()"),
     ("f.read(2)", "f.read(3)", "f.read(0)", "f.read()", "f.read(1)"),
     ("f.readline()", "f.readline(2)", "f.readline()", "f.readlines()"),
@@ -48,12 +48,21 @@ _READS = (
     ("f.readlines(5)", "f.readline()", "f.read(None)"),
     ("f.writable()", "f.truncate()", "f.flush()"),
 )
-_BINARY_READS = (
-    ("f.seek(3)", "f.read(2)", "f.tell()", "f.seek(1, 1)", "f.seek(-1, 2)", "f.read()", "f.seek(-9)", "f.seek(0, 5)"),
+_BINARY_READS: tuple[tuple[str, ...], ...] = (
+    (
+        "f.seek(3)",
+        "f.read(2)",
+        "f.tell()",
+        "f.seek(1, 1)",
+        "f.seek(-1, 2)",
+        "f.read()",
+        "f.seek(-9)",
+        "f.seek(0, 5)",
+    ),
     ("f.read(2)", "f.tell()", "next(f)", "f.tell()", "f.seek(99)", "f.read()", "f.tell()"),
     ("f.write(b'x')", "f.write('x')"),
 )
-_TEXT_READS = (
+_TEXT_READS: tuple[tuple[str, ...], ...] = (
     ("f.tell()", "f.seek(0, 2)", "f.tell()", "f.seek(0)", "f.tell()"),
     ("f.seek(1, 1)", "f.seek(-1, 2)", "f.seek(-1)", "f.seek(0, 5)", "f.seek(0, 1)"),
     ("f.encoding.lower()", "f.errors", "f.write('x')", "f.write(b'x')"),
@@ -80,14 +89,14 @@ _ENCODINGS = (
     ("lf", ", encoding='hex'"),
 )
 _TEXTS = ("'plain\\n'", "'a\\nb\\r\\nc\\r'", "'é€😀\\n'", "''")
-_WRITES = (
+_WRITES: tuple[tuple[str, ...], ...] = (
     ("f.write({t})", "f.write('z')", "f.close()", "f.write('q')"),
     ("f.writelines([{t}, 'q\\n'])", "f.flush()", "f.write({t})"),
     ("f.write({t})", "f.flush()", "f.flush()", "f.tell()"),
     ("f.read()", "f.readline()", "list(f)", "f.write(3)", "f.write(b'x')", "f.write({t})"),
     ("print({t}, 1, file=f)", "print('a', 'b', sep='-', end='!', file=f)"),
 )
-_UPDATES = (
+_UPDATES: tuple[tuple[str, ...], ...] = (
     ("f.write('AB')", "f.tell()", "f.seek(0)", "f.read()", "f.write('end')"),
     ("f.seek(2)", "f.write('XY')", "f.tell()", "f.seek(0)", "f.read()"),
     ("f.truncate(3)", "f.seek(0)", "f.read()"),
@@ -174,7 +183,17 @@ def _writers() -> Iterator[FileProgram]:
     for newline in _NEWLINES:
         for text in _TEXTS[:3]:
             yield FileProgram("", "w", f", newline={newline}", (f"f.write({text})", "f.tell()"))
-    for encoding in ("latin-1", "cp1252", "ascii", "utf-16", "utf-16-le", "utf-8-sig", "utf-32", "koi8-r", "shift_jis"):
+    for encoding in (
+        "latin-1",
+        "cp1252",
+        "ascii",
+        "utf-16",
+        "utf-16-le",
+        "utf-8-sig",
+        "utf-32",
+        "koi8-r",
+        "shift_jis",
+    ):
         for mode, content in (("w", ""), ("a", "")):
             for text in (*_TEXTS[:3], "'caf\\u00e9'"):
                 yield FileProgram(
@@ -183,8 +202,12 @@ def _writers() -> Iterator[FileProgram]:
     for errors in ("ignore", "replace", "xmlcharrefreplace", "backslashreplace", "namereplace"):
         yield FileProgram("", "w", f", encoding='ascii', errors={errors!r}", ("f.write('é€')",))
     for mode, content in (("wb", ""), ("ab", "lf"), ("xb", "")):
-        yield FileProgram(content, mode, "", ("f.write(b'a\\x00\\xff\\r\\n')", "f.write('s')", "f.tell()", "f.read()"))
-        yield FileProgram(content, mode, "", ("f.writelines([b'1', b'2'])", "f.flush()", "f.write(b'3')", "f.close()"))
+        yield FileProgram(
+            content, mode, "", ("f.write(b'a\\x00\\xff\\r\\n')", "f.write('s')", "f.tell()", "f.read()")
+        )
+        yield FileProgram(
+            content, mode, "", ("f.writelines([b'1', b'2'])", "f.flush()", "f.write(b'3')", "f.close()")
+        )
 
 
 def _updaters() -> Iterator[FileProgram]:
@@ -194,7 +217,9 @@ def _updaters() -> Iterator[FileProgram]:
                 if content == "unicode" and expressions in _CUTS_CHARACTERS:
                     continue
                 yield FileProgram(content, mode, "", expressions)
-                is_misreported = mode == "a+" and "f.tell()" in expressions  # CPython counts from where the last seek went
+                is_misreported = (
+                    mode == "a+" and "f.tell()" in expressions
+                )  # CPython counts from where the last seek went
                 if content in ("lf", "unicode") and not is_misreported:
                     binary = tuple(_as_bytes(each) for each in expressions)
                     yield FileProgram(content, f"{mode}b", "", binary)

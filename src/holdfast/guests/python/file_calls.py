@@ -26,6 +26,7 @@ _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-
 _UNSUPPORTED_CODECS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
 """They take more than linear time or are no encodings of files."""
 
+
 class FileCalls:
     """Answers the file objects of one run."""
 
@@ -101,7 +102,9 @@ class FileCalls:
                 self._progress.held[at] = msgspec.structs.replace(held, is_written=True)
             else:
                 self._progress.held.pop(at)
-            await self._call(held.operation, {"path": held.path, **_arguments(b"".join(held.parts), is_text=held.is_text)})
+            await self._call(
+                held.operation, {"path": held.path, **_arguments(b"".join(held.parts), is_text=held.is_text)}
+            )
 
     async def _open(
         self, id: int, path: str, kind: str, can_read: bool, codec: str | None, errors: str
@@ -162,6 +165,7 @@ class FileCalls:
             if held.id != id or held.is_written:
                 continue
             is_append = held.operation == "world.append"
+            changed: dict[str, Any]
             if content is None:
                 changed = {"parts": [], "when": "never" if is_append else "touch"}
             elif is_append and codec in _WITHOUT_MARK:
@@ -199,16 +203,19 @@ class FileCalls:
             return
         if is_kept:
             self._progress.held.append(
-                HeldFile(
-                    id=id, path=path, operation=operation, parts=[encoded], is_text=is_text, when="any"
-                )
+                HeldFile(id=id, path=path, operation=operation, parts=[encoded], is_text=is_text, when="any")
             )
             return
         await self.write_before_touching(path)
         await self._call(operation, {"path": path, **_arguments(encoded, is_text=is_text)})
 
     def _written_early(self, id: int) -> int:
-        return sum(len(part) for held in self._progress.held if held.id == id and held.is_written for part in held.parts)
+        return sum(
+            len(part)
+            for held in self._progress.held
+            if held.id == id and held.is_written
+            for part in held.parts
+        )
 
     async def _size(self, path: str) -> int:
         try:
@@ -237,7 +244,8 @@ def _check_codec(codec: str, errors: str) -> None:
         raise GuestException("LookupError", f"this sandbox does not open files with encoding {codec!r}")
     if errors in ("surrogatepass", "surrogateescape"):
         raise GuestException(
-            "LookupError", f"this sandbox does not open files with errors={errors!r}; its text has no surrogates"
+            "LookupError",
+            f"this sandbox does not open files with errors={errors!r}; its text has no surrogates",
         )
 
 

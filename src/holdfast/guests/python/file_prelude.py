@@ -30,7 +30,7 @@ def uses_open(code: str) -> bool:
     return _USES_OPEN.search(code) is not None
 
 
-PRELUDE = r'''
+PRELUDE = r"""
 _holdfast_print = print
 _holdfast_files = {}
 _holdfast_ids = [0]
@@ -490,11 +490,12 @@ def _holdfast_discard():
             names.append(file._path)
             file._end()
     return names
-'''
+"""
 
 _LINES = tuple(line.strip() for line in PRELUDE.split("\n"))
 _FRAME = re.compile(
-    r'^  File "[^"\n]*", line (?P<line>\d+), in [^\n]*\n(?P<shown>    (?P<source>[^\n]*)\n(?:    [ ~^]*\n)?)?', re.MULTILINE
+    r'^  File "[^"\n]*", line (?P<line>\d+), in [^\n]*\n(?P<shown>    (?P<source>[^\n]*)\n(?:    [ ~^]*\n)?)?',
+    re.MULTILINE,
 )
 
 

@@ -89,6 +89,7 @@ def _group_object(group: str) -> monty.ClassInstance:
 
 def placeholder(name: str) -> Callable[[], None]:
     """The function that the interpreter binds to a name whose calls go to the host."""
+
     def never_called() -> None:
         raise AssertionError("the interpreter passes calls to the host; it never makes them itself")
 
