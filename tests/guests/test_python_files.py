@@ -138,13 +138,13 @@ async def test_a_stop_of_several_calls_that_waits_makes_no_call_twice(guest: Gue
             return Parked(escalation=EscalationId("e-1"))
         return Returned(value=operation == "world.write")
 
-    request = RunRequest(code="import os\nfile = open('w.txt', 'w')\nos.mkdir('d')\n'done'")
+    request = RunRequest(code="import os\nfile = open('d/w.txt', 'w')\nos.mkdir('d')\n'done'")
     parked = await guest.run(request, on_call)
     assert parked.snapshot is not None
     ended = await guest.resume(parked.snapshot, Returned(), request, on_call)
     assert (ended.status, ended.value) == ("ok", "done")
     assert calls == [
-        ("world.write", "/workspace/w.txt"),
+        ("world.write", "/workspace/d/w.txt"),
         ("world.exists", "/workspace/d"),
         ("world.make_folder", "/workspace/d"),
     ]

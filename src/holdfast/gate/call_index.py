@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from holdfast.core import Answer, Call, CallId, Failed, Refused, Returned
+from holdfast.core import Answer, Call, CallId, Failed, Json, Refused, Returned
 from holdfast.core.errors import Diverged
 from holdfast.core.events import (
     CallIntended,
@@ -29,8 +29,9 @@ class CallIndex(Projection[_Handled]):
         self._refused: dict[CallId, CallRefused] = {}
         self._intended: dict[CallId, CallIntended] = {}
         self._settled: dict[CallId, CallSettled] = {}
-        self._same: dict[tuple[int, str], dict[CallId, int]] = {}
-        """Identical calls of a turn, each with the number of calls before it."""
+        self._same: dict[tuple[int, str], _SameCalls] = {}
+        """Identical calls of a turn."""
+        self._same_of: dict[CallId, _SameCalls] = {}
 
     def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
@@ -43,13 +44,13 @@ class CallIndex(Projection[_Handled]):
                 self._intended[event.call.id] = event
                 self.count_same_before(event.call, event.digest)
             case CallSettled():
-                self._settled[event.call] = event
+                self._settle(event)
             case EscalationOpened():
                 self.count_same_before(event.escalation.call, event.escalation.digest)
 
     def record_deferred(self, settled: CallSettled) -> None:
         """Count an outcome whose record may not be on disk yet, so that the call is not executed again."""
-        self._settled[settled.call] = settled
+        self._settle(settled)
 
     async def answer(self, call: Call) -> Answer | None:
         """The recorded answer of this call, None if it has none.
@@ -75,12 +76,51 @@ class CallIndex(Projection[_Handled]):
         return tuple(intended for call, intended in self._intended.items() if call not in self._settled)
 
     def count_same_before(self, call: Call, digest: str) -> int:
-        """How many calls of the same turn had the same operation and arguments before this one.
+        """How many calls of the same turn had the same operation and arguments before this one, and brought nothing new.
 
-        Submitting counts: a call in flight, or one that waits for approval, counts like a recorded one.
+        A call that changed a file, or got another answer than the one before it, starts the count again. Submitting counts: a
+        call in flight, or one that waits for approval, counts like a recorded one.
         """
-        positions = self._same.setdefault((call.turn, digest), {})
-        return positions.setdefault(call.id, len(positions))
+        same = self._same.setdefault((call.turn, digest), _SameCalls())
+        self._same_of[call.id] = same
+        return same.number(call.id)
+
+    def _settle(self, settled: CallSettled) -> None:
+        is_first = settled.call not in self._settled
+        self._settled[settled.call] = settled
+        if is_first and (same := self._same_of.get(settled.call)):
+            same.settle(settled)
+
+
+class _SameCalls:
+    """Identical calls of one turn: how many in a row brought nothing new."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[CallId, int] = {}
+        self._in_flight: set[CallId] = set()
+        self._count = 0
+        self._last: CallSettled | None = None
+
+    def number(self, call: CallId) -> int:
+        """How many such calls came before this one, when it was first submitted."""
+        if call not in self._numbers:
+            self._numbers[call] = self._count
+            self._in_flight.add(call)
+            self._count += 1
+        return self._numbers[call]
+
+    def settle(self, settled: CallSettled) -> None:
+        """Start the count again if the call brought something new."""
+        self._in_flight.discard(settled.call)
+        last, self._last = self._last, settled
+        if any(change.before != change.after for change in settled.changes):
+            self._count = len(self._in_flight)
+        elif last is not None and _answer(last) != _answer(settled):
+            self._count = len(self._in_flight) + 1
+
+
+def _answer(settled: CallSettled) -> tuple[str, Json, str]:
+    return settled.status, settled.result, settled.error
 
 
 def answer_of(settled: CallSettled) -> Answer:

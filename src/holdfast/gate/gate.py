@@ -69,7 +69,9 @@ class GateSettings(Value):
     call_seconds: float = 60.0
     escalation_seconds: float = 300.0
     max_repeats: int = 20
-    """How many times one turn may make the same call before the circuit breaker refuses it."""
+    """How many times in a row one turn may make the same call, get the same answer and change nothing, before the circuit breaker
+    refuses it.
+    """
     can_ask: bool = True
     """Whether anyone can answer an escalation. If not, a call that needs approval is refused at once."""
 

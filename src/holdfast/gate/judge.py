@@ -107,7 +107,7 @@ class Judge:
         targets = await self._resolver.targets(registered.tool, call.arguments, self._paths)
         request = Request(call=call, tool=registered.tool, targets=targets)
         if self._calls.count_same_before(call, digest) >= self._max_repeats:
-            reason = f"this turn made the same call {self._max_repeats} times; do something else"
+            reason = f"this turn made the same call {self._max_repeats} times and nothing changed; do something else"
             return Judgement(request, deny("circuit-breaker", reason), registered, digest)
         decision = self.policy.judge(request)
         if registered.tool.asks_person and decision.verdict != "deny":

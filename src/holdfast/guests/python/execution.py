@@ -12,17 +12,27 @@ import pydantic_monty as monty
 
 from holdfast.core import Answer, Json
 from holdfast.guests.contract import OnCall, Run, RunRequest
+from holdfast.guests.python.file_calls import FileCalls
+from holdfast.guests.python.file_prelude import (
+    AFTER_ERROR,
+    END_OF_RUN,
+    HOST_FUNCTION,
+    PRELUDE,
+    VERSION,
+    uses_open,
+)
 from holdfast.guests.python.host_calls import CallParked, GuestException, HostCalls
 from holdfast.guests.python.json_values import render_error, render_value
 from holdfast.guests.python.limits import LimitReached, LimitTracker, OutputBuffer
 from holdfast.guests.python.os_calls import OsCalls
 from holdfast.guests.python.state import RESET_STEP_COUNT, ParkedRun, PythonState, RunProgress
-from holdfast.guests.python.tool_objects import ToolObjects
+from holdfast.guests.python.tool_objects import ToolObjects, placeholder
 from holdfast.guests.python.worker import Worker, grace_seconds
 from holdfast.guests.python.worker_errors import WorkerLost, WorkerTimeout
 
 _WORKSPACE = "/workspace"
 _UNSUPPORTED = "The monty syntax parser does not yet support"
+_MAX_SHOWN = 8
 _NOT_UNDONE = "The run was stopped. Its variables are as they were before it; calls it made are not undone."
 
 
@@ -48,10 +58,15 @@ class Execution:
         self._limits = LimitTracker(request.limits, progress)
         self._calls = HostCalls(on_call, self._limits, progress)
         self._tools = ToolObjects(request.tools)
-        self._os_calls = OsCalls(request, progress, call=self._calls.call, sleep=self._limits.sleep)
+        self._files = FileCalls(progress, call=self._calls.call)
+        self._os_calls = OsCalls(
+            request, progress, files=self._files, call=self._calls.call, sleep=self._limits.sleep
+        )
         self._output = OutputBuffer(max_bytes=request.limits.output_bytes, before=progress.printed)
-        self._opened = list(progress.opened)
-        """Files that were open for writing when the current stop began; a parked stop begins again with them."""
+        self._held = list(progress.held)
+        """What was held back when the current stop began; a parked stop begins again with it."""
+        self._is_ending = False
+        """Whether the code has ended, and the interpreter is writing the files that it left open."""
         self._stopped_at: monty.AsyncSnapshot | None = None
         """Where the interpreter last stopped; None before its first stop and after the code has ended."""
 
@@ -66,39 +81,88 @@ class Execution:
         snapshot: monty.AsyncSnapshot | None = None
         try:
             if parked is None:
-                if self.state.counts_steps:
-                    await self._advance(self._feed(RESET_STEP_COUNT))
+                await self._prepare()
                 snapshot = await self._advance(self._feed(self._request.code))
             else:
                 assert answer is not None
                 self._calls.replay(answer)
+                self._hold_opened_files()
+                self._is_ending = parked.is_ending
                 if parked.is_complete:
                     await self._worker.load(parked.state.dump)
                 else:
                     loading = session.load_snapshot(parked.state.dump, print_callback=self._output)
                     snapshot = await self._advance(loading)
-            while snapshot is not None and not isinstance(snapshot, monty.MontyComplete):
-                self._stopped_at, self._opened = snapshot, list(self._progress.opened)
-                reply = await self._reply(snapshot)
-                self._calls.forget_answers()
-                snapshot = await self._advance(reply)
-            self._stopped_at, self._opened = None, list(self._progress.opened)
             if snapshot is not None:
-                value = render_value(snapshot, max_bytes=self._request.limits.output_bytes)
-            await self._os_calls.write_opened_files()
+                complete = await self._run_to_end(snapshot)
+                if not self._is_ending:
+                    value = render_value(complete, max_bytes=self._request.limits.output_bytes)
+                    if self._has_open_files:
+                        self._is_ending = True
+                        complete = await self._run_to_end(await self._advance(self._feed(END_OF_RUN)))
+                if self._is_ending:
+                    self.state = msgspec.structs.replace(self.state, has_open_files=complete.output is True)
+            await self._files.write_all()
             return Run(status="ok", value=value, printed=self._output.text)
         except CallParked:
             return await self._park(value)
         except GuestException as error:
-            return Run(status="error", error=f"{error.kind}: {error.message}", printed=self._output.text)
+            text = f"{error.kind}: {error.message}"
+            return await self._discard_files(Run(status="error", error=text, printed=self._output.text))
         except (LimitReached, WorkerLost, monty.MontyError) as error:
             run = self._failed_run(error)
             if run.status in ("limit", "lost"):
                 await self._worker.kill()
-            return run
+            return await self._discard_files(run)
         except BaseException:
             await self._worker.kill()
             raise
+
+    @property
+    def _has_open_files(self) -> bool:
+        return self._progress.has_opened or self.state.has_open_files
+
+    async def _prepare(self) -> None:
+        """Run what the code needs first."""
+        if self.state.counts_steps:
+            await self._advance(self._feed(RESET_STEP_COUNT))
+        if self.state.file_prelude != VERSION and uses_open(self._request.code):
+            await self._advance(self._feed(PRELUDE))
+            self.state = msgspec.structs.replace(self.state, file_prelude=VERSION)
+
+    async def _run_to_end(self, snapshot: monty.AsyncSnapshot) -> monty.MontyComplete:
+        """Answer the interpreter at each stop until its code has ended."""
+        while not isinstance(snapshot, monty.MontyComplete):
+            self._stopped_at, self._held = snapshot, list(self._progress.held)
+            reply = await self._reply(snapshot)
+            self._calls.forget_answers()
+            snapshot = await self._advance(reply)
+        self._stopped_at, self._held = None, list(self._progress.held)
+        return snapshot
+
+    async def _discard_files(self, run: Run) -> Run:
+        """Discard what open files hold after an error, and say so: a file is written whole or not at all."""
+        paths = self._files.unwritten()
+        if run.status == "error" and self._has_open_files:
+            try:
+                ended = await self._advance(self._feed(AFTER_ERROR))
+            except (LimitReached, WorkerLost, monty.MontyError):
+                await self._worker.kill()
+                return msgspec.structs.replace(run, status="lost", error=f"{run.error}\n{_NOT_UNDONE}")
+            if isinstance(ended, monty.MontyComplete):
+                paths = [*paths, *(path for path in ended.output if path not in paths)]
+        if run.status == "refused" or not paths:
+            return run
+        names = ", ".join(path.removeprefix(f"{_WORKSPACE}/") for path in paths[:_MAX_SHOWN])
+        more = f" and {len(paths) - _MAX_SHOWN} more" if len(paths) > _MAX_SHOWN else ""
+        text = f"{run.error}\nNot written, because the run ended before they were closed: {names}{more}."
+        return msgspec.structs.replace(run, error=text)
+
+    def _hold_opened_files(self) -> None:
+        """Hold back the files that a run of version 0.1 had opened when it was parked."""
+        for path in self._progress.opened:
+            self._files.open_natively(path)
+        self._progress.opened = []
 
     def _feed(self, code: str) -> Awaitable[monty.AsyncSnapshot]:
         return self._worker.session.feed_start(
@@ -119,7 +183,11 @@ class Execution:
     async def _reply(self, snapshot: monty.AsyncSnapshot) -> Awaitable[monty.AsyncSnapshot]:
         """What to answer a stopped interpreter: a name, the result of a call, or an exception."""
         if isinstance(snapshot, monty.AsyncNameLookupSnapshot):
-            value = self._tools.look_up(snapshot.object_id, snapshot.variable_name)
+            value = (
+                placeholder(HOST_FUNCTION)
+                if snapshot.object_id is None and snapshot.variable_name == HOST_FUNCTION
+                else self._tools.look_up(snapshot.object_id, snapshot.variable_name)
+            )
             return snapshot.resume() if value is None else snapshot.resume(value=value)
         if not isinstance(snapshot, monty.AsyncFunctionSnapshot):
             raise LimitReached(
@@ -129,7 +197,10 @@ class Execution:
         try:
             if snapshot.is_os_function:
                 return snapshot.resume({"return_value": await self._os_calls.handle(name, args, kwargs)})
+            if snapshot.object_id is None and name == HOST_FUNCTION:
+                return snapshot.resume({"return_value": await self._files.handle(args)})
             tool, arguments = self._tools.bind(snapshot.object_id, name, args, kwargs)
+            await self._files.write_before_tool()
             return snapshot.resume({"return_value": await self._calls.call(tool.name, arguments)})
         except GuestException as error:
             return snapshot.resume(error.as_monty)
@@ -145,13 +216,14 @@ class Execution:
             await self._worker.kill()
             text = f"The run cannot wait, because it does not fit into a snapshot: {error}.\n{_NOT_UNDONE}"
             return Run(status="lost", error=text, printed=self._output.text)
-        self._progress.opened = self._opened
+        self._progress.held = self._held
         self._progress.printed = self._output.text
         self._limits.pause()
         self.parked = ParkedRun(
             state=msgspec.structs.replace(self.state, dump=dump),
             progress=self._progress,
             is_complete=stopped_at is None,
+            is_ending=self._is_ending,
             value=value,
         )
         return Run(status="parked", printed=self._progress.printed)
@@ -171,6 +243,8 @@ class Execution:
                 loss = f"The sandbox process was lost: {error}."
             case monty.MontyRuntimeError():
                 cause, text = error.exception(), render_error(error)
+                if self._is_ending:
+                    text = text.removeprefix(text[: text.rfind("\n", 0, text.rfind(str(cause))) + 1])
                 if self._output.is_full:
                     text, limit = "", limits.too_much_output()
                 elif isinstance(cause, TimeoutError) and "time limit exceeded" in str(cause):

@@ -8,6 +8,7 @@ from typing import Any
 import pydantic_monty as monty
 
 from holdfast.core import Json, encode
+from holdfast.guests.python.file_prelude import FILE_CLASS, without_prelude
 
 MAX_DEPTH = 64
 MAX_ITEMS = 500_000
@@ -81,6 +82,9 @@ class JsonConverter:
             raise NotPlain(f"a value of type {type(value).__name__}")
         if isinstance(value, bytes):
             return self._count(base64.b64encode(value).decode())
+        if isinstance(value, monty.MontyClassProxy) and value.name == FILE_CLASS:
+            name, mode = value.attributes.get("name"), value.attributes.get("mode")
+            return _short(f"<file {self.convert(name, depth + 1)!r} mode {self.convert(mode, depth + 1)!r}>")
         if isinstance(value, monty.MontyClassProxy):
             # Its own repr would repeat whatever its attributes share.
             attributes = self.convert(value.attributes, depth + 1)
@@ -113,7 +117,7 @@ def render_value(complete: monty.MontyComplete, *, max_bytes: int) -> Json:
 
 def render_error(error: monty.MontyError) -> str:
     """The traceback, shortened in the middle if it is long."""
-    text = error.display() if isinstance(error, _DISPLAYED) else str(error)
+    text = without_prelude(error.display()) if isinstance(error, _DISPLAYED) else str(error)
     if len(text) <= _MAX_ERROR:
         return text
     half = _MAX_ERROR // 2

@@ -15,11 +15,10 @@ import pydantic_monty as monty
 
 from holdfast.core import Json, JsonObject
 from holdfast.guests.contract import RunRequest
+from holdfast.guests.python.file_calls import CallHost, FileCalls
 from holdfast.guests.python.host_calls import GuestException
 from holdfast.guests.python.state import RunProgress
 
-CallHost = Callable[[str, JsonObject], Awaitable[Json]]
-"""Makes a call. Returns its value; raises GuestException if it was refused or failed."""
 Sleep = Callable[[float], Awaitable[None]]
 _MAX_RANDOM_BYTES = 1 << 20
 _SECOND_MS = 1000
@@ -28,8 +27,11 @@ _SECOND_MS = 1000
 class OsCalls:
     """Handles the operating system calls of one run."""
 
-    def __init__(self, request: RunRequest, progress: RunProgress, *, call: CallHost, sleep: Sleep) -> None:
+    def __init__(
+        self, request: RunRequest, progress: RunProgress, *, files: FileCalls, call: CallHost, sleep: Sleep
+    ) -> None:
         self._request = request
+        self._files = files
         self._progress = progress
         self._call = call
         self._sleep = sleep
@@ -58,20 +60,11 @@ class OsCalls:
             case "Path.is_symlink":
                 return False
             case "Path.append_text" | "Path.append_bytes":
-                return await self._append(_path(args[0]), args[1])
-        await self.write_opened_files(replaced=_path(args[0]) if name.startswith("Path.write") else None)
+                await self._files.append_natively(_path(args[0]), args[1])
+                return len(args[1])
+        for each in args[:2] if name == "Path.rename" else args[:1]:
+            await self._files.write_before_touching(_path(each))
         return await self._file(name, args, kwargs)
-
-    async def write_opened_files(self, *, replaced: str | None = None) -> None:
-        """Create as empty the files that were opened for writing and never written, except one that is about to be replaced.
-
-        Opening a file for writing makes no call until the first write, so that an approval is requested once, with the content.
-        """
-        while self._progress.opened:
-            path = self._progress.opened[0]
-            if path != replaced:
-                await self._call("world.write", {"path": path, "content": ""})
-            self._progress.opened.pop(0)
 
     async def _file(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         path = _path(args[0])
@@ -81,8 +74,7 @@ class OsCalls:
             case "Path.read_text":
                 return _text(await self._call("world.read", {"path": path}))
             case "Path.read_bytes":
-                content = await self._call("world.read", {"path": path, "encoding": "base64"})
-                return base64.b64decode(_text(content))
+                return await self._files.read(path)
             case "Path.write_text" | "Path.write_bytes":
                 await self._call("world.write", {"path": path, **_content(args[1])})
                 return len(args[1])
@@ -112,16 +104,10 @@ class OsCalls:
     async def _open(self, path: str, mode: str) -> monty.MontyFileHandle:
         handle = monty.MontyFileHandle(path, mode)
         if "w" in mode:
-            self._progress.opened.append(path)
+            self._files.open_natively(path)
         elif "a" not in mode and await self._kind(path, is_required=True) == "folder":
             raise GuestException("IsADirectoryError", f"[Errno 21] Is a directory: {path!r}")
         return handle
-
-    async def _append(self, path: str, content: str | bytes) -> int:
-        is_first = path in self._progress.opened
-        await self.write_opened_files(replaced=path)
-        await self._call("world.write" if is_first else "world.append", {"path": path, **_content(content)})
-        return len(content)
 
     async def _kind(self, path: str, *, is_required: bool = False) -> Json:
         try:

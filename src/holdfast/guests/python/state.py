@@ -7,6 +7,7 @@ kinds never leave the interpreter, because its version 1.4.0 crashes when it ret
 import builtins
 import keyword
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import msgspec
 
@@ -31,8 +32,29 @@ class PythonState(Value):
     """Identifiers of code that has run; a later run may use them."""
     limits: GuestLimits
     """The limits inside the dump: the interpreter keeps those of its first run."""
+    file_prelude: int = 0
+    """The version of the file prelude that the interpreter has loaded; 0 for none."""
+    has_open_files: bool = False
+    """Whether a file that an earlier run opened for writing is still open."""
     counts_steps: bool = False
     """Whether functions of the session count their steps, as version 0.1 made them do under a step limit."""
+
+
+class HeldFile(Value):
+    """Content of a file that the host holds back, because more may follow."""
+
+    path: str
+    operation: str
+    parts: list[bytes]
+    when: Literal["never", "touch", "tool", "any"]
+    """What makes the host write it before the run ends: nothing, an operation on the file, also a call of a tool, any operation."""
+    id: int = 0
+    """The file object; 0 for one of the interpreter's own."""
+    is_written: bool = False
+    """Whether it was written while its file was still open, so that the file adds only what follows."""
+
+    is_text: bool = True
+    """Whether all parts are text, which a call then shows as it is."""
 
 
 class RunProgress(msgspec.Struct, kw_only=True):
@@ -45,7 +67,11 @@ class RunProgress(msgspec.Struct, kw_only=True):
     slept_ms: int = 0
     draws: int = 0
     opened: list[str] = msgspec.field(default_factory=list)
-    """Files that were opened for writing and are not written yet."""
+    """Files that version 0.1 opened for writing and has not written."""
+    held: list[HeldFile] = msgspec.field(default_factory=list)
+    """Content that is held back."""
+    has_opened: bool = False
+    """Whether the run opened a file for writing with `open`."""
     answers: list[Answer] = msgspec.field(default_factory=list)
     """Answers to the calls of the current stop; one stop may make several calls."""
 
@@ -58,6 +84,8 @@ class ParkedRun(Value):
     progress: RunProgress
     is_complete: bool = False
     """Whether the code has ended, and only files that it opened remain to be written."""
+    is_ending: bool = False
+    """Whether the code has ended, and the interpreter is writing the files that it left open."""
     value: Json = None
 
 

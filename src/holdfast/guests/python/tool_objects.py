@@ -37,7 +37,7 @@ class ToolObjects:
         if object_id is None and name in self._groups.values():
             return _group_object(name)
         tool_name = name if object_id is None else f"{self._groups.get(object_id)}.{name}"
-        return _placeholder(tool_name) if self._tool(None, tool_name) else None
+        return placeholder(tool_name) if self._tool(None, tool_name) else None
 
     def bind(
         self, object_id: uuid.UUID | None, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -87,7 +87,9 @@ def _group_object(group: str) -> monty.ClassInstance:
     return monty.ClassInstance(kind(), id=_object_id(group), class_type=class_type)
 
 
-def _placeholder(name: str) -> Callable[[], None]:
+def placeholder(name: str) -> Callable[[], None]:
+    """The function that the interpreter binds to a name whose calls go to the host."""
+
     def never_called() -> None:
         raise AssertionError("the interpreter passes calls to the host; it never makes them itself")
 

@@ -1,0 +1,275 @@
+"""What files of guest code ask of the host: to open, write and encode, and to write what was held back.
+
+A file is written with one `world.write` or `world.append` when it is closed or flushed, or when the run ends without an error. The
+host holds content back that is complete only if nothing follows, such as that of `open(path, "w").write(text)`, which nobody
+closes. It writes such content before anything that could see the file.
+"""
+
+import base64
+import codecs
+import posixpath
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from holdfast.core import Json, JsonObject
+from holdfast.guests.python.host_calls import GuestException
+from holdfast.guests.python.state import HeldFile, RunProgress
+
+CallHost = Callable[[str, JsonObject], Awaitable[Json]]
+"""Makes a call. Returns its value; raises GuestException if it was refused or failed."""
+
+_NOT_UTF8 = "is not UTF-8 text"
+_WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+"""How text is encoded that follows other text: the byte order mark stands only at the start of a file."""
+_UNSUPPORTED_CODECS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
+"""They take more than linear time or are no encodings of files."""
+
+
+class FileCalls:
+    """Answers the file objects of one run."""
+
+    def __init__(self, progress: RunProgress, *, call: CallHost) -> None:
+        self._progress = progress
+        self._call = call
+
+    async def handle(self, args: tuple[Any, ...]) -> Any:
+        """The result of an operation of the file prelude. Raises GuestException."""
+        match args:
+            case ("open", int(id), str(path), str(kind), bool(can_read), codec, str(errors)):
+                return await self._open(id, path, kind, can_read, codec, errors)
+            case ("hold", int(id), content, codec, str(errors)):
+                return self._hold(id, content, codec, errors)
+            case ("write", int(id), str(path), bool(is_whole), content, codec, str(errors), bool(is_kept)):
+                return await self._write(id, path, is_whole, content, codec, errors, is_kept=is_kept)
+            case ("size", int(id), str(path)):
+                return await self._size(path) - self._written_early(id)
+            case ("check", str(text), str(codec), str(errors)):
+                _encode(text, codec, errors)
+                return None
+            case ("unsupported", str(message)):
+                raise GuestException("io.UnsupportedOperation", message)
+            case _:
+                raise GuestException("TypeError", "files are opened with open()")
+
+    async def read(self, path: str) -> bytes:
+        """The bytes of a file."""
+        content = await self._call("world.read", {"path": path, "encoding": "base64"})
+        return base64.b64decode(str(content))
+
+    def open_natively(self, path: str) -> None:
+        """Hold back the content of a file that `Path.open` opened for writing. Its object does not say when it is closed."""
+        self._progress.held.append(HeldFile(path=path, operation="world.write", parts=[], when="tool"))
+
+    async def append_natively(self, path: str, content: str | bytes) -> None:
+        """Add to the content of a file that `Path.open` opened."""
+        held = next((each for each in self._progress.held if not each.id and each.path == path), None)
+        if held is None:
+            await self.write_before_touching(path)
+            held = HeldFile(path=path, operation="world.append", parts=[], when="tool")
+            self._progress.held.append(held)
+        if isinstance(content, bytes) and held.is_text:
+            at = self._progress.held.index(held)
+            held = self._progress.held[at] = msgspec.structs.replace(held, is_text=False)
+        held.parts.append(_to_bytes(content))
+
+    async def write_before_touching(self, path: str) -> None:
+        """Write held content of a file, or of files in a folder, before a file operation on that path."""
+        touched = posixpath.normpath(path)
+        await self._write_held(
+            lambda held: held.when == "any" or _is_within(posixpath.normpath(held.path), touched)
+        )
+
+    async def write_before_tool(self) -> None:
+        """Write held content before a tool runs, which may see any file."""
+        await self._write_held(lambda held: held.when != "touch")
+
+    async def write_all(self) -> None:
+        """Write all held content at the end of a run."""
+        await self._write_held(lambda _: True)
+
+    def unwritten(self) -> list[str]:
+        """The files whose content is held back."""
+        return [held.path for held in self._progress.held if not held.is_written and held.when != "never"]
+
+    async def _write_held(self, should: Callable[[HeldFile], bool]) -> None:
+        for held in list(self._progress.held):
+            if held.is_written or held.when == "never" or not should(held):
+                continue
+            at = self._progress.held.index(held)
+            if held.when in ("touch", "tool") and held.id:
+                self._progress.held[at] = msgspec.structs.replace(held, is_written=True)
+            else:
+                self._progress.held.pop(at)
+            await self._call(
+                held.operation, {"path": held.path, **_arguments(b"".join(held.parts), is_text=held.is_text)}
+            )
+
+    async def _open(
+        self, id: int, path: str, kind: str, can_read: bool, codec: str | None, errors: str
+    ) -> list[Any]:
+        """Content, what is wrong with it, and whether the file exists. A file that is only written has no content."""
+        if codec is not None:
+            _check_codec(codec, errors)
+        await self.write_before_touching(path)
+        content: str | bytes | None = None
+        problem, exists = "", False
+        if kind == "x" and await self._call("world.exists", {"path": path}):
+            raise GuestException("FileExistsError", f"[Errno 17] File exists: {path!r}")
+        if kind == "r" or (kind == "a" and can_read):
+            try:
+                content, problem = await self._content(path, codec, errors)
+                exists = True
+            except GuestException as error:
+                if kind == "r" or error.kind != "FileNotFoundError":
+                    raise
+                content = b"" if codec is None else ""
+        if kind != "r":
+            self._progress.has_opened = True
+        if kind in ("w", "x"):
+            self._progress.held.append(
+                HeldFile(id=id, path=path, operation="world.write", parts=[], when="touch")
+            )
+        elif kind == "a":
+            self._progress.held.append(
+                HeldFile(id=id, path=path, operation="world.append", parts=[], when="never")
+            )
+        elif can_read:
+            self._progress.has_opened = True
+        return [content, problem, exists]
+
+    async def _content(self, path: str, codec: str | None, errors: str) -> tuple[str | bytes, str]:
+        if codec is None:
+            return await self.read(path), ""
+        if codec in ("utf-8", "utf8"):
+            # As text, the journal and whoever approves the call can read it.
+            try:
+                return str(await self._call("world.read", {"path": path})), ""
+            except GuestException as error:
+                if _NOT_UTF8 not in error.message:
+                    raise
+        content = await self.read(path)
+        try:
+            text = content.decode(codec, errors)
+        except UnicodeDecodeError as error:
+            # Text of the same size, so that positions in the file are right.
+            return "\0" * len(content), str(error)
+        except LookupError as error:
+            raise GuestException("LookupError", str(error)) from None
+        return text, ""
+
+    def _hold(self, id: int, content: str | bytes | None, codec: str | None, errors: str) -> None:
+        """Hold the content of the only write so far, or nothing after another one."""
+        for at, held in enumerate(self._progress.held):
+            if held.id != id or held.is_written:
+                continue
+            is_append = held.operation == "world.append"
+            changed: dict[str, Any]
+            if content is None:
+                changed = {"parts": [], "when": "never" if is_append else "touch"}
+            elif is_append and codec in _WITHOUT_MARK:
+                return
+            else:
+                encoded, is_text = _encode(content, codec, errors)
+                changed = {"parts": [encoded], "is_text": is_text, "when": "tool"}
+            self._progress.held[at] = msgspec.structs.replace(held, **changed)
+
+    async def _write(
+        self,
+        id: int,
+        path: str,
+        is_whole: bool,
+        content: str | bytes,
+        codec: str | None,
+        errors: str,
+        *,
+        is_kept: bool,
+    ) -> None:
+        if not is_whole and codec in _WITHOUT_MARK and await self._size(path):
+            codec = _WITHOUT_MARK[codec]
+        encoded, is_text = _encode(content, codec, errors)
+        operation = "world.write" if is_whole else "world.append"
+        held = next((each for each in self._progress.held if each.id == id), None)
+        if held is not None:
+            self._progress.held.remove(held)
+        if held is not None and held.is_written:
+            before = b"".join(held.parts)
+            if encoded.startswith(before):
+                operation, encoded = "world.append", encoded[len(before) :]
+                if not encoded:
+                    return
+        elif not encoded and not is_whole and await self._call("world.exists", {"path": path}):
+            return
+        if is_kept:
+            self._progress.held.append(
+                HeldFile(id=id, path=path, operation=operation, parts=[encoded], is_text=is_text, when="any")
+            )
+            return
+        await self.write_before_touching(path)
+        await self._call(operation, {"path": path, **_arguments(encoded, is_text=is_text)})
+
+    def _written_early(self, id: int) -> int:
+        return sum(
+            len(part)
+            for held in self._progress.held
+            if held.id == id and held.is_written
+            for part in held.parts
+        )
+
+    async def _size(self, path: str) -> int:
+        try:
+            facts = await self._call("world.stat", {"path": path})
+        except GuestException as error:
+            if error.kind == "FileNotFoundError":
+                return 0
+            raise
+        size = facts.get("size") if isinstance(facts, dict) else 0
+        return size if isinstance(size, int) else 0
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _check_codec(codec: str, errors: str) -> None:
+    try:
+        found = codecs.lookup(codec)
+    except (LookupError, ValueError):
+        raise GuestException("LookupError", f"unknown encoding: {codec}") from None
+    if not found._is_text_encoding:
+        message = f"{codec!r} is not a text encoding; use codecs.open() to handle arbitrary codecs"
+        raise GuestException("LookupError", message)
+    if found.name.replace("_", "-") in _UNSUPPORTED_CODECS:
+        raise GuestException("LookupError", f"this sandbox does not open files with encoding {codec!r}")
+    if errors in ("surrogatepass", "surrogateescape"):
+        raise GuestException(
+            "LookupError",
+            f"this sandbox does not open files with errors={errors!r}; its text has no surrogates",
+        )
+
+
+def _encode(content: str | bytes, codec: str | None, errors: str) -> tuple[bytes, bool]:
+    """The bytes of a file, and whether a call shows them as text, so that whoever approves it can read them."""
+    if isinstance(content, bytes) or codec is None:
+        return _to_bytes(content), False
+    if codec in ("utf-8", "utf8"):
+        return content.encode(), True
+    _check_codec(codec, errors)
+    try:
+        encoded = content.encode(codec, errors)
+    except UnicodeEncodeError as error:
+        raise GuestException("UnicodeEncodeError", str(error)) from None
+    except LookupError as error:
+        raise GuestException("LookupError", str(error)) from None
+    return encoded, encoded.isascii()
+
+
+def _to_bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _arguments(content: bytes, *, is_text: bool) -> JsonObject:
+    if is_text:
+        return {"content": content.decode()}
+    return {"content": base64.b64encode(content).decode(), "encoding": "base64"}

@@ -1,0 +1,509 @@
+"""Guest code that defines `open` and its file objects as CPython has them.
+
+The interpreter's own file object asks the host for every `write`, and has no `+` modes, encodings or newlines. This one keeps the
+content in the guest and asks the host when a file is opened, flushed or closed. The host decodes and encodes, because it has all
+codecs (`file_calls`). The guest loads this code before the first run that names `open`.
+"""
+
+import re
+
+VERSION = 1
+"""Of the code below. A session whose state has another version loads the code again."""
+
+HOST_FUNCTION = "_holdfast_file"
+"""What the code below calls. Only `file_calls` answers it."""
+
+END_OF_RUN = "_holdfast_end_run()"
+"""Writes what open files still hold. Its value says whether any file is still open for writing."""
+
+AFTER_ERROR = "_holdfast_discard()"
+"""Discards what open files still hold. Its value is the names of those files."""
+
+FILE_CLASS = "_HoldfastFile"
+"""The class of the file objects."""
+
+_USES_OPEN = re.compile(r"(?<![\w.])open\b")
+
+
+def uses_open(code: str) -> bool:
+    """Whether code may call `open`."""
+    return _USES_OPEN.search(code) is not None
+
+
+PRELUDE = r"""
+_holdfast_print = print
+_holdfast_files = {}
+_holdfast_ids = [0]
+
+def _holdfast_unsupported(message):
+    try:
+        _holdfast_file("unsupported", message)
+    except NotImplementedError:
+        raise OSError(message)
+
+class _HoldfastFile:
+    def __init__(self, name, path, mode, kind, is_binary, encoding, errors, newline):
+        _holdfast_ids[0] += 1
+        self.name = name
+        self.mode = mode
+        self.closed = False
+        if not is_binary:
+            self.encoding = encoding
+            self.errors = errors
+        self._id = _holdfast_ids[0]
+        self._path = path
+        self._kind = kind
+        self._is_binary = is_binary
+        self._codec = None if is_binary else encoding.lower().replace("_", "-")
+        self._errors = errors
+        self._newline = newline
+        self._can_read = kind == "r" or "+" in mode
+        self._can_write = kind != "r" or "+" in mode
+        self._empty, self._feed, self._zero = (b"", b"\n", b"\0") if is_binary else ("", "\n", "\0")
+        self._is_utf8 = self._codec in ("utf-8", "utf8")
+        self._data = self._empty
+        self._parts = []
+        self._size = self._pos = self._base = self._writes = 0
+        self._written = -1 if kind in "wx" else 0
+        self._problem = ""
+        self._is_plain = self._can_tell = True
+        self._can_hold = self._can_write
+        self._is_dirty = self._has_read = False
+        self._has_base = kind != "a" or self._can_read
+
+    def __repr__(self):
+        if self._is_binary:
+            kind = "BufferedRandom" if "+" in self.mode else "BufferedWriter" if self._can_write else "BufferedReader"
+            return f"<_io.{kind} name={self.name!r}>"
+        return f"<_io.TextIOWrapper name={self.name!r} mode={self.mode!r} encoding={self.encoding!r}>"
+
+    def _start(self):
+        options = (self._can_read, self._codec, self._errors)
+        data, self._problem, exists = _holdfast_file("open", self._id, self._path, self._kind, *options)
+        if data is not None:
+            self._data = data
+            self._size = len(data)
+            self._is_plain = self._is_binary or self._newline is not None or "\r" not in data
+            if self._kind in "ra":
+                self._written = self._size
+        self._is_dirty = self._kind in "wx" or (self._kind == "a" and not exists)
+        if self._kind == "a":
+            self._pos = self._size
+        if self._can_write:
+            _holdfast_files[self._id] = self
+        return self
+
+    def _check(self):
+        if self.closed:
+            raise ValueError("I/O operation on closed file" if self._is_binary else "I/O operation on closed file.")
+
+    def _check_read(self, name):
+        if self.closed:
+            raise ValueError(f"{name} of closed file" if self._is_binary else "I/O operation on closed file.")
+        if not self._can_read:
+            _holdfast_unsupported(name if self._is_binary else "not readable")
+        if self._problem and self._pos < self._size:
+            self._pos = self._size
+            raise UnicodeDecodeError(self._problem)
+        self._has_read = True
+        if self._parts:
+            self._join()
+
+    def _join(self):
+        if self._parts:
+            self._data += self._empty.join(self._parts)
+            self._parts = []
+
+    def read(self, size=-1):
+        self._check_read("read")
+        if size is None or size < 0:
+            text = self._data[self._pos:]
+            self._pos = max(self._pos, self._size)
+            return text if self._is_plain else text.replace("\r\n", "\n").replace("\r", "\n")
+        if self._is_plain:
+            text = self._data[self._pos:self._pos + size]
+            self._pos += len(text)
+            return text
+        text = ""
+        while len(text) < size and self._pos < self._size:
+            piece = self._data[self._pos:self._pos + size - len(text)]
+            self._pos += len(piece)
+            if piece[-1:] == "\r" and self._data[self._pos:self._pos + 1] == "\n":
+                piece += "\n"
+                self._pos += 1
+            text += piece.replace("\r\n", "\n").replace("\r", "\n")
+        return text
+
+    def _line_end(self):
+        if self._newline == "\r" or self._newline == "\r\n":
+            found = self._data.find(self._newline, self._pos)
+            return self._size if found < 0 else found + len(self._newline)
+        feed = self._data.find(self._feed, self._pos)
+        end = self._size if feed < 0 else feed + 1
+        if self._is_binary or self._newline == "\n" or (self._newline is None and self._is_plain):
+            return end
+        back = self._data.find("\r", self._pos, end)
+        if back < 0:
+            return end
+        return back + 2 if feed == back + 1 else back + 1
+
+    def readline(self, size=-1):
+        self._check_read("readline" if self._is_binary else "read")
+        if self._pos >= self._size:
+            return self._empty
+        end = self._line_end()
+        line = self._data[self._pos:end]
+        if not self._is_plain:
+            line = line.replace("\r\n", "\n").replace("\r", "\n")
+        if size is not None and 0 <= size < len(line):
+            self._pos += size
+            return line[:size]
+        self._pos = end
+        return line
+
+    def readlines(self, hint=-1):
+        lines = []
+        total = 0
+        self._check_read("readline" if self._is_binary else "read")
+        while True:
+            line = self.readline()
+            if not line:
+                return lines
+            lines.append(line)
+            total += len(line)
+            if hint is not None and 0 < hint < total:
+                return lines
+
+    def __iter__(self):
+        self._check()
+        return self
+
+    def __next__(self):
+        self._can_tell = self._is_binary
+        line = self.readline()
+        if not line:
+            self._can_tell = True
+            raise StopIteration
+        return line
+
+    def write(self, text):
+        if self._is_binary:
+            if not self._can_write:
+                _holdfast_unsupported("write")
+            if not isinstance(text, bytes):
+                raise TypeError(f"a bytes-like object is required, not '{type(text).__name__}'")
+            if self.closed:
+                raise ValueError("write to closed file")
+            self._put(text)
+            return len(text)
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self._check()
+        if not self._can_write:
+            _holdfast_unsupported("not writable")
+        length = len(text)
+        if self._newline == "\r" or self._newline == "\r\n":
+            text = text.replace("\n", self._newline)
+        elif self._newline is None and self._is_plain and "\r" in text:
+            self._is_plain = False
+        if not self._is_utf8 and not text.isascii():
+            try:
+                _holdfast_file("check", text, self._codec, self._errors)
+            except NotImplementedError:
+                pass
+        self._put(text)
+        return length
+
+    def _put(self, text):
+        if self._kind == "a":
+            self._pos = self._size
+        elif self._has_read and not self._is_binary:
+            self._pos = max(self._pos, min(self._size, (self._pos // 8192 + 1) * 8192))
+        self._has_read = False
+        self._is_dirty = True
+        if self._pos == self._size:
+            self._parts.append(text)
+            self._size += len(text)
+            self._pos = self._size
+        elif text:
+            self._join()
+            if self._pos > self._size:
+                text = self._zero * (self._pos - self._size) + text
+                self._pos = self._size
+            self._replace(text)
+        if self._can_hold:
+            self._hold()
+
+    def _replace(self, text):
+        before, after = self._data[:self._pos], self._data[self._pos:]
+        if self._is_utf8 and not (text.isascii() and after.isascii()):
+            try:
+                after = after.encode()[len(text.encode()):].decode("utf-8")
+            except UnicodeDecodeError:
+                raise ValueError("this would overwrite half a character; open the file with 'r+b' to change its bytes")
+        else:
+            after = after[len(text):]
+        if self._pos < self._size:
+            self._written = -1
+        self._data = before + text + after
+        self._pos += len(text)
+        self._size = len(self._data)
+
+    def _hold(self):
+        self._writes += 1
+        self._can_hold = self._writes == 1
+        try:
+            if self._can_hold and self._written <= 0:
+                self._join()
+                _holdfast_file("hold", self._id, self._data, self._codec, self._errors)
+            else:
+                _holdfast_file("hold", self._id, None, self._codec, self._errors)
+        except NotImplementedError:
+            pass
+
+    def writelines(self, lines):
+        self._check()
+        self._can_hold = False
+        for line in lines:
+            self.write(line)
+
+    def _cookie(self, pos):
+        prefix = self._data[:pos]
+        beyond = pos - len(prefix)
+        if self._is_utf8 or self._codec in ("utf-16", "utf-32"):
+            size = len(prefix.encode(self._codec)) if prefix else 0
+        elif self._codec == "utf-8-sig":
+            size = len(prefix.encode()) + 3 if prefix else 0
+        else:
+            size = len(prefix)
+        return self._base + size + beyond
+
+    def _index(self, cookie):
+        if self._is_utf8 and not self._data.isascii():
+            data = self._data.encode()
+        elif self._codec in ("utf-16", "utf-32") and self._data:
+            data = self._data.encode(self._codec)
+        elif self._codec == "utf-8-sig":
+            data = self._data.encode()
+            cookie = max(0, cookie - 3)
+        else:
+            return cookie
+        codec = "utf-8" if self._codec == "utf-8-sig" else self._codec
+        try:
+            return len(data[:cookie].decode(codec)) + max(0, cookie - len(data))
+        except UnicodeDecodeError:
+            raise ValueError(f"position {cookie} is inside a character; open the file in binary mode to go there")
+
+    def _find_base(self):
+        self._join()
+        if not self._has_base:
+            self._has_base = True
+            self._base = _holdfast_file("size", self._id, self._path)
+            if self._written:
+                self._base -= self._cookie(self._written) - self._base
+
+    def tell(self):
+        if self.closed and self._is_binary:
+            raise ValueError("I/O operation on closed file")
+        self._check()
+        if not self._can_tell:
+            raise OSError("telling position disabled by next() call")
+        self._find_base()
+        return self._cookie(self._pos)
+
+    def seek(self, offset, whence=0):
+        if self.closed and self._is_binary:
+            raise ValueError("seek of closed file")
+        self._check()
+        self._find_base()
+        self._has_read = False
+        if self._is_binary:
+            if whence not in (0, 1, 2):
+                raise ValueError(f"whence value {whence} unsupported")
+            position = offset + (0 if whence == 0 else self._base + (self._pos if whence == 1 else self._size))
+            if position < 0:
+                raise OSError("[Errno 22] Invalid argument")
+            self._pos = position - self._base
+            return position
+        if whence not in (0, 1, 2):
+            raise ValueError(f"invalid whence ({whence}, should be 0, 1 or 2)")
+        if whence and offset:
+            _holdfast_unsupported(f"can't do nonzero {'cur' if whence == 1 else 'end'}-relative seeks")
+        if offset < 0:
+            raise ValueError(f"negative seek position {offset}")
+        if whence == 2:
+            self._pos = self._size
+        elif whence == 1:
+            return self.tell()
+        else:
+            self._pos = self._index(offset - self._base)
+        self._can_tell = True
+        return self._cookie(self._pos)
+
+    def truncate(self, size=None):
+        if self.closed and self._is_binary:
+            raise ValueError("truncate of closed file")
+        self._check()
+        if not self._can_write:
+            _holdfast_unsupported("truncate" if self._is_binary else "File not open for writing")
+        if self._kind == "a" and not self._can_read:
+            _holdfast_unsupported("this sandbox cannot truncate a file opened with 'a'; open it with 'r+'")
+        if size is None:
+            size = self.tell()
+        self._join()
+        end = self._index(size)
+        if end != self._size:
+            self._data = self._data[:end] + self._zero * (end - self._size)
+            self._size = len(self._data)
+            self._written = -1
+            self._is_dirty = True
+        return size
+
+    def _send(self, is_kept):
+        self._join()
+        is_whole = self._written < 0
+        content = self._data if is_whole else self._data[self._written:]
+        _holdfast_file("write", self._id, self._path, is_whole, content, self._codec, self._errors, is_kept)
+        self._written = self._size
+        self._can_hold = False
+        self._is_dirty = False
+
+    def flush(self):
+        if self.closed:
+            raise ValueError("flush of closed file" if self._is_binary else "I/O operation on closed file.")
+        if self._is_dirty:
+            self._send(False)
+
+    def close(self):
+        self._close(False)
+
+    def _close(self, is_kept):
+        if self.closed:
+            return
+        try:
+            if self._is_dirty:
+                self._send(is_kept)
+        finally:
+            self._end()
+
+    def _end(self):
+        self.closed = True
+        self._is_dirty = False
+        _holdfast_files.pop(self._id, None)
+        self._data = self._empty
+        self._parts = []
+
+    def __enter__(self):
+        self._check()
+        self._can_hold = False
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self._close(kind is not None)
+
+    def readable(self):
+        self._check()
+        return self._can_read
+
+    def writable(self):
+        self._check()
+        return self._can_write
+
+    def seekable(self):
+        self._check()
+        return True
+
+    def isatty(self):
+        self._check()
+        return False
+
+    def fileno(self):
+        _holdfast_unsupported("files of this sandbox have no file descriptor")
+
+def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
+    if isinstance(file, bytes):
+        path = file.decode("utf-8")
+    elif isinstance(file, int):
+        raise OSError("files of this sandbox have no file descriptors; open a file by its path")
+    else:
+        path = file if isinstance(file, str) else str(file)
+    if not isinstance(mode, str):
+        raise TypeError(f"open() argument 'mode' must be str, not {type(mode).__name__}")
+    for letter in mode:
+        if letter not in "rwxabt+" or mode.count(letter) > 1:
+            raise ValueError(f"invalid mode: {mode!r}")
+    kinds = [letter for letter in mode if letter in "rwxa"]
+    is_binary = "b" in mode
+    if is_binary and "t" in mode:
+        raise ValueError("can't have text and binary mode at once")
+    if len(kinds) > 1:
+        raise ValueError("must have exactly one of create/read/write/append mode")
+    if not kinds:
+        raise ValueError("Must have exactly one of create/read/write/append mode and at most one plus")
+    if is_binary and encoding is not None:
+        raise ValueError("binary mode doesn't take an encoding argument")
+    if is_binary and errors is not None:
+        raise ValueError("binary mode doesn't take an errors argument")
+    if is_binary and newline is not None:
+        raise ValueError("binary mode doesn't take a newline argument")
+    if not is_binary and buffering == 0:
+        raise ValueError("can't have unbuffered text I/O")
+    if newline not in (None, "", "\n", "\r", "\r\n"):
+        raise ValueError(f"illegal newline value: {newline}")
+    if opener is not None:
+        raise ValueError("this sandbox does not support the opener argument of open()")
+    if "\0" in path:
+        raise ValueError("embedded null byte")
+    if not path:
+        raise FileNotFoundError("[Errno 2] No such file or directory: ''")
+    path = path if path.startswith("/") else "/workspace/" + path
+    while "/./" in path:
+        path = path.replace("/./", "/")
+    for other in list(_holdfast_files.values()):
+        if other._path == path and other._is_dirty:
+            other.flush()
+    encoding = "UTF-8" if encoding is None or encoding == "locale" else encoding
+    return _HoldfastFile(file, path, mode, kinds[0], is_binary, encoding, errors or "strict", newline)._start()
+
+def print(*args, sep=" ", end="\n", file=None, flush=False):
+    if isinstance(file, _HoldfastFile):
+        file.write((" " if sep is None else sep).join([str(each) for each in args]) + ("\n" if end is None else end))
+        if flush:
+            file.flush()
+    else:
+        _holdfast_print(*args, sep=sep, end=end, file=file, flush=flush)
+
+def _holdfast_end_run():
+    for file in list(_holdfast_files.values()):
+        if file._is_dirty:
+            try:
+                file.flush()
+            except BaseException:
+                file._end()
+                raise
+    return len(_holdfast_files) > 0
+
+def _holdfast_discard():
+    names = []
+    for file in list(_holdfast_files.values()):
+        if file._is_dirty:
+            names.append(file._path)
+            file._end()
+    return names
+"""
+
+_LINES = tuple(line.strip() for line in PRELUDE.split("\n"))
+_FRAME = re.compile(
+    r'^  File "[^"\n]*", line (?P<line>\d+), in [^\n]*\n(?P<shown>    (?P<source>[^\n]*)\n(?:    [ ~^]*\n)?)?',
+    re.MULTILINE,
+)
+
+
+def without_prelude(traceback: str) -> str:
+    """A traceback without the lines of the prelude: it ends where the code called a file object."""
+    return _FRAME.sub(lambda frame: "" if _is_prelude(frame) else frame.group(), traceback)
+
+
+def _is_prelude(frame: re.Match[str]) -> bool:
+    number, source = int(frame["line"]), frame["source"]
+    return source is not None and 0 < number <= len(_LINES) and _LINES[number - 1] == source.strip() != ""

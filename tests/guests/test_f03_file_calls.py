@@ -1,0 +1,180 @@
+"""What files of guest code cost in calls, and what a run that dies leaves of them."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from tests.guests.world_calls import WorldCalls
+
+from holdfast.core import Answer, EscalationId, JsonObject, Ok, Parked, Refused, Response, Returned
+from holdfast.guests import Guest, GuestLimits, Run, RunRequest, python_engine
+from holdfast.guests.python.engine import PythonEngine
+from holdfast.policy import FixedPolicy
+from holdfast.testing import memory_session
+from holdfast.world import MemoryWorld
+
+COPY = """
+with open('in.txt') as source, open('out.txt', 'w') as target:
+    for line in source:
+        target.write(line)
+"""
+STAGING = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.append": "stage"})
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def guest(shared_python: PythonEngine) -> AsyncIterator[Guest]:
+    made = shared_python.guest()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def world() -> MemoryWorld:
+    return MemoryWorld({"in.txt": b"same\n" * 25})
+
+
+async def run(guest: Guest, calls: WorldCalls, code: str, limits: GuestLimits | None = None) -> Run:
+    return await guest.run(RunRequest(code=code, limits=limits or GuestLimits()), calls)
+
+
+@pytest.mark.parametrize(
+    "content", [b"same\n" * 25, b"".join(b"line %d\n" % number for number in range(1500))]
+)
+async def test_f03_a_file_is_copied_line_by_line_in_one_read_and_one_write(content: bytes) -> None:
+    world = MemoryWorld({"in.txt": content})
+    async with memory_session(engine=python_engine(key=b"k" * 32), world=world, policy=STAGING) as session:
+        await session.execute(COPY)
+        assert [entry.operation for entry in session.audit()] == ["world.read", "world.write"]
+        await session.commit()
+    assert world.read("out.txt") == content
+
+
+async def test_f03_three_writes_to_a_file_are_one_question() -> None:
+    asking = FixedPolicy(default="escalate")
+    code = "with open('a.txt', 'w') as f:\n    f.write('1')\n    f.write('2')\n    f.write('3')\n'done'"
+    world = MemoryWorld({})
+    asked = []
+
+    async def approve(escalation: object) -> Response:
+        asked.append(escalation)
+        return Response(verdict="approve")
+
+    async with memory_session(engine=python_engine(key=b"k" * 32), world=world, policy=asking) as session:
+        session.approver = approve
+        outcome = await session.execute(code)
+    assert isinstance(outcome, Ok), outcome
+    assert len(asked) == 1
+    assert world.read("a.txt") == b"123"
+
+
+DIES = {
+    "exception in with": "with open('out.txt', 'w') as f:\n    f.write('half')\n    1 / 0",
+    "exception, file open": "f = open('out.txt', 'w')\nf.write('ha')\nf.write('lf')\n1 / 0",
+    "exception, one write": "f = open('out.txt', 'w')\nf.write('half')\n1 / 0",
+    "exception, append": "f = open('in.txt', 'a')\nf.write('half')\n1 / 0",
+    "exception, Path.open": "from pathlib import Path\nf = Path('out.txt').open('w')\nf.write('half')\n1 / 0",
+    "time limit": "with open('out.txt', 'w') as f:\n    f.write('half')\n    while True: pass",
+    "memory limit": "with open('out.txt', 'w') as f:\n    f.write('half')\n    x = 'x' * (1 << 30)\n    y = x * 9",
+    "output limit": "with open('out.txt', 'w') as f:\n    f.write('half')\n    print('x' * 999999)",
+}
+
+
+@pytest.mark.parametrize("code", DIES.values(), ids=DIES)
+async def test_f03_a_run_that_dies_writes_no_half_of_a_file(
+    guest: Guest, world: MemoryWorld, code: str
+) -> None:
+    calls = WorldCalls(world)
+    ended = await run(guest, calls, code, GuestLimits(seconds=1, memory_bytes=64 << 20))
+    assert ended.status in ("error", "limit")
+    assert calls.made == []
+    if ended.status == "error":
+        assert "Not written" in ended.error
+    after = await run(guest, calls, "'fine'")
+    assert (after.status, after.value, calls.made) == ("ok", "fine", [])
+
+
+async def test_f03_a_caught_exception_leaves_the_file_as_python_does(
+    guest: Guest, world: MemoryWorld
+) -> None:
+    code = (
+        "from pathlib import Path\ntry:\n    with open('out.txt', 'w') as f:\n        f.write('half')\n        1 / 0\n"
+        "except ZeroDivisionError:\n    pass\nPath('out.txt').read_text()"
+    )
+    assert (await run(guest, WorldCalls(world), code)).value == "half"
+
+
+SEES = {
+    "Path": "from pathlib import Path\nopen('out.txt', 'w').write('new')\nPath('out.txt').read_text()",
+    "open": "import json\njson.dump('new', open('out.txt', 'w'))\njson.load(open('out.txt'))",
+    "size": "import os\nopen('out.txt', 'w').write('new')\n'new' if os.path.getsize('out.txt') == 3 else 'old'",
+    "append": "open('out.txt', 'a').write('ne')\nopen('out.txt', 'a').write('w')\nopen('out.txt').read()",
+    "Path.open": "from pathlib import Path\nwith Path('out.txt').open('w') as f:\n    f.write('n')\n    f.write('ew')\nopen('out.txt').read()",
+}
+
+
+@pytest.mark.parametrize("code", SEES.values(), ids=SEES)
+async def test_f03_a_file_that_nobody_closed_is_seen_by_what_follows(
+    guest: Guest, world: MemoryWorld, code: str
+) -> None:
+    ended = await run(guest, WorldCalls(world), code)
+    assert (ended.error, ended.value) == ("", "new")
+
+
+async def test_f03_a_file_stays_open_from_run_to_run(guest: Guest, world: MemoryWorld) -> None:
+    calls = WorldCalls(world)
+    await run(guest, calls, "f = open('out.txt', 'w')\nn = f.write('one\\n')\nn = f.write('two\\n')")
+    assert world.read("out.txt") == b"one\ntwo\n"
+    await run(guest, calls, "n = f.write('three\\n')")
+    assert world.read("out.txt") == b"one\ntwo\nthree\n"
+    assert [operation for operation, _ in calls.made] == ["world.write", "world.append"]
+
+
+async def test_f03_a_snapshot_keeps_open_files(shared_python: PythonEngine, world: MemoryWorld) -> None:
+    first, second = shared_python.guest(), shared_python.guest()
+    calls = WorldCalls(world)
+    await run(
+        first, calls, "f = open('in.txt')\nn = f.readline()\ng = open('out.txt', 'w')\nn = g.write('a')"
+    )
+    await second.restore(await first.snapshot())
+    ended = await run(second, calls, "n = g.write('b')\ng.close()\nlen(f.readlines())")
+    assert (ended.error, ended.value) == ("", 24)
+    assert world.read("out.txt") == b"ab"
+    await first.close()
+    await second.close()
+
+
+async def test_f03_a_write_that_waits_resumes_in_another_guest(shared_python: PythonEngine) -> None:
+    answers: list[Answer] = [Parked(escalation=EscalationId("e-1"))]
+    made: list[JsonObject] = []
+
+    async def on_call(_operation: str, arguments: JsonObject) -> Answer:
+        made.append(arguments)
+        return answers.pop(0)
+
+    request = RunRequest(code="with open('a.txt', 'w') as f:\n    f.write('1')\n    f.write('2')\nf.closed")
+    first, second = shared_python.guest(), shared_python.guest()
+    parked = await first.run(request, on_call)
+    assert parked.snapshot is not None
+    ended = await second.resume(parked.snapshot, Returned(value=2), request, on_call)
+    assert (ended.status, ended.value) == ("ok", True)
+    assert [arguments["content"] for arguments in made] == ["12"]
+    await first.close()
+    await second.close()
+
+
+async def test_f03_a_refused_write_is_a_permission_error_at_close(guest: Guest) -> None:
+    async def no(_operation: str, _arguments: JsonObject) -> Answer:
+        return Refused(reason="read only", rule="r")
+
+    code = "f = open('w.txt', 'w')\nn = f.write('x')\ntry:\n    f.close()\nexcept PermissionError as error:\n    said = str(error)\nsaid"
+    ended = await guest.run(RunRequest(code=code), no)
+    assert (ended.status, ended.value) == ("ok", "read only")
+
+
+async def test_f03_a_traceback_ends_in_the_code_and_not_in_the_file_object(
+    guest: Guest, world: MemoryWorld
+) -> None:
+    for code in ("open('no.txt')", "open('in.txt').write('x')", "open('in.txt', 'w').write(5)"):
+        ended = await run(guest, WorldCalls(world), code)
+        assert "_holdfast" not in ended.error
+        assert ended.error.count("File ") == 1, ended.error
