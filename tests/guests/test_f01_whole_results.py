@@ -121,10 +121,8 @@ def test_f01_show_full_prints_the_whole_result(project: Project, run: Run, langu
     project.execute(language, READ[language])
     assert text.splitlines()[20_000] not in run("show").out
     assert text.splitlines()[20_000] in run("show", "--full").out
-    events = json.loads(run("show", "--full", "--json").out)["events"]
-    assert [
-        each["event"]["value"] for each in events if each["event"].get("whole") and "run" in each["event"]
-    ] == [text]
+    events = [each["event"] for each in json.loads(run("show", "--full", "--json").out)["events"]]
+    assert [event["result"] for event in events if "whole" in event and "call" in event] == [text]
 
 
 def test_f01_blobs_of_results_move_and_go_with_their_session(
