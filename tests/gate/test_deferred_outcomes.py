@@ -187,7 +187,7 @@ async def test_an_outcome_that_cannot_be_stored_does_not_count_as_recorded(
     monkeypatch.setattr(journal, "append_deferred", refuse)
     with pytest.raises(InvalidInput):
         await gate.submit(put(1), can_defer_outcome=True)
-    assert gate.calls.answer(put(1)) is None
+    assert await gate.calls.answer(put(1)) is None
     assert [cut_off.call.id for cut_off in gate.calls.all_interrupted()] == ["1.1"]
 
 

@@ -122,7 +122,7 @@ async def test_the_text_of_an_error_is_bounded_and_recordable() -> None:
         raise ToolFailed("s3cr3t-value \udc80 " + "x" * 5000)
 
     gate, record = await gate_over(
-        fail, output_filter=OutputFilter(max_bytes=1000, redactor=Redactor("s3cr3t-value"))
+        fail, output_filter=OutputFilter(max_error_bytes=1000, redactor=Redactor("s3cr3t-value"))
     )
     answer = await gate.submit(put())
     assert isinstance(answer, Failed)
@@ -130,13 +130,14 @@ async def test_the_text_of_an_error_is_bounded_and_recordable() -> None:
     assert "s3cr3t-value" not in last(record).error
 
 
-@pytest.mark.parametrize("size", [999, 1000, 1001, 50_000])
-async def test_a_structured_result_is_bounded_too(size: int) -> None:
+async def test_f01_a_result_over_the_limit_is_an_error_that_names_it_and_never_cut() -> None:
     gate, record = await gate_over(
-        lambda _: ["é" * 10] * (size // 23), output_filter=OutputFilter(max_bytes=1000)
+        lambda _: ["é" * 10] * 100, output_filter=OutputFilter(max_result_bytes=1000)
     )
-    await gate.submit(put())
-    assert len(str(last(record).result).encode()) < 1200
+    answer = await gate.submit(put())
+    assert isinstance(answer, Failed)
+    assert "at most 1,000" in answer.reason
+    assert last(record).result is None
 
 
 def nested(depth: int) -> Json:

@@ -26,6 +26,16 @@ COPY_BINARY = {
     "wasi": "world.write(path='b', content=world.read(path='a', encoding='base64'), encoding='base64')",
     "lisp": '(world/write :path "b" :encoding "base64" :content (world/read :path "a" :encoding "base64"))',
 }
+READ = {
+    "python": "world.read(path='data.csv')",
+    "wasi": "world.read(path='data.csv')",
+    "lisp": '(world/read "data.csv")',
+}
+LIST = {
+    "python": "n = world.list()\n[len(n), n[0], n[-1]]",
+    "wasi": "n = world.list()\n[len(n), n[0], n[-1]]",
+    "lisp": "(define n (world/list)) (list (length n) (first n) (last n))",
+}
 COUNT = {
     "python": "import os\nn = world.list()\n"
     "[len(n), n[0], n[-1], len(world.entries(path='.')), len(os.listdir('.'))]",
@@ -91,13 +101,49 @@ def test_f01_a_file_of_50_mb_is_edited_whole(project: Project, language: str) ->
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("count", [1_200, 100_000])
-def test_f02_a_large_folder_is_listed_whole(project: Project, language: str, count: int) -> None:
-    for number in range(count):
-        (project.folder / f"{number:06}.txt").touch()
+def test_f02_a_folder_of_1200_entries_is_listed_whole(project: Project, language: str) -> None:
+    fill(project.folder, 1_200)
     out = project.execute(language, COUNT[language])
-    expected = [count, "000000.txt", f"{count - 1:06}.txt", count, count]
-    assert json.loads(out) == expected
+    assert json.loads(out) == [1_200, "000000.txt", "001199.txt", 1_200, 1_200]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_f02_a_folder_of_100000_entries_is_listed_whole(project: Project, language: str) -> None:
+    fill(project.folder, 100_000)
+    out = project.execute(language, LIST[language])
+    assert json.loads(out) == [100_000, "000000.txt", "099999.txt"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_f01_show_full_prints_the_whole_result(project: Project, run: Run, language: str) -> None:
+    text = csv(437_780)
+    (project.folder / "data.csv").write_text(text)
+    project.execute(language, READ[language])
+    assert text.splitlines()[20_000] not in run("show").out
+    assert text.splitlines()[20_000] in run("show", "--full").out
+    events = [each["event"] for each in json.loads(run("show", "--full", "--json").out)["events"]]
+    assert [event["result"] for event in events if "whole" in event and "call" in event] == [text]
+
+
+def test_f01_blobs_of_results_move_and_go_with_their_session(
+    project: Project, run: Run, tmp_path: Path
+) -> None:
+    text = csv(437_780)
+    (project.folder / "data.csv").write_text(text)
+    project.execute("python", READ["python"])
+    archive = tmp_path / "archive"
+    assert run("export", "-o", str(archive)).code == 0
+    session = json.loads(run("show", "--json").out)["session"]["id"]
+    assert run("delete", session, "--yes").code == 0
+    assert run("import", str(archive)).code == 0
+    assert text.splitlines()[20_000] in run("show", "--full").out
+    assert run("verify").code == 0
+    assert run("replay").code == 0
+
+
+def fill(folder: Path, count: int) -> None:
+    for number in range(count):
+        (folder / f"{number:06}.txt").touch()
 
 
 def csv(size: int) -> str:

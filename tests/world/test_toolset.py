@@ -171,3 +171,22 @@ async def test_content_that_cannot_be_stored_is_not_staged() -> None:
                 Call(id=call_id(1, 1), operation=operation, arguments=given), is_staged=True
             )
     assert staged.staged_paths() == ()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 7, 100])
+async def test_f01_consecutive_pieces_of_a_text_join_to_the_whole(bench: Bench, length: int) -> None:
+    text = "aé€😀\n" * 5
+    await bench.perform("world.write", path="a.txt", content=text)
+    pieces = [
+        (await bench.perform("world.read", path="a.txt", offset=offset, length=length)).result
+        for offset in range(0, len(text.encode()), length)
+    ]
+    assert "".join(map(str, pieces)) == text
+
+
+async def test_f01_a_piece_of_bytes_is_exact_and_a_piece_past_the_end_is_empty(bench: Bench) -> None:
+    await bench.perform("world.write", path="a", content="AAECAwQF", encoding="base64")
+    piece = await bench.perform("world.read", path="a", encoding="base64", offset=2, length=3)
+    assert piece.result == "AgME"
+    assert (await bench.perform("world.read", path="a", encoding="base64", offset=4)).result == "BAU="
+    assert (await bench.perform("world.read", path="a", offset=99)).result == ""
