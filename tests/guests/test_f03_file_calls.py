@@ -1,12 +1,13 @@
 """What files of guest code cost in calls, and what a run that dies leaves of them."""
 
+import base64
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from tests.guests.world_calls import WorldCalls
 
-from holdfast.core import Answer, EscalationId, JsonObject, Ok, Parked, Refused, Response, Returned
+from holdfast.core import Answer, EscalationId, Failed, JsonObject, Ok, Parked, Refused, Response, Returned
 from holdfast.guests import Guest, GuestLimits, Run, RunRequest, python_engine
 from holdfast.guests.python.engine import PythonEngine
 from holdfast.policy import FixedPolicy
@@ -178,3 +179,48 @@ async def test_f03_a_traceback_ends_in_the_code_and_not_in_the_file_object(
         ended = await run(guest, WorldCalls(world), code)
         assert "_holdfast" not in ended.error
         assert ended.error.count("File ") == 1, ended.error
+
+
+LARGE = b"".join(b"%d: a line of a large file\r\n" % number for number in range(120_000))
+READ_IN_PIECES = {
+    "binary": (
+        "f = open('big', 'rb')\nn = 0\nwhile piece := f.read(300_000):\n    n += len(piece)\nn",
+        len(LARGE),
+    ),
+    "lines": (
+        "f = open('big')\nn = 0\nwhile line := f.readline():\n    n += line.endswith('file\\n')\nn",
+        120_000,
+    ),
+    "seek": (
+        "f = open('big', 'rb')\nn = f.seek(-6, 2)\nf.read() if False else f.read(9).decode()",
+        "file\r\n",
+    ),
+}
+
+
+async def _large(operation: str, arguments: JsonObject) -> Answer:
+    """A file that is too large for one read."""
+    if operation == "world.stat":
+        return Returned(value={"size": len(LARGE), "kind": "file"})
+    if "offset" not in arguments:
+        return Failed(error="OSError", reason="too large; read the file in pieces, with offset and length")
+    start, length = int(str(arguments["offset"])), int(str(arguments["length"]))
+    return Returned(value=base64.b64encode(LARGE[start : start + length]).decode())
+
+
+@pytest.mark.parametrize(("code", "value"), READ_IN_PIECES.values(), ids=READ_IN_PIECES)
+async def test_f01_a_large_file_is_read_in_pieces(guest: Guest, code: str, value: object) -> None:
+    ended = await guest.run(RunRequest(code=code), _large)
+    assert (ended.error, ended.value) == ("", value)
+
+
+@pytest.mark.parametrize(
+    ("code", "way_out"),
+    [("open('big').read()", "f.read(1_000_000)"), ("for line in open('big'): pass", "f.readline()")],
+)
+async def test_f01_what_a_large_file_cannot_do_says_how_to_do_it(
+    guest: Guest, code: str, way_out: str
+) -> None:
+    ended = await guest.run(RunRequest(code=code), _large)
+    assert ended.status == "error"
+    assert way_out in ended.error

@@ -20,6 +20,9 @@ from holdfast.guests.python.state import HeldFile, RunProgress
 CallHost = Callable[[str, JsonObject], Awaitable[Json]]
 """Makes a call. Returns its value; raises GuestException if it was refused or failed."""
 
+_PIECE_BYTES = 1 << 20
+_TOO_LARGE = "in pieces, with offset and length"
+"""What `world.read` says of a file that is larger than one read returns."""
 _NOT_UTF8 = "is not UTF-8 text"
 _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 """How text is encoded that follows other text: the byte order mark stands only at the start of a file."""
@@ -37,14 +40,16 @@ class FileCalls:
     async def handle(self, args: tuple[Any, ...]) -> Any:
         """The result of an operation of the file prelude. Raises GuestException."""
         match args:
-            case ("open", int(id), str(path), str(kind), bool(can_read), codec, str(errors)):
-                return await self._open(id, path, kind, can_read, codec, errors)
+            case ("open", int(id), str(path), str(kind), bool(can_read), bool(can_write), codec, str(errors)):
+                return await self._open(id, path, kind, can_read, can_write, codec, errors)
             case ("hold", int(id), content, codec, str(errors)):
                 return self._hold(id, content, codec, errors)
             case ("write", int(id), str(path), bool(is_whole), content, codec, str(errors), bool(is_kept)):
                 return await self._write(id, path, is_whole, content, codec, errors, is_kept=is_kept)
             case ("size", int(id), str(path)):
                 return await self._size(path) - self._written_early(id)
+            case ("piece", str(path), int(offset), codec, str(errors)):
+                return await self._piece(path, offset, codec, errors)
             case ("check", str(text), str(codec), str(errors)):
                 _encode(text, codec, errors)
                 return None
@@ -107,7 +112,7 @@ class FileCalls:
             )
 
     async def _open(
-        self, id: int, path: str, kind: str, can_read: bool, codec: str | None, errors: str
+        self, id: int, path: str, kind: str, can_read: bool, can_write: bool, codec: str | None, errors: str
     ) -> list[Any]:
         """Content, what is wrong with it, and whether the file exists. A file that is only written has no content."""
         if codec is not None:
@@ -122,6 +127,8 @@ class FileCalls:
                 content, problem = await self._content(path, codec, errors)
                 exists = True
             except GuestException as error:
+                if kind == "r" and not can_write and _TOO_LARGE in error.message:
+                    return [None, "", True]
                 if kind == "r" or error.kind != "FileNotFoundError":
                     raise
                 content = b"" if codec is None else ""
@@ -135,7 +142,7 @@ class FileCalls:
             self._progress.held.append(
                 HeldFile(id=id, path=path, operation="world.append", parts=[], when="never")
             )
-        elif can_read:
+        elif can_write:
             self._progress.has_opened = True
         return [content, problem, exists]
 
@@ -158,6 +165,27 @@ class FileCalls:
         except LookupError as error:
             raise GuestException("LookupError", str(error)) from None
         return text, ""
+
+    async def _piece(self, path: str, offset: int, codec: str | None, errors: str) -> list[Any]:
+        """The next piece of a file that is too large for one read, and how many bytes it takes."""
+        arguments: JsonObject = {"path": path, "encoding": "base64", "offset": offset, "length": _PIECE_BYTES}
+        content = base64.b64decode(str(await self._call("world.read", arguments)))
+        if codec is None:
+            return [content, len(content)]
+        if codec in _WITHOUT_MARK:
+            raise GuestException(
+                "OSError", f"{path!r} is too large to read with encoding {codec!r}; open it with 'rb'"
+            )
+        decoder = codecs.getincrementaldecoder(codec)(errors)
+        is_last = len(content) < _PIECE_BYTES
+        try:
+            text = decoder.decode(content, is_last)
+        except UnicodeDecodeError as error:
+            raise GuestException("UnicodeDecodeError", str(error)) from None
+        count = len(content) - len(decoder.getstate()[0])
+        if text.endswith("\r") and not is_last:
+            text, count = text[:-1], count - 1  # a line feed may follow
+        return [text, count]
 
     def _hold(self, id: int, content: str | bytes | None, codec: str | None, errors: str) -> None:
         """Hold the content of the only write so far, or nothing after another one."""

@@ -68,7 +68,9 @@ class _HoldfastFile:
         self._problem = ""
         self._is_plain = self._can_tell = True
         self._can_hold = self._can_write
-        self._is_dirty = self._has_read = False
+        self._is_dirty = self._has_read = self._is_large = False
+        self._offset = self._ahead_at = 0
+        self._ahead = []
         self._has_base = kind != "a" or self._can_read
 
     def __repr__(self):
@@ -78,9 +80,11 @@ class _HoldfastFile:
         return f"<_io.TextIOWrapper name={self.name!r} mode={self.mode!r} encoding={self.encoding!r}>"
 
     def _start(self):
-        options = (self._can_read, self._codec, self._errors)
+        options = (self._can_read, self._can_write, self._codec, self._errors)
         data, self._problem, exists = _holdfast_file("open", self._id, self._path, self._kind, *options)
-        if data is not None:
+        if data is None and self._kind == "r":
+            self._is_large = True
+        elif data is not None:
             self._data = data
             self._size = len(data)
             self._is_plain = self._is_binary or self._newline is not None or "\r" not in data
@@ -114,8 +118,27 @@ class _HoldfastFile:
             self._data += self._empty.join(self._parts)
             self._parts = []
 
+    def _fill(self):
+        try:
+            piece, count = _holdfast_file("piece", self._path, self._offset, self._codec, self._errors)
+        except NotImplementedError:
+            raise OSError(f"{self.name!r} is too large to iterate over here; use `while line := f.readline():`")
+        self._ahead = []
+        self._data = self._data[self._pos:] + piece
+        self._offset += count
+        self._pos = 0
+        self._size = len(self._data)
+        if not self._is_binary and self._newline is None and "\r" in piece:
+            self._is_plain = False
+        return count > 0
+
     def read(self, size=-1):
         self._check_read("read")
+        if self._is_large:
+            if size is None or size < 0:
+                raise OSError(f"{self.name!r} is too large to read at once; read it in pieces, such as f.read(1_000_000)")
+            while self._size - self._pos < (size if self._is_binary else 2 * size) and self._fill():
+                pass
         if size is None or size < 0:
             text = self._data[self._pos:]
             self._pos = max(self._pos, self._size)
@@ -147,8 +170,38 @@ class _HoldfastFile:
             return end
         return back + 2 if feed == back + 1 else back + 1
 
+    def _look_ahead(self):
+        self._ahead = []
+        if self._newline == "\r" or self._newline == "\r\n":
+            return False
+        window = self._data[self._pos:self._pos + 1_000_000]
+        is_end = self._pos + len(window) >= self._size
+        if not (self._is_binary or self._newline == "\n" or (self._newline is None and self._is_plain)):
+            if not is_end and window[-1:] == "\r":
+                window = window[:-1]
+            if window.count("\r") != window.count("\r\n"):
+                return False
+        lines = window.split(self._feed)
+        last = lines.pop()
+        lines = [line + self._feed for line in lines]
+        if last and is_end and not self._is_large:
+            lines.append(last)
+        lines.reverse()
+        self._ahead = lines
+        self._ahead_at = self._pos
+        return len(lines) > 0
+
     def readline(self, size=-1):
         self._check_read("readline" if self._is_binary else "read")
+        if (size is None or size < 0) and ((self._ahead and self._ahead_at == self._pos) or self._look_ahead()):
+            line = self._ahead.pop()
+            self._pos += len(line)
+            self._ahead_at = self._pos
+            if not self._is_plain and line[-2:] == "\r\n":
+                return line[:-2] + "\n"
+            return line
+        while self._is_large and (self._pos >= self._size or self._line_end() >= self._size) and self._fill():
+            pass
         if self._pos >= self._size:
             return self._empty
         end = self._line_end()
@@ -220,6 +273,7 @@ class _HoldfastFile:
         elif self._has_read and not self._is_binary:
             self._pos = max(self._pos, min(self._size, (self._pos // 8192 + 1) * 8192))
         self._has_read = False
+        self._ahead = []
         self._is_dirty = True
         if self._pos == self._size:
             self._parts.append(text)
@@ -308,6 +362,10 @@ class _HoldfastFile:
         self._check()
         if not self._can_tell:
             raise OSError("telling position disabled by next() call")
+        if self._is_large:
+            if not self._is_binary:
+                _holdfast_unsupported("a large text file has no tell() here; open it with 'rb'")
+            return self._offset - (self._size - self._pos)
         self._find_base()
         return self._cookie(self._pos)
 
@@ -315,6 +373,8 @@ class _HoldfastFile:
         if self.closed and self._is_binary:
             raise ValueError("seek of closed file")
         self._check()
+        if self._is_large:
+            return self._seek_large(offset, whence)
         self._find_base()
         self._has_read = False
         if self._is_binary:
@@ -340,6 +400,21 @@ class _HoldfastFile:
         self._can_tell = True
         return self._cookie(self._pos)
 
+    def _seek_large(self, offset, whence):
+        if not self._is_binary and (offset or whence):
+            _holdfast_unsupported("a large text file can only seek(0) here; open it with 'rb'")
+        if whence == 1:
+            offset += self.tell()
+        elif whence == 2:
+            offset += _holdfast_file("size", self._id, self._path)
+        if offset < 0:
+            raise OSError("[Errno 22] Invalid argument")
+        self._ahead = []
+        self._data = self._empty
+        self._pos = self._size = 0
+        self._offset = offset
+        return offset
+
     def truncate(self, size=None):
         if self.closed and self._is_binary:
             raise ValueError("truncate of closed file")
@@ -351,6 +426,7 @@ class _HoldfastFile:
         if size is None:
             size = self.tell()
         self._join()
+        self._ahead = []
         end = self._index(size)
         if end != self._size:
             self._data = self._data[:end] + self._zero * (end - self._size)
@@ -392,6 +468,7 @@ class _HoldfastFile:
         _holdfast_files.pop(self._id, None)
         self._data = self._empty
         self._parts = []
+        self._ahead = []
 
     def __enter__(self):
         self._check()
