@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.policy import canonical_url, urls
 from holdfast.policy.git_remotes import canonical_remote
-from holdfast.policy.urls import canonical_host, canonical_pattern, canonical_url, is_public, match_host
+from holdfast.policy.urls import canonical_host, canonical_pattern, is_public, match_host
 
 LOCAL = [
     "http://127.0.0.1/",
