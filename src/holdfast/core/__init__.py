@@ -26,6 +26,7 @@ from holdfast.core.decisions import (
     restricts,
     strictest,
 )
+from holdfast.core.executed_files import EXECUTED_FILES, runs_when
 from holdfast.core.ids import (
     AGENT,
     EXTERNAL,
@@ -110,6 +111,7 @@ __all__ = [
     "BUDGET_DIMENSIONS",
     "BUDGET_WORDS",
     "DIMENSIONS",
+    "EXECUTED_FILES",
     "EXTERNAL",
     "MAX_DEPTH",
     "MAX_NAME_LENGTH",
@@ -202,6 +204,7 @@ __all__ = [
     "pluralize",
     "read_outcome",
     "restricts",
+    "runs_when",
     "sanitise_name",
     "strictest",
 ]
