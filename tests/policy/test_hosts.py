@@ -201,3 +201,29 @@ def test_an_endless_host_is_refused_and_not_cached() -> None:
     before = urls._canonical_host.cache_info().currsize
     assert canonical_host("a" * 1_000_000) is None
     assert urls._canonical_host.cache_info().currsize == before
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "metadata.goog", "METADATA.GOOG.", "a.metadata.goog", "metadata.tencentyun.com", "metadata.anything.example",
+        "instance-data.us-east-1.example", "metadata.packet.net", "[fec0::1]", "[feff::1]", "[fe80::1]", "[fd00::1]", "[ff0e::1]",
+        "[4000::1]", "[8000::1]", "[::1]", "[::10.0.0.1]", "[2002:a00:1::]", "[2001:0:a00:1::]", "[64:ff9b::a00:1]",
+        "[2001:db8::1]", "100.100.100.200", "198.18.0.1", "240.0.0.1", "255.255.255.255", "192.0.0.192", "0.0.0.0",
+        "ec2-10-0-0-1.x", "ec2-10-0-0-1.compute.example", "ip-172-31-0-1.example", "1-2-127-0-0-1.example",
+        "a.10.0.0.1.example", "a-010-000-000-001.example", "a_10_0_0_1.example", "fe80--1.ipv6-literal.net",
+    ],
+)  # fmt: skip
+def test_f49_a_star_does_not_match_a_host_that_is_not_public(host: str) -> None:
+    target = canonical_url(f"https://{host}/")
+    assert not match_host("*", target)
+    if target.problem is None:
+        assert match_host(canonical_pattern(target.host) or "", target), "a rule may still name it"
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["example.com", "my-metadata.example.com", "ec2-54-1-2-3.compute.example", "[2606:4700::1]", "8.8.8.8"],
+)
+def test_f49_a_star_still_matches_public_hosts(host: str) -> None:
+    assert match_host("*", canonical_url(f"https://{host}/"))

@@ -90,11 +90,11 @@ MORE: list[tuple[str, str, JsonObject, str, str]] = [
     ("filesystem", "read_multiple_files", {"paths": ["{S}/a", "{P}/k"]}, "deny", "structural-protected-path"),
     ("filesystem", "read_multiple_files", {"paths": ["{A}/1", "{B}/1"]}, "allow", "allow-read-A"),
     ("filesystem", "read_multiple_files", {"paths": []}, "escalate", "esc-read"),
-    ("filesystem", "read_file", {}, "escalate", "esc-read"),
+    ("filesystem", "read_file", {}, "deny", "invalid-arguments"),
     ("filesystem", "move_file", {"source": "{O}/a", "destination": "{S}/a"}, "deny", "deny-delete"),
     ("filesystem", "edit_file", {"path": "{A}/1", "edits": [], "dryRun": False}, "escalate", "esc-write"),
     ("filesystem", "list_allowed_directories", {}, "allow", "structural-introspection-allow"),
-    ("git", "git_reset", {"path": "{S}"}, "allow", "structural-sandbox-allow"),
+    ("git", "git_reset", {"path": "{S}"}, "escalate", "esc-git-reset"),
     ("git", "git_reset", {"path": "{O}"}, "escalate", "esc-git-reset"),
     ("git", "git_push", {"path": "{S}", "remote": "https://github.com/o/r"}, "escalate", "esc-git-remote"),
     ("git", "git_push", {"path": "{S}", "remote": "origin"}, "escalate", "structural-domain-escalate"),
@@ -184,3 +184,15 @@ def test_lists_are_read_from_the_folder_of_the_policy(tmp_path: Path) -> None:
 def test_a_policy_document_survives_its_json_form(ground: Ground) -> None:
     document = ground.policy.document
     assert msgspec.json.decode(msgspec.json.encode(document), type=type(document)) == document
+
+
+def test_f48_an_explicit_rule_decides_about_history_inside_the_workspace(ground: Ground) -> None:
+    decision = ground.judge("git", "git_reset", ground.put({"path": "{S}"}))
+    assert (decision.verdict, decision.rule) == ("escalate", "esc-git-reset")
+    assert decision.escalated_roles == ("write-history",)
+
+
+def test_f48_a_missing_path_is_denied_and_not_a_question(ground: Ground) -> None:
+    for server, tool in (("git", "git_reset"), ("filesystem", "read_file"), ("filesystem", "write_file")):
+        decision = ground.judge(server, tool, {})
+        assert (decision.verdict, decision.rule) == ("deny", "invalid-arguments"), (tool, decision)

@@ -28,6 +28,7 @@ from holdfast.core.decisions import (
     restricts,
     strictest,
 )
+from holdfast.core.executed_files import EXECUTED_FILES, runs_when
 from holdfast.core.ids import (
     AGENT,
     EXTERNAL,
@@ -112,6 +113,7 @@ __all__ = [
     "BUDGET_DIMENSIONS",
     "BUDGET_WORDS",
     "DIMENSIONS",
+    "EXECUTED_FILES",
     "EXTERNAL",
     "MAX_DEPTH",
     "MAX_NAME_LENGTH",
@@ -207,6 +209,7 @@ __all__ = [
     "pluralize",
     "read_outcome",
     "restricts",
+    "runs_when",
     "sanitise_name",
     "strictest",
 ]

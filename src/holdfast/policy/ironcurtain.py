@@ -16,6 +16,7 @@ from holdfast.core.errors import InvalidPolicy
 from holdfast.policy.document import HostTest, NameTest, PathTest, PolicyDocument, Rule
 from holdfast.policy.lexical_paths import resolve_folder
 from holdfast.policy.plain_yaml import line_and_column
+from holdfast.policy.targets import PATH_ROLES
 from holdfast.policy.urls import canonical_pattern
 from holdfast.policy.yaml_nodes import YamlNode, read_nodes
 
@@ -134,7 +135,8 @@ class CompiledAnnotations(msgspec.Struct):
     servers: dict[str, CompiledServer]
 
 
-_CONTAINED: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history")
+_CONTAINED: tuple[Role, ...] = ("read-path", "write-path", "delete-path")
+"""Roles that need no rule inside the workspace. History is not among them: rewriting it is for the rules to decide."""
 
 
 _Form = TypeVar("_Form")
@@ -183,13 +185,21 @@ def parse_annotations(text: str, *, source: str) -> dict[str, Tool]:
         Tool(
             name=f"{server}.{tool.tool_name}",
             description=tool.comment,
-            parameters=tool.input_schema,
+            parameters=tool.input_schema or _required_paths(tool),
             roles={argument: _roles(roles) for argument, roles in tool.args.items()},
         )
         for server, listed in _decode(text, CompiledAnnotations, source).servers.items()
         for tool in listed.tools
     ]
     return {tool.name: tool for tool in tools}
+
+
+def _required_paths(tool: CompiledTool) -> JsonObject:
+    """A schema for a tool that has none: a call without one of its paths is invalid, and not a question for a person."""
+    paths: list[Json] = [
+        name for name, roles in tool.args.items() if isinstance(roles, list) and set(roles) & set(PATH_ROLES)
+    ]
+    return {"required": paths} if paths else {}
 
 
 _BUILT_IN_RULES = (

@@ -4,7 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import get_args
 
-from holdfast.core import VERDICTS, ArgumentRoles, Condition, ConditionalRoles, Role, Tool, Verdict
+from holdfast.core import (
+    EXECUTED_FILES,
+    VERDICTS,
+    ArgumentRoles,
+    Condition,
+    ConditionalRoles,
+    Role,
+    Tool,
+    Verdict,
+)
 from holdfast.core.globs import glob_problem
 from holdfast.policy.document import ArgumentTest, Example, HostTest, NameTest, PathTest, PolicyDocument, Rule
 from holdfast.policy.lexical_paths import resolve_folder
@@ -18,8 +27,8 @@ _OPERATION = re.compile(r"\*|\*\.[\w-]+|[\w?-]+(\.[\w.?-]+|\.\*)?", re.ASCII)
 POLICY_FIELDS = ("policy", "description", "operations", "sandboxes", "trusted", "hosts", "rules", "tools")
 SANDBOXES = ("python", "wasi", "lisp")
 RULE_FIELDS = (
-    "name", *VERDICTS, "because", "instead", "roles", "paths", "within", "inside", "outside", "hosts",
-    "names", "arguments", "examples",
+    "name", *VERDICTS, "because", "instead", "roles", "paths", "within", "inside", "outside", "executes",
+    "hosts", "names", "arguments", "examples",
 )  # fmt: skip
 
 
@@ -97,12 +106,14 @@ class _Parser:
         )
 
     def _paths(self, fields: dict[str, YamlField], roles: tuple[Role, ...]) -> PathTest | None:
-        given = [fields[key] for key in ("paths", "within", "inside", "outside") if key in fields]
+        given = [fields[key] for key in ("paths", "within", "inside", "outside", "executes") if key in fields]
         if not given:
             return None
+        is_executed = "executes" in fields and fields["executes"].node.boolean()
+        executed = tuple(each.pattern for each in EXECUTED_FILES) if is_executed else ()
         test = PathTest(
             roles=tuple(role for role in roles if role in PATH_ROLES) or PATH_ROLES,
-            globs=fields["paths"].node.at_least_one(_glob) if "paths" in fields else (),
+            globs=(*(fields["paths"].node.at_least_one(_glob) if "paths" in fields else ()), *executed),
             folders=fields["within"].node.at_least_one(self._folder) if "within" in fields else (),
             inside="inside" in fields and fields["inside"].node.boolean(),
             outside="outside" in fields and fields["outside"].node.boolean(),

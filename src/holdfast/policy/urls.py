@@ -18,9 +18,17 @@ _LOCAL_SUFFIXES = (
 )  # fmt: skip
 _REBINDING_SUFFIXES = (
     "nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "traefik.me", "1u.ms", "rbndr.us",
-    "localhost.direct",
+    "localhost.direct", "ipv6-literal.net",
 )  # fmt: skip
 """Public domains whose names resolve to the address encoded in them, including private ones."""
+_METADATA_SUFFIXES = (
+    "metadata.goog",
+    "metadata.tencentyun.com",
+    "metadata.packet.net",
+    "metadata.platformequinix.com",
+)
+_METADATA_NAMES = frozenset(("metadata", "instance-data", "rancher-metadata"))
+"""First labels of the metadata services of clouds, which hand out credentials to whoever runs on the machine."""
 _MAX_LENGTH = 8192
 _WEB = ("http", "https")
 _PORTS = {
@@ -35,7 +43,8 @@ _PORTS = {
 }
 """Default ports."""
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\\\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
-_ADDRESS_IN_NAME = re.compile(r"(?<!\d)(?:\d{1,3}[.-]){3}\d{1,3}(?!\d)")
+_ADDRESS_IN_NAME = re.compile(r"(?<!\d)(?=(\d{1,3}[._-]\d{1,3}[._-]\d{1,3}[._-]\d{1,3})(?!\d))")
+"""Matches overlap: `ec2-10-0-0-1` contains 2.10.0.0 and 10.0.0.1."""
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _MAX_HOST_LENGTH = 4 * 253
@@ -190,19 +199,18 @@ def _is_public_host(host: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        suffixes = _LOCAL_SUFFIXES + _REBINDING_SUFFIXES
-        return "." in host and not _ends_with(host, suffixes) and not _encodes_private_address(host)
+        suffixes = _LOCAL_SUFFIXES + _REBINDING_SUFFIXES + _METADATA_SUFFIXES
+        if "." not in host or _ends_with(host, suffixes) or host.partition(".")[0] in _METADATA_NAMES:
+            return False
+        return not _encodes_private_address(host)
     return _is_public_address(address)
 
 
 def _encodes_private_address(host: str) -> bool:
     """Whether a name encodes an address that is not public, as rebinding services use it."""
     for found in _ADDRESS_IN_NAME.finditer(host):
-        try:
-            address = ipaddress.IPv4Address(found[0].replace("-", "."))
-        except ValueError:
-            continue
-        if not _is_public_address(address):
+        numbers = [int(number) for number in re.split("[._-]", found[1])]
+        if max(numbers) <= 255 and not _is_public_address(ipaddress.IPv4Address(bytes(numbers))):
             return True
     return False
 
@@ -254,8 +262,11 @@ def _is_public_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return _is_public_address(inner)
+    if isinstance(address, ipaddress.IPv6Address) and (address.is_site_local or address not in _UNICAST):
+        return False
+    is_special = address.is_multicast or address.is_reserved or address.is_private or address.is_link_local
     is_reserved = any(address in network for network in _RESERVED if network.version == address.version)
-    return address.is_global and not address.is_multicast and not is_reserved
+    return address.is_global and not is_special and not is_reserved
 
 
 _RESERVED = tuple(
@@ -270,4 +281,6 @@ _RESERVED = tuple(
         "5f00::/16",
     )
 )
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""The only IPv6 addresses that are assigned for the public internet."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

@@ -18,6 +18,7 @@ from holdfast.core import (
     escape_invisible,
     escape_to_one_line,
     pluralize,
+    runs_when,
 )
 from holdfast.core.errors import HoldfastError
 from holdfast.gate import MAX_AMOUNT, grant_description
@@ -67,7 +68,18 @@ def describe_effect(escalation: Escalation) -> str:
     ]
     if not effects:
         return f"The agent wants to call {escape_to_one_line(call.operation)}"
-    return f"The agent wants to {' and '.join(dict.fromkeys(effects))}"
+    return f"The agent wants to {' and '.join(dict.fromkeys(effects))}{_describe_runs(escalation)}"
+
+
+def _describe_runs(escalation: Escalation) -> str:
+    """What makes the files run that the call would change, if another program runs or trusts them."""
+    changed = [
+        target.location.inside or target.location.real
+        for target in escalation.targets
+        if isinstance(target, PathTarget) and target.role == "write-path"
+    ]
+    found = dict.fromkeys(when for path in changed if (when := runs_when(path)) is not None)
+    return f" (this runs when you {', or '.join(found)})" if found else ""
 
 
 def exact_call(call: Call, session: Session | None = None) -> list[str]:

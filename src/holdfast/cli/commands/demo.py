@@ -85,6 +85,10 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
     console.show()
     console.show("Its edits are staged; your files are unchanged. It proposes:", "strong")
     for proposal in session.proposals():
+        if proposal.runs_when is not None:
+            console.show(
+                f"  {escape_invisible(proposal.path)}: this runs when you {proposal.runs_when}", "ask"
+            )
         for line in escape_invisible(proposal.diff).splitlines():
             console.show(
                 f"  {line}", "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"

@@ -33,7 +33,10 @@ def report(
                 **({} if printed is None else {"printed": printed}),
                 "spent": session.budget.spent,
                 "files": _files(session),
-                "proposals": [{"path": p.path, "kind": p.kind, "diff": p.diff} for p in session.proposals()],
+                "proposals": [
+                    {"path": p.path, "kind": p.kind, "diff": p.diff, "runs_when": p.runs_when}
+                    for p in session.proposals()
+                ],
                 "audit": session.audit(),
             }
         )

@@ -30,6 +30,8 @@ def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]
 
 def proposal_lines(proposal: Proposal) -> Iterator[tuple[str, Tone]]:
     """The diff of a proposal, line by line with its tone; nothing in it can control the terminal."""
+    if proposal.runs_when is not None:
+        yield f"{escape_invisible(proposal.path)}: this runs when you {proposal.runs_when}", "ask"
     if proposal.renamed_from is not None:
         yield (
             f"{escape_invisible(proposal.path)} renamed from {escape_invisible(proposal.renamed_from)}",

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Literal
 
-from holdfast.core import Value, pluralize
+from holdfast.core import Value, pluralize, runs_when
 from holdfast.world.contract import fingerprint_of
 
 CONTEXT_LINES = 3
@@ -22,6 +22,8 @@ class Proposal(Value):
     renamed_from: str | None = None
     """The deleted file that had the same content."""
     mode: int | None = None
+    runs_when: str | None = None
+    """What makes another program run or trust the file, as in "this runs when you ..."; None if nothing known does."""
 
 
 def describe(
@@ -55,7 +57,13 @@ def describe(
         )  # a blank line ends a header without a diff, so that git reads the next patch as another one
         diff = f"diff --git a/{path} b/{path}\nold mode 100{mode_before or 0:o}\nnew mode 100{mode:o}\n{end}"
     return Proposal(
-        path=path, kind=kind, diff=diff, is_binary=is_binary, renamed_from=renamed_from, mode=mode
+        path=path,
+        kind=kind,
+        diff=diff,
+        is_binary=is_binary,
+        renamed_from=renamed_from,
+        mode=mode,
+        runs_when=runs_when(path),
     )
 
 

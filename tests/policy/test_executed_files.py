@@ -1,0 +1,74 @@
+"""Files that other programs run or trust: a table with sources, a path test for policies, and a mark in each diff."""
+
+import pytest
+
+from holdfast.cli.views.tables import proposal_lines
+from holdfast.core import Call, call_id
+from holdfast.core.executed_files import EXECUTED_FILES, runs_when
+from holdfast.core.globs import glob_problem
+from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, RulePolicy, targets_of
+from holdfast.policy.parser import parse_policy
+from holdfast.world import MemoryWorld, StagedWorld
+
+CAREFUL = """\
+policy: careful
+rules:
+  - name: what-runs
+    escalate: world.write
+    roles: [write-path]
+    executes: true
+    because: another program runs it
+  - name: edits
+    stage: world.write
+    inside: true
+    because: you commit them
+"""
+
+
+def test_every_line_of_the_table_has_a_pattern_a_reason_and_a_source() -> None:
+    assert len({each.pattern for each in EXECUTED_FILES}) == len(EXECUTED_FILES)
+    for each in EXECUTED_FILES:
+        assert glob_problem(each.pattern) is None, each
+        assert each.when
+        assert each.source
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".github/workflows/ci.yml", "sub/.github/workflows/x/y.yml", ".envrc", ".vscode/tasks.json", ".idea/workspace.xml",
+        "Makefile", "makefile", "a/b/conftest.py", "setup.py", "pyproject.toml", "package.json", ".npmrc",
+        ".pre-commit-config.yaml", ".bashrc", ".holdfast/policy.yaml", "CLAUDE.md", "AGENTS.md", ".git/hooks/pre-commit",
+        ".husky/pre-commit", "vite.config.ts", "Dockerfile", ".gitlab-ci.yml", "/home/me/project/Makefile",
+    ],
+)  # fmt: skip
+def test_known_files_run(path: str) -> None:
+    assert runs_when(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["notes.txt", "src/main.py", "Makefile.md", "docs/setup.py.txt", "package.json5", "."]
+)
+def test_other_files_do_not(path: str) -> None:
+    assert runs_when(path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "verdict"), [("Makefile", "escalate"), ("a/.ENVRC", "escalate"), ("notes.txt", "stage")]
+)
+def test_a_rule_can_name_the_whole_set(path: str, verdict: str) -> None:
+    policy = RulePolicy(parse_policy(CAREFUL, source="test"))
+    tool, arguments = KNOWN_TOOLS["world.write"], {"path": path, "content": "x"}
+    call = Call(id=call_id(1, 1), operation="world.write", arguments=dict(arguments))
+    targets = targets_of(tool, call.arguments, LexicalPaths())
+    assert policy.judge(Request(call=call, tool=tool, targets=targets)).verdict == verdict
+
+
+def test_a_proposal_says_when_its_file_runs() -> None:
+    world = StagedWorld(MemoryWorld())
+    world.write("Makefile", b"all:\n\techo\n")
+    world.write("notes.txt", b"x\n")
+    makefile, notes = world.proposals()
+    assert next(iter(proposal_lines(makefile))) == ("Makefile: this runs when you run make", "ask")
+    assert not any("this runs" in line for line, _ in proposal_lines(notes))
+    assert (makefile.runs_when, notes.runs_when) == ("run make", None)
