@@ -62,7 +62,11 @@ async def run(arguments: argparse.Namespace) -> int:
         console.print(summary.id)
         for path in missing:
             console.say(f"not in the fork, because it was not saved: {escape_invisible(path)}", "bad")
-        console.say(f"forked from {source}; resume with: holdfast -r {summary.name or summary.id}")
+        console.say(
+            f"forked from {source}; it works in its own copy of the files, {home.workspace(summary.id)}",
+            folds=True,
+        )
+        console.say(f"resume with: holdfast -r {summary.name or summary.id}")
     return exit_codes.OK
 
 
@@ -106,7 +110,7 @@ def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> 
     if not plan.changes:
         console.say(f"the files are the same as after turn {plan.turn}")
     for path in plan.left:
-        console.say(f"would not be in the fork, because it was not kept: {escape_invisible(path)}", "bad")
+        console.say(f"would not be in the fork, because it was not saved: {escape_invisible(path)}", "bad")
     for effect in plan.stays:
         console.say(f"cannot be undone: {escape_invisible(effect)}", "bad")
 
