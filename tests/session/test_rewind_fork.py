@@ -199,3 +199,30 @@ async def test_files_from_before_the_first_turn_are_not_changes(runtime: Runtime
     session.follow(told.append)
     points = [entry.event for entry in told if isinstance(entry.event, RestorePointMade)]
     assert [[change.path for change in point.changes] for point in points] == [[], ["new.txt"]]
+
+
+async def test_f05_what_was_paid_stays_paid_after_a_rewind(runtime: Runtime) -> None:
+    session = await three_turns(runtime)
+    before = session.budget.spent
+    await session.rewind(1)
+    assert session.budget.spent.calls < before.calls
+    assert session.budget.paid.calls == before.calls
+    await session.execute("open('c.txt', 'w').write('c')")
+    assert session.budget.paid.calls > before.calls
+    paid = session.budget.paid
+    await session.close()
+    again = await runtime.resume(session.id, policy=FixedPolicy(default="allow"), needs_model=False)
+    assert again.budget.paid == paid
+
+
+async def test_f05_a_fork_after_a_commit_does_not_stage_it_again(runtime: Runtime) -> None:
+    policy = FixedPolicy(default="allow", verdicts={"world.write": "stage"})
+    session = await runtime.create(policy=policy, needs_model=False)
+    await session.execute("open('a.txt', 'w').write('a')\nopen('b.txt', 'w').write('b')")
+    await session.commit("a.txt")
+    fork = await runtime.fork(session.id, policy=policy, needs_model=False)
+    assert files(fork) == {"a.txt": b"a"}
+    assert [each.path for each in fork.proposals()] == ["b.txt"]
+    await session.rewind(1)
+    assert files(session) == {}, "a rewind to the turn takes the commit back"
+    assert [each.path for each in session.proposals()] == ["a.txt", "b.txt"]

@@ -62,6 +62,8 @@ class Budget(Projection[_Handled]):
         self._configured = turn_limits
         self._tree: TreeBudget | None = None
         self._last_charged = 0
+        self._paid = Total()
+        """Not part of `reset`: a rewind does not bring money back."""
         super().__init__(journal)
         # Set last: what the journal already holds was charged when it happened.
         self._tree = tree
@@ -120,6 +122,8 @@ class Budget(Projection[_Handled]):
         if entry.seq <= self._last_charged:
             return
         self._last_charged = entry.seq
+        if amount is not None:
+            self._paid.add(amount)
         if self._tree is not None and amount is not None:
             self._tree.charge(amount)
         if self._tree is not None and isinstance(event, BudgetRaised):
@@ -127,8 +131,13 @@ class Budget(Projection[_Handled]):
 
     @property
     def spent(self) -> Amount:
-        """What the session has spent."""
+        """What the session has spent on the turns that are in effect. A rewind lowers it; the limits count it."""
         return self._spent.amount()
+
+    @property
+    def paid(self) -> Amount:
+        """What the session has really spent, including the turns that were rewound."""
+        return self._paid.amount()
 
     @property
     def turn_spent(self) -> Amount:

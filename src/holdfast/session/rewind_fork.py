@@ -43,14 +43,18 @@ class RewindPlan(Value):
     """Calls since then whose effects cannot be undone."""
 
 
-def plan_rewind(recorded: Iterable[RecordedEvent], turn: int) -> RewindPlan:
-    """Where a turn ended and which later effects remain. Raises InvalidInput if the turn has no restore point."""
+def plan_rewind(recorded: Iterable[RecordedEvent], turn: int, *, is_newest: bool = False) -> RewindPlan:
+    """Where a turn ended and which later effects remain. Raises InvalidInput if the turn has no restore point.
+
+    With `is_newest` from its newest restore point, which includes what was committed after the turn.
+    """
     counted = without_rewound(recorded)
     # A turn that resumed after its budget was raised has ended more than once.
     ends = [e.seq for e in counted if isinstance(e.event, TurnEnded) and e.event.turn == turn]
     ended = max(ends, default=0)
-    points = (e for e in counted if isinstance(e.event, RestorePointMade) and e.event.turn == turn)
-    point = next((e for e in points if e.seq > ended), None)
+    made = [e for e in counted if isinstance(e.event, RestorePointMade) and e.event.turn == turn]
+    points = [e for e in made if e.seq > ended]
+    point = points[-1 if is_newest else 0] if points else None
     if point is None or not isinstance(point.event, RestorePointMade):
         raise InvalidInput(
             f"turn {turn} has no restore point",
@@ -84,7 +88,7 @@ def plan_fork(
     turns = [entry.event.turn for entry in counted if isinstance(entry.event, TurnEnded)]
     if not turns and at is None:
         raise InvalidInput("this session has no finished turn to fork", hint="send it a message first")
-    plan = plan_rewind(recorded, at if at is not None else turns[-1])
+    plan = plan_rewind(recorded, at if at is not None else turns[-1], is_newest=at is None)
     opened = [entry.event for entry in recorded if isinstance(entry.event, SessionOpened)][-1]
     limits = opened.limits
     for entry in counted:

@@ -227,6 +227,9 @@ class Session:
         self._lock.check_not_closed()
         changes = self._staged.commit(paths or None)
         await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
+        if self.status.turns and self._lock.holder is None and not self.status.has_open_turn:
+            # A fork starts from here, where nothing that was committed is staged.
+            await self._restore_points.make(len(self.status.turns))
         return tuple(change.path for change in changes)
 
     def copy_proposed(self, folder: Path) -> None:

@@ -56,6 +56,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 "session": session,
                 "limits": budget.limits,
                 "spent": budget.spent,
+                "paid": budget.paid,
                 "left_in_tree": tree,
                 "requests": waiting,
             }
@@ -64,6 +65,10 @@ async def run(arguments: argparse.Namespace) -> int:
     for dimension, line in budget_lines(budget.spent, budget.limits).items():
         left = f", {tree[dimension]:,} left including its forks" if dimension in tree else ""
         console.print(f"{line}{left}")
+    if budget.paid != budget.spent:
+        console.say("turns that were rewound cost too; with them the session has spent:")
+        for line in budget_lines(budget.paid, Limits()).values():
+            console.print(line)
     if waiting:
         console.say(
             f"{pluralize(waiting, 'request')} not applied yet; the process that holds the session will do it"

@@ -63,7 +63,11 @@ async def run(arguments: argparse.Namespace) -> int:
         console.print(summary.id)
         for path in missing:
             console.say(f"not in the fork, because it was not saved: {escape_invisible(path)}", "bad")
-        console.say(f"forked from {source}; resume with: holdfast -r {summary.name or summary.id}")
+        console.say(
+            f"forked from {source}; it works in its own copy of the files, {home.workspace(summary.id)}",
+            folds=True,
+        )
+        console.say(f"resume with: holdfast -r {summary.name or summary.id}")
     return exit_codes.OK
 
 

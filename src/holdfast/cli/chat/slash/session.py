@@ -52,7 +52,9 @@ async def fork(chat: ChatContext, rest: str) -> None:
     await chat.session.close()
     chat.attach(fork)
     chat.screen.say(
-        f"  switched to the fork {fork.id}, which has its own folder; the original is unchanged", folds=True
+        f"  switched to the fork {fork.id}, which works in its own copy of the files, {chat.runtime.home.workspace(fork.id)}; "
+        "the original is unchanged",
+        folds=True,
     )
 
 
