@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Print the journal."""
     console = Console()
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         session = await resolve_session(store, arguments.session)
         summary = await store.summary(session)
         recorded: Sequence[RecordedEvent] = await store.read(session)
