@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.cli.approvals.text import describe_effect, exact_call
+from holdfast.cli.approvals.text import call_lines, describe_effect, exact_call, fit_lines
 from holdfast.cli.views.narrator import describe_call
 from holdfast.core import Call, Decision, Escalation, EscalationId, UrlTarget, call_id
 
@@ -48,3 +48,22 @@ def test_a_call_description_is_one_escaped_line() -> None:
     expected = describe_call(call)
     assert expected.splitlines() == [expected]
     assert "\x1b" not in expected
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("p\u0430ssword.txt", "p\u0430<U+0430>ssword.txt"),
+        ("\u0440\u0430\u0443.txt", "\u0440<U+0440>\u0430<U+0430>\u0443<U+0443>.txt"),
+        ("payp\u03b1l.com", "payp\u03b1<U+03B1>l.com"),
+        ("\uff41bc", "\uff41<U+FF41>bc"),
+        ("\u043f\u0440\u0438\u0432\u0435\u0442.txt", "\u043f\u0440\u0438\u0432\u0435\u0442.txt"),
+        ("\u65e5\u672c\u8a9eabc", "\u65e5\u672c\u8a9eabc"),
+        ("caf\u00e9", "caf\u00e9"),
+    ],
+    ids=ascii,
+)
+def test_f51_letters_that_look_like_others_are_marked(path: str, shown: str) -> None:
+    call = Call(id=call_id(1, 1), operation="world.delete", arguments={"path": path})
+    assert exact_call(call) == ["world.delete", f"  path: {shown}"]
+    assert fit_lines(call_lines(call))[0] == exact_call(call)

@@ -246,3 +246,16 @@ async def test_closing_with_an_open_escalation_is_prompt_and_keeps_it_open(tmp_p
         await folder.ask()
     assert len(folder.gate.escalations.waiting()) == 1
     assert list(folder.path.glob("request-*")) == []
+
+
+async def test_f50_stray_responses_do_not_delay_an_answer_or_fill_the_journal(tmp_path: Path) -> None:
+    async with approval_files(tmp_path / "e") as folder:
+        parked, first = await folder.ask(1), await folder.ask(2)
+        folder.answer(first, {"decision": "denied"})
+        await folder.ruling(first)  # it listens
+        for number in range(5_000):
+            (folder.path / f"response-stray{number}.json").write_text("{}")
+        folder.answer(parked, {"decision": "approved"})
+        assert (await folder.ruling(parked)).verdict == "approve"
+        notes = [entry for entry in folder.journal.recorded if isinstance(entry.event, Noted)]
+        assert len(notes) <= 20

@@ -416,6 +416,53 @@ async def test_a_short_token_is_refused(open_proxy: OpenProxy) -> None:
         assert token == "x" * 20
 
 
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("Host", "{host}@evil.example", 421),
+        ("Host", "127.0.0.1:80@evil", 421),
+        ("Host", "{host}.evil.example", 421),
+        ("Host", "127.0.0.1", 421),
+        ("Host", "", 421),
+        ("Origin", "http://{host}@evil.example", 403),
+        ("Origin", "http://{host}.evil.example", 403),
+        ("Origin", "https://{host}", 403),
+        ("Origin", "http://127.0.0.1:1", 403),
+        ("Origin", "null", 403),
+    ],
+)
+async def test_f50_host_and_origin_are_compared_exactly(
+    open_proxy: OpenProxy, header: str, value: str, status: int
+) -> None:
+    import httpx
+
+    harness = await open_proxy()
+    async with harness.proxy.serving_http() as (address, token), httpx.AsyncClient() as http:
+        host = httpx.URL(address).netloc.decode()
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        headers = {"Authorization": f"Bearer {token}", header: value.format(host=host)}
+        assert (await http.post(address, json=body, headers=headers)).status_code == status
+        good = {"Authorization": f"Bearer {token}", "Origin": f"http://{host}"}
+        assert (await http.post(address, json=body, headers=good)).status_code not in (401, 403, 421)
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /mcp HTTP/1.1\r\nHost: x", b"whole"])
+async def test_f50_half_a_header_ends_the_connection(
+    open_proxy: OpenProxy, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr("holdfast.mcp.proxy.http.HEADER_SECONDS", 0.05)
+    harness = await open_proxy()
+    async with harness.proxy.serving_http() as (address, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(address.split(":")[2].split("/")[0]))
+        if sent == b"whole":  # a whole request, and then half of another
+            writer.write(b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readuntil(b"unknown host\n")).startswith(b"HTTP/1.1 421")
+            sent = b"GET /mcp HT"
+        writer.write(sent)
+        assert await reader.read() == b""
+        writer.close()
+
+
 async def test_http_requires_the_token_and_limits_the_body(open_proxy: OpenProxy) -> None:
     import httpx
 

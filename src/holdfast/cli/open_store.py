@@ -1,29 +1,74 @@
 """Opening the store for one command, without a runtime."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 
 from holdfast.cli.redaction import LazyRedactor
 from holdfast.cli.terminal.console import Console, MessageOutput
 from holdfast.core import SessionId, SystemClock
-from holdfast.core.errors import SessionNotFound
+from holdfast.core.errors import SessionNotFound, StoreUnavailable
 from holdfast.store import Home, Store
 from holdfast.store import open_store as open_backend
 
 
 @asynccontextmanager
-async def open_store() -> AsyncIterator[tuple[Home, Store]]:
-    """Open Holdfast's data directory and its store for the block. Repairs that the store made are printed once."""
+async def open_store(*, only_reads: bool = False) -> AsyncIterator[tuple[Home, Store]]:
+    """Open Holdfast's data directory and its store for the block. Repairs that the store made are printed once.
+
+    With `only_reads`, a directory that cannot be written is read through a temporary copy of its database.
+    """
     home = Home.default()
-    home.prepare()
-    store = await open_backend(home, clock=SystemClock(), redact=LazyRedactor(home.root))
     console = Console()
+    with ExitStack() as stack:
+        place = home
+        if only_reads and _is_read_only(home):
+            place = stack.enter_context(_readable_copy(home))
+            console.say(f"note: {str(home.root)!r} is read-only; it can be read and exported", "ask")
+        async with _opened(home, place, console) as store:
+            yield home, store
+
+
+@asynccontextmanager
+async def _opened(home: Home, place: Home, console: Console) -> AsyncIterator[Store]:
+    place.prepare()
+    store = await open_backend(place, clock=SystemClock(), redact=LazyRedactor(home.root))
     printed = print_store_notices(store, console)
     try:
-        yield home, store
+        yield store
     finally:
         print_store_notices(store, console, after=printed)
         await store.close()
+
+
+def _is_read_only(home: Home) -> bool:
+    try:
+        is_mounted_so = bool(os.statvfs(home.database).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False  # there is nothing to read
+    return is_mounted_so or not os.access(home.root, os.W_OK)
+
+
+@contextmanager
+def _readable_copy(home: Home) -> Iterator[Home]:
+    """A temporary home with a copy of the database and the blobs of this one."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+        copy = Home(Path(folder))
+        try:
+            for file in home.root.glob(f"{home.database.name}*"):
+                if not file.name.endswith("-shm"):  # the state of running processes
+                    shutil.copyfile(file, copy.root / file.name)
+        except OSError as problem:
+            raise StoreUnavailable(
+                f"{str(home.root)!r} is read-only, and its database cannot be copied: {problem.strerror}",
+                hint="free space in the temporary folder, or set TMPDIR to another one",
+            ) from problem
+        if home.blobs.is_dir():
+            copy.blobs.symlink_to(home.blobs)
+        yield copy
 
 
 def print_store_notices(store: Store, output: MessageOutput, *, after: int = 0) -> int:

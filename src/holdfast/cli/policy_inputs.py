@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core import Call, JsonObject, Location, Paths, SessionId, Tool, call_id
+from holdfast.core import MAX_DEPTH, Call, JsonObject, Location, Paths, SessionId, Tool, call_id, is_too_deep
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallIntended,
@@ -92,12 +92,17 @@ def _call(text: str) -> Call:
     hint = 'expected {"operation": "world.read", "arguments": {"path": "a.txt"}}'
     try:
         form = msgspec.json.decode(text, type=_CallForm)
-    except msgspec.DecodeError as error:
+    except RecursionError:
+        raise InvalidInput(f"--call is nested more than {MAX_DEPTH} levels deep", hint=hint) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise InvalidInput(f"--call is not a valid call: {error}", hint=hint) from None
     operation = form.operation or f"{form.server or form.server_name}.{form.tool or form.tool_name}"
     if operation == ".":
         raise InvalidInput("--call does not name an operation", hint=hint)
-    return Call(id=call_id(1, 1), operation=operation, arguments=form.arguments or form.args)
+    arguments = form.arguments or form.args
+    if is_too_deep(arguments):
+        raise InvalidInput(f"--call is nested more than {MAX_DEPTH} levels deep", hint=hint)
+    return Call(id=call_id(1, 1), operation=operation, arguments=arguments)
 
 
 _HANDLED = frozenset(

@@ -84,7 +84,15 @@ from holdfast.core.outcomes import (
     read_outcome,
 )
 from holdfast.core.targets import Location, NameTarget, Paths, PathTarget, Target, UrlTarget
-from holdfast.core.text import cut, escape_invisible, escape_to_one_line, has_invisible, pluralize
+from holdfast.core.text import (
+    cut,
+    escape_invisible,
+    escape_json,
+    escape_to_one_line,
+    has_invisible,
+    mark_lookalikes,
+    pluralize,
+)
 from holdfast.core.tools import (
     ArgumentRoles,
     Change,
@@ -198,11 +206,13 @@ __all__ = [
     "digest_bytes",
     "encode",
     "escape_invisible",
+    "escape_json",
     "escape_to_one_line",
     "has_invisible",
     "is_blocked",
     "is_success",
     "is_too_deep",
+    "mark_lookalikes",
     "new_session_id",
     "new_token",
     "parse_limits",

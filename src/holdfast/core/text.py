@@ -1,5 +1,6 @@
 """Text for people: escaping invisible characters, which can hide words that only a model reads, and plurals."""
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -73,6 +74,51 @@ def escape_invisible(text: str) -> str:
 def escape_to_one_line(text: str) -> str:
     """Escape line breaks as well, so that untrusted text cannot pass for a line of our own output."""
     return escape_invisible(text).replace("\n", "<U+000A>")
+
+
+_OBEYED_IN_JSON = re.compile(
+    "[\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+)
+
+
+def escape_json(document: str) -> str:
+    """A JSON document with control, bidirectional and invisible characters as `\\u` escapes. Parsed, it is the same document."""
+    return _OBEYED_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], document)
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_LOOKALIKE_SCRIPTS = (
+    "CYRILLIC",
+    "GREEK",
+    "ARMENIAN",
+    "CHEROKEE",
+    "COPTIC",
+    "LISU",
+    "FULLWIDTH",
+    "MATHEMATICAL",
+)
+_LATIN_LOOKALIKES = frozenset("авсԁеһіјӏмнорԛѕтѵԝхуАВСЕНІЈКМОРЅТХУαβγικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")
+"""Letters of other scripts that look like Latin ones."""
+
+
+def mark_lookalikes(text: str) -> str:
+    """The text with the code point after each letter that only looks Latin: in a word that mixes scripts, or in a whole word of
+    such letters. `p\u0430ssword` becomes `p\u0430<U+0430>ssword`.
+    """
+    return text if text.isascii() else _WORD.sub(lambda word: _marked(word[0]), text)
+
+
+def _marked(word: str) -> str:
+    foreign = [char for char in word if not char.isascii() and _script(char) in _LOOKALIKE_SCRIPTS]
+    is_mixed = 0 < len(foreign) < len(word) and any(_script(char) == "LATIN" for char in word)
+    if not is_mixed and not (foreign and _LATIN_LOOKALIKES.issuperset(word)):
+        return word
+    return "".join(f"{char}<U+{ord(char):04X}>" if char in foreign else char for char in word)
+
+
+def _script(char: str) -> str:
+    return "LATIN" if char.isascii() else unicodedata.name(char, "").partition(" ")[0]
 
 
 def has_invisible(text: str) -> bool:

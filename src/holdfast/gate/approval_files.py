@@ -35,6 +35,10 @@ MAX_AMOUNT = 1_000_000
 """Maximum number of times or minutes: nearly two years of minutes."""
 
 
+MAX_LATE_NOTES = 20
+"""Late answers that are noted in the journal, per process."""
+
+
 class _Request(Value, rename="camel"):
     escalation_id: EscalationId
     server_name: str
@@ -68,6 +72,7 @@ class ApprovalFiles:
         self._journal = journal
         self._watch_task: asyncio.Task[None] | None = None
         self._is_live = False
+        self._late_notes = 0
 
     async def open(self) -> None:
         """Remove leftover files of a dead process, write a request for each open escalation, and watch for responses."""
@@ -147,20 +152,25 @@ class ApprovalFiles:
 
     async def _process_response(self, id: EscalationId) -> None:
         path = self._path("response", id)
+        escalation = next((each for each in self._gate.escalations.waiting() if each.id == id), None)
+        if escalation is None:
+            remove(path)
+            await self._note_late(id)
+            return
         content = read_own(path)
         if content is None:
             return
         remove(path)
-        escalation = next((each for each in self._gate.escalations.waiting() if each.id == id), None)
-        if escalation is None:
-            await self._journal.append(
-                Noted(code="late-answer", text=f"the answer to {id} by file is too late")
-            )
-            return
         response = _response(content, escalation)
         try:
             await self._gate.resolve(id, response, principal=PERSON, transport=self.transport)
         except EscalationUnknown:
+            await self._note_late(id)
+
+    async def _note_late(self, id: EscalationId) -> None:
+        """Note an answer that comes too late. Any number of stray files must not delay an answer, or fill the journal."""
+        self._late_notes += 1
+        if self._late_notes <= MAX_LATE_NOTES:
             await self._journal.append(
                 Noted(code="late-answer", text=f"the answer to {id} by file is too late")
             )
@@ -220,24 +230,25 @@ class ExternalRequest(Value, rename="camel"):
 
 def list_external_requests(folder: Path) -> list[ExternalRequest]:
     """Every readable request in a folder whose content matches its name, ordered by name."""
-    found = []
-    for path in sorted(folder.glob("request-*.json")):
-        name = _EXTERNAL_NAME.fullmatch(path.name)
-        content = read_own(path) if name is not None else None
-        if name is None or not content:
-            continue
-        try:
-            request = msgspec.json.decode(content, type=ExternalRequest)
-        except (ValueError, RecursionError):  # not JSON, or not UTF-8
-            continue
-        if request.escalation_id == name[1]:
-            found.append(request)
-    return found
+    read = (_external_request(path) for path in sorted(folder.glob("request-*.json")))
+    return [request for request in read if request is not None]
+
+
+def _external_request(path: Path) -> ExternalRequest | None:
+    name = _EXTERNAL_NAME.fullmatch(path.name)
+    content = read_own(path) if name is not None else None
+    if name is None or not content:
+        return None
+    try:
+        request = msgspec.json.decode(content, type=ExternalRequest)
+    except (ValueError, RecursionError):  # not JSON, or not UTF-8
+        return None
+    return request if request.escalation_id == name[1] else None
 
 
 def answer_external(folder: Path, request: ExternalRequest, *, is_approved: bool) -> None:
     """Answer a request. Raises EscalationUnknown if it is not waiting any more."""
-    if request not in list_external_requests(folder):
+    if _external_request(folder / f"request-{request.escalation_id}.json") != request:
         raise EscalationUnknown(
             f"{request.escalation_id!r} is not waiting in {str(folder)!r} any more, or it was changed"
         )

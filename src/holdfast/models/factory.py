@@ -66,6 +66,7 @@ def _create_provider_model(
 ) -> Model:
     import httpx2
 
+    from holdfast.models.bounded_body import limit_lines
     from holdfast.models.provider_model import ProviderModel
 
     key = find_key(spec.provider, environ, settings)
@@ -76,6 +77,8 @@ def _create_provider_model(
         trust_env=not is_loopback(address),
         # A plain address has no certificate to check, and loading the trusted ones takes longer than its answer.
         verify=not address.startswith("http://"),
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [limit_lines(settings.max_reply_bytes)]},
     )
     library = PROVIDERS[spec.provider].build(spec.name, address, key or _NO_KEY, client)
     return ProviderModel(

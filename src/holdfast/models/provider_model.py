@@ -33,6 +33,8 @@ from holdfast.models.translate import MalformedReply, from_library, parameters, 
 
 _RETRY_NOTICE = "\n[the connection broke; retrying]\n"
 _BYTES_PER_TOKEN = 4
+MAX_REPORTED_TOKENS = 10**9
+"""No reply has more tokens; a larger number is not a count."""
 _Result = TypeVar("_Result")
 
 
@@ -133,7 +135,9 @@ class ProviderModel:
         return settings
 
     def _usage(self, reported: RequestUsage, prompt: Prompt, size: int) -> Usage:
-        if not reported.input_tokens and not reported.output_tokens:
+        counts = (reported.input_tokens, reported.output_tokens, reported.cache_read_tokens)
+        if not any(counts[:2]) or not all(map(_is_count, counts)):
+            # A server may report half a token, or more than there can be; the library does not check.
             # A stream that broke before it reported its usage was charged too. An estimate is better than nothing.
             reported = RequestUsage(
                 input_tokens=prompt.size_bytes // _BYTES_PER_TOKEN, output_tokens=size // _BYTES_PER_TOKEN
@@ -144,6 +148,10 @@ class ProviderModel:
             cached_tokens=reported.cache_read_tokens,
             cost_usd=price_of_request(self._spec, reported),
         )
+
+
+def _is_count(tokens: object) -> bool:
+    return isinstance(tokens, int) and 0 <= tokens <= MAX_REPORTED_TOKENS
 
 
 class _ShownText:

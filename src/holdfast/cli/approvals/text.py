@@ -17,6 +17,7 @@ from holdfast.core import (
     encode,
     escape_invisible,
     escape_to_one_line,
+    mark_lookalikes,
     pluralize,
     runs_when,
 )
@@ -84,7 +85,7 @@ def _describe_runs(escalation: Escalation) -> str:
 
 def exact_call(call: Call, session: Session | None = None) -> list[str]:
     """The exact call: a diff where a file would be written, else the arguments."""
-    return [escape_to_one_line(line) for line in call_lines(call, session)]
+    return [_visible(line) for line in call_lines(call, session)]
 
 
 def call_lines(call: Call, session: Session | None = None) -> list[str]:
@@ -104,9 +105,7 @@ def fit_lines(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], b
     """The lines that fit, cut and then escaped, and whether these are all."""
     is_whole = len(lines) <= room and all(len(line) <= MAX_LINE_CHARACTERS for line in lines)
     kept = [
-        escape_to_one_line(line)
-        if len(line) <= MAX_LINE_CHARACTERS
-        else f"{escape_to_one_line(line[:MAX_LINE_CHARACTERS])} ..."
+        _visible(line) if len(line) <= MAX_LINE_CHARACTERS else f"{_visible(line[:MAX_LINE_CHARACTERS])} ..."
         for line in lines[:room]
     ]
     if is_whole:
@@ -188,11 +187,16 @@ def parse_amount(text: str) -> int | None:
 def _name(target: Target) -> str:
     match target:
         case PathTarget():
-            return escape_to_one_line(target.location.real or target.location.given)
+            return _visible(target.location.real or target.location.given)
         case UrlTarget():
-            return escape_to_one_line(target.given)
+            return _visible(target.given)
         case _:
-            return escape_to_one_line(target.value)
+            return _visible(target.value)
+
+
+def _visible(text: str) -> str:
+    """Text in an approval: nothing in it is invisible, and no letter passes for another."""
+    return mark_lookalikes(escape_to_one_line(text))
 
 
 def _diff(call: Call, session: Session | None) -> list[str] | None:

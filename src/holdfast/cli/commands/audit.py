@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Print the audit view of the journal."""
     console = Console()
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         recorded = await store.read(await resolve_session(store, arguments.session))
     if arguments.stats:
         console.json(audit_stats(recorded))

@@ -133,9 +133,14 @@ class _Prints:
 
 
 def _read(file: str) -> str:
-    if file == "-":
-        return sys.stdin.read().removeprefix("\ufeff")
     try:
+        if file == "-":
+            return sys.stdin.buffer.read().decode("utf-8-sig")  # strictly: what runs is what was written
         return Path(file).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        what = "stdin" if file == "-" else repr(file)
+        raise InvalidInput(
+            f"{what} is not UTF-8 text: byte {error.start} cannot be decoded", hint="save the script as UTF-8"
+        ) from error
+    except OSError as error:
         raise InvalidInput(f"{file!r} cannot be read: {error}") from error

@@ -42,7 +42,7 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     is_complete = True
     manifests = []
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         for session, path in await _targets(store, arguments):
             manifest = await store.export_session(session, path, now_ms=SystemClock().now_ms())
             manifests.append(manifest)

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Search and print the hits."""
     console = Console()
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         found = await store.search(" ".join(arguments.text), limit=arguments.limit)
         names = {hit.session: (await store.summary(hit.session)).name for hit in found}
     if arguments.json:

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Print the session list."""
     console = Console()
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         folder = os.getcwd() if arguments.here else None
         some = await store.sessions(limit=arguments.limit + 1, folder=folder)
     found = some[: arguments.limit]

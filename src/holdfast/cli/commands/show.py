@@ -20,7 +20,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import describe_call
 from holdfast.cli.views.result import describe_outcome
 from holdfast.cli.views.session_table import sentence
-from holdfast.core import Json, SystemClock, encode, escape_invisible
+from holdfast.core import Json, SystemClock, encode, escape_invisible, escape_json
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallIntended,
@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Print the journal."""
     console = Console()
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         session = await resolve_session(store, arguments.session)
         summary = await store.summary(session)
         recorded: Sequence[RecordedEvent] = await store.read(session)
@@ -133,7 +133,7 @@ def _sandboxes(recorded: Sequence[RecordedEvent]) -> str:
 
 def _print_event(one: RecordedEvent, arguments: argparse.Namespace, console: Console) -> None:
     if arguments.json:
-        console.print(encode(_as_json(one)).decode())
+        console.print(escape_json(encode(_as_json(one)).decode()))
         return
     if arguments.events:
         console.print(f"{one.seq:>5}  {type(one.event).__name__}")

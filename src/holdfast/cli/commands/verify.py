@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Verify the journals and print the problems."""
     console = Console()
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         if arguments.all:
             found = list(await store.verify_all())
         else:

@@ -49,7 +49,9 @@ class Console:
         """Write one JSON document to stdout."""
         import msgspec  # here, because help does not need it
 
-        self.print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+        from holdfast.core import escape_json
+
+        self.print(escape_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
     def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n", folds: bool = False) -> None:
         """Write a message to stderr. Control characters in it are escaped, so that the terminal does not obey them."""

@@ -156,7 +156,15 @@ async def _start(processes: int) -> "monty.AsyncMonty":
         ) from error
     _let_threads_end_before_exit()
     pool = monty.AsyncMonty(binary_path=program, min_processes=1, max_processes=processes)
-    await pool.__aenter__()
+    try:
+        await pool.__aenter__()
+    except (
+        RuntimeError
+    ) as error:  # the engine reports a failed start so, for example without file descriptors
+        raise EngineMissing(
+            f"the Python sandbox cannot be started: {error}",
+            hint="If too many files are open, raise the limit and try again: ulimit -n 1024",
+        ) from error
     return pool
 
 

@@ -78,7 +78,8 @@ def explain(problem: sqlite3.Error, path: Path) -> StoreError:
         )
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
         return StoreUnavailable(
-            "the disk is full; nothing was recorded", hint="free some disk space and try again"
+            "the disk is full; the last step was not recorded, everything before it was",
+            hint="free some disk space and try again; a resumed session repeats no call that is on record",
         )
     if code == sqlite3.SQLITE_BUSY:
         return StoreUnavailable(
