@@ -88,6 +88,41 @@ async def test_a_lost_transcript_starts_a_new_generation_and_notes_it(tmp_path: 
     assert (again.generation, again.notes) == (2, ())
 
 
+async def test_f31_an_agent_that_lost_its_memory_is_briefed_from_our_journal(tmp_path: Path) -> None:
+    briefings: list[str] = []
+
+    async def answer(message: TeamMessage, received: Sequence[str], on_call: OnCall) -> str:
+        briefings.append(message.briefing)
+        if message.text == "fail":
+            raise MemberLost("no luck")
+        return f"answer to {message.text}"
+
+    clock = FakeClock()
+    store, program = MemoryStore(clock=clock), ScriptedProgram(answer)
+    team_roster = roster(*NAMES, project=str(tmp_path))
+    async with team_broker(tmp_path, team_roster, store=store, program=program, clock=clock) as broker:
+        for text in ("the word is kelp", "x" * 30_000, "and sand"):
+            await broker.ask("alpha", "beta", text)
+        await broker.sleep("alpha", "beta")
+        await broker.wake("alpha", "beta")
+        assert briefings == ["", "", ""]
+        # A conversation that is lost again before it was used is briefed all the same, until it has answered.
+        for _ in range(2):
+            await broker.sleep("alpha", "beta")
+            program.conversations.clear()
+            await broker.wake("alpha", "beta")
+        await broker.ask("alpha", "beta", "fail")
+        reply = await broker.ask("alpha", "beta", "go on")
+        await broker.ask("alpha", "beta", "and on")
+    failed, briefed, after = briefings[3:]
+    assert failed == briefed
+    assert "Message: and sand\nYour answer: answer to and sand" in briefed
+    assert "earlier message" in briefed
+    assert len(briefed) < 25_000
+    assert after == ""
+    assert reply.generation == 2
+
+
 async def test_the_same_message_twice_runs_one_turn(tmp_path: Path) -> None:
     id = "550e8400-e29b-41d4-a716-446655440000"
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path))) as broker:

@@ -211,6 +211,7 @@ async def test_a_missing_transcript_starts_a_new_generation_with_a_note(
         reply = await broker.ask("alpha", "beta", "recall")
     assert (reply.text, reply.generation) == ("recall: []", 2)
     assert "memory of earlier messages is lost" in reply.notes[0]
+    assert "Message: remember\\nYour answer: echo[1]: remember" in json.dumps(stub.requests[-1].body)
 
 
 async def test_a_conversation_is_found_again_after_its_journal_was_lost(

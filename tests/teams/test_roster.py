@@ -81,6 +81,37 @@ def test_the_legacy_teams_json_is_read_with_its_own_names(tmp_path: Path) -> Non
     assert roster.team("frontend").project == str(tmp_path / "backend")
 
 
+def test_f30_the_teams_json_of_iris_loads_as_it_stands(tmp_path: Path) -> None:
+    text = """\
+{
+  "settings": {
+    "idleTimeout": 300000,
+    "maxProcesses": 10,
+    "healthCheckInterval": 30000
+  },
+  "teams": {
+    "frontend": {
+      "project": "HERE/front end",  // REQUIRED - case-sensitive
+      "path": "HERE/front end",      // DEPRECATED but kept for compatibility
+      "description": "Frontend team, see http://localhost",
+      "skipPermissions": true,
+      "color": "#E91E63"
+    },
+    "backend": {"project": "HERE/backend", "description": null, "skipPermissions": null, "policy": "safe-edit"}
+  }
+}
+"""
+    roster = load_roster(write(tmp_path, text, "teams.json"))
+    frontend, backend = roster.team("frontend"), roster.team("backend")
+    assert (frontend.member, frontend.policy, frontend.color) == ("claude", "project", "#E91E63")
+    assert frontend.description == "Frontend team, see http://localhost"
+    assert (backend.member, backend.description, backend.policy) == ("claude", "", "safe-edit")
+    (note,) = roster.notes
+    assert "'frontend': skipPermissions has no effect; the policy 'project' decides" in note
+    with pytest.raises(InvalidConfig, match=r"teams\.json:12:26: expected true or false"):
+        load_roster(write(tmp_path, text.replace('ions": true', 'ions": 1'), "teams.json"))
+
+
 @pytest.mark.parametrize(
     ("text", "position", "words"),
     [

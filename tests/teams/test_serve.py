@@ -103,7 +103,13 @@ async def test_a_stdio_client_asks_as_its_configured_sender(server_home: ServerH
         waited = await call(client, "teams_send_message", toTeam="b", message="again")
         left = await call(client, "teams_notify", toTeam="b", message="green", ttlDays=2)
         wrong = await call(client, "teams_ask", team="b", question="hi", timeout="5")
+        nulls = await call(
+            client, "teams_ask", team="b", question="hi", fromTeam=None, timeout=None, thread=None
+        )
+        missing = await call(client, "teams_ask", team="b", question=None)
     assert (answered["text"], answered["status"]) == ("echo[1]: hi", "answered")
+    assert nulls["text"] == "echo[4]: hi"  # after the notice
+    assert missing["error"] == "teams_ask needs the argument 'question'"
     assert forged["code"] == "ask-refused"
     assert unknown["code"] == "unknown-team"
     assert waited["text"] == "echo[2]: again"

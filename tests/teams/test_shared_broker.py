@@ -1,8 +1,8 @@
 """Several processes use the same teams at once: one leads, the others join it, and one of them takes over."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from mcp.client.client import Client
 from tests.teams.team_broker import roster, team_broker
 from tests.teams.test_serve import ServerHome, call
 
-from holdfast.core import FakeClock
+from holdfast.core import FakeClock, JsonObject
 from holdfast.store import MemoryStore
 from holdfast.teams import Broker, Caller, OnCall, ScriptedProgram, SharedBroker, TeamMessage
 from holdfast.teams.server.shared_broker import LeaderLost
@@ -93,7 +93,7 @@ async def test_f28_a_leader_that_ends_finishes_the_calls_of_others_first(held: H
     await leader.__aenter__()
     async with joined:
         assert (leader.is_leader, joined.is_leader) == (True, False)
-        question = {"team": "beta", "question": "kelp", "timeout": 0}
+        question: JsonObject = {"team": "beta", "question": "kelp", "timeout": 0}
         asking = asyncio.create_task(joined.call(ALPHA, "teams_ask", question))
         await held.asked.wait()
         ending = asyncio.create_task(leader.__aexit__(None, None, None))
@@ -101,7 +101,7 @@ async def test_f28_a_leader_that_ends_finishes_the_calls_of_others_first(held: H
         answer = await asking
         assert isinstance(answer.content, dict)
         assert answer.content["text"] == "answer to kelp"
-        sent = {"toTeam": "beta", "message": "more", "waitForResponse": False}
+        sent: JsonObject = {"toTeam": "beta", "message": "more", "waitForResponse": False}
         assert not (await joined.call(ALPHA, "teams_send_message", sent)).is_error
         await ending
         again = await joined.call(ALPHA, "teams_ask", question)
@@ -113,7 +113,7 @@ async def test_f28_a_call_is_repeated_with_the_next_leader_only_if_that_is_harml
     leader, joined = held.open(), held.open()
     await leader.__aenter__()
     async with joined:
-        question = {"team": "beta", "question": "kelp", "timeout": 0}
+        question: JsonObject = {"team": "beta", "question": "kelp", "timeout": 0}
         asking = asyncio.create_task(joined.call(ALPHA, "teams_ask", question))
         await held.asked.wait()
         await leader.__aexit__(KeyboardInterrupt, None, None)
@@ -145,10 +145,8 @@ async def test_f28_a_call_whose_process_ends_is_cancelled(held: Held) -> None:
 
 
 async def test_f28_a_broker_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
-    @asynccontextmanager
-    async def lead() -> AsyncIterator[Broker]:
+    def lead() -> AbstractAsyncContextManager[Broker]:
         raise LeaderLost("no disk")
-        yield
 
     with pytest.raises(LeaderLost, match="no disk"):
         async with SharedBroker(tmp_path / ("long-" * 40), lead):

@@ -174,7 +174,11 @@ def test_messages_and_usage_are_shown(
     assert main(["teams", "usage", "--json"]) == 0
     usage = json.loads(capsys.readouterr().out)
     assert (usage["messages"], usage["failed"], usage["messages_a_pair"]) == (4, 0, 2.0)
+    assert usage["lifetimes"] == {"hour": 2, "day": 0, "week": 0, "month": 0, "longer": 0}
+    assert usage["tokens_a_pair"] == usage["tokens"] / 2
+    assert usage["median_lifetime_seconds"] >= 0
     busiest = usage["pairs"][0]
+    assert busiest["lifetime_seconds"] >= 0
     assert (busiest["pair"], busiest["messages"]) == ("a -> b", 3)
     assert busiest["tokens"] > 0
     assert busiest["median_seconds"] is not None
@@ -183,7 +187,8 @@ def test_messages_and_usage_are_shown(
     assert table[0].split()[:2] == ["messages", "failed"]
     assert table[1].split()[0] == "3"
     assert table[1].endswith("  a -> b")
-    assert table[-1].endswith("  2 pairs, 2 messages each")
+    assert table[-2].endswith("  2 pairs, 2 messages each")
+    assert table[-1].endswith("tokens a pair; lifetimes: 2 within an hour")
     assert main(["teams", "status"]) == 0
     pairs = capsys.readouterr().out.splitlines()
     assert [line for line in (*table, *pairs) if len(line) > 80] == []

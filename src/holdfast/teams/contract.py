@@ -21,6 +21,8 @@ class TeamMessage(Value):
     notices: tuple[str, ...] = ()
     """The texts of the notices queued since the last message, oldest first."""
     hops: int = 0
+    briefing: str = ""
+    """What was said earlier, for an agent that has no memory of it."""
 
 
 class TeamReply(Value):

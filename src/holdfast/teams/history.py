@@ -1,6 +1,6 @@
 """The history of a pair, projected from its journal: messages, answers, and the conversation of its agent."""
 
-from holdfast.core import Amount, Principal, Usage
+from holdfast.core import Amount, Principal, Usage, pluralize
 from holdfast.core.events import (
     MemberAttached,
     MessagePosted,
@@ -78,6 +78,22 @@ class PairHistory(Projection[_Handled]):
     def interrupted(self) -> HistoryTurn | None:
         """The last message, if a crash left it without an end."""
         return self.turns[-1] if self.turns and self.turns[-1].ended is None else None
+
+    def briefing(self, *, max_characters: int = 20_000) -> str:
+        """What was said so far, as text for an agent without memory of it; the latest messages if it is long."""
+        lines: list[str] = []
+        length = 0
+        ended = [turn for turn in self.turns if turn.ended is not None]
+        for turn in reversed(ended):
+            line = f"Message: {turn.text}\nYour answer: {turn.answer or '(none)'}"
+            length += len(line)
+            if lines and length > max_characters:
+                break
+            lines.append(line[:max_characters])
+        omitted = len(ended) - len(lines)
+        if omitted:
+            lines.append(f"({pluralize(omitted, 'earlier message')} left out)")
+        return "\n\n".join(reversed(lines))
 
     def reply_to(self, message: TeamMessage) -> TeamReply | None:
         """The recorded reply to a message; None if it has none yet."""

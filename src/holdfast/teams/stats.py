@@ -4,9 +4,15 @@ import math
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
+import msgspec
+
 from holdfast.core import Value, is_success
 from holdfast.teams.history import HistoryTurn, PairHistory
 from holdfast.teams.pairs import Pair
+
+LIFETIMES = {"hour": 3600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
+"""The classes of the lifetime distribution and their upper limits in seconds."""
+LONGER = "longer"
 
 
 class PairStats(Value):
@@ -22,6 +28,8 @@ class PairStats(Value):
     slow_seconds: float | None
     """The 95th percentile of the answer times."""
     generations: int
+    lifetime_seconds: float = 0.0
+    """From the first message to the last."""
     first_ms: int
     last_ms: int
 
@@ -35,6 +43,10 @@ class TeamsStats(Value):
     tokens: int
     cost_usd: Decimal | None
     messages_a_pair: float
+    tokens_a_pair: float = 0.0
+    median_lifetime_seconds: float | None = None
+    lifetimes: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many pairs have a lifetime of at most an hour, a day, a week, 30 days, or longer."""
     damaged: tuple[str, ...] = ()
     """Pairs whose journal cannot be read; the totals leave them out."""
 
@@ -50,13 +62,17 @@ def teams_stats(histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Seque
         key=lambda each: (-each.messages, each.pair),
     )
     messages = sum(each.messages for each in pairs)
+    tokens = sum(each.tokens for each in pairs)
     return TeamsStats(
         pairs=tuple(pairs),
         messages=messages,
         failed=sum(each.failed for each in pairs),
-        tokens=sum(each.tokens for each in pairs),
+        tokens=tokens,
         cost_usd=_total([each.cost_usd for each in pairs]),
         messages_a_pair=round(messages / len(pairs), 2) if pairs else 0.0,
+        tokens_a_pair=round(tokens / len(pairs), 2) if pairs else 0.0,
+        median_lifetime_seconds=_quantile(sorted(each.lifetime_seconds for each in pairs), 0.5),
+        lifetimes=_distribution([each.lifetime_seconds for each in pairs]),
         damaged=tuple(damaged),
     )
 
@@ -72,9 +88,17 @@ def _pair_stats(pair: Pair, turns: Sequence[HistoryTurn], generations: int) -> P
         median_seconds=_quantile(times, 0.5),
         slow_seconds=_quantile(times, 0.95),
         generations=generations,
+        lifetime_seconds=(turns[-1].at_ms - turns[0].at_ms) / 1000,
         first_ms=turns[0].at_ms,
         last_ms=turns[-1].at_ms,
     )
+
+
+def _distribution(lifetimes: Sequence[float]) -> dict[str, int]:
+    found = dict.fromkeys((*LIFETIMES, LONGER), 0)
+    for seconds in lifetimes:
+        found[next((name for name, limit in LIFETIMES.items() if seconds <= limit), LONGER)] += 1
+    return found
 
 
 def _quantile(times: Sequence[float], share: float) -> float | None:

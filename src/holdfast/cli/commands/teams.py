@@ -133,6 +133,8 @@ async def run(arguments: argparse.Namespace) -> int:
         case "check":
             return _check(file, home, console)
     roster = load_roster(file, home=home)
+    if arguments.verb in ("ask", "serve"):
+        _say_notes(roster, console)
     match arguments.verb:
         case "list":
             console.json(roster) if arguments.json else show_roster(roster, console)
@@ -226,8 +228,14 @@ def _check(file: Path, home: Home, console: Console) -> int:
     roster = load_roster(
         file, home=home, open_policy=lambda policy: load_policy(policy, search=(home.policies,))
     )
+    _say_notes(roster, console)
     console.print(f"{file}: {pluralize(len(roster.teams), 'team')}, no errors")
     return exit_codes.OK
+
+
+def _say_notes(roster: Roster, console: Console) -> None:
+    for note in roster.notes:
+        console.say(f"note: {note}", "ask", folds=True)
 
 
 def _init(file: Path, home: Home, console: Console) -> int:

@@ -12,6 +12,13 @@ from holdfast.teams import Pair, PairHistory, PairStats, Roster, TeamReply, Team
 _WORDS = 60
 _ID = 13
 """The length of a session id prefix that every command accepts."""
+_LIFETIMES = {
+    "hour": "within an hour",
+    "day": "within a day",
+    "week": "within a week",
+    "month": "within 30 days",
+    "longer": "longer",
+}
 NO_MESSAGES = "no messages yet; start with: holdfast teams ask TEAM QUESTION"
 
 
@@ -91,6 +98,9 @@ def show_stats(stats: TeamsStats, console: Console) -> None:
         )
     pairs = pluralize(len(stats.pairs), "pair")
     console.print(f"{_amounts(stats)} {'':16}  {pairs}, {pluralize(stats.messages_a_pair, 'message')} each")
+    counted = [f"{count} {_LIFETIMES[name]}" for name, count in stats.lifetimes.items() if count]
+    if counted:
+        console.print(f"{stats.tokens_a_pair:,.0f} tokens a pair; lifetimes: {', '.join(counted)}")
 
 
 def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:

@@ -1,7 +1,8 @@
 """Parses `teams.yaml`, or the legacy `teams.json`, into a roster. Every error names its line and column.
 
-`teams.json` is another program's format: its times are milliseconds in camelCase. `skipPermissions: true` is an error,
-because Holdfast runs nothing without a decision of the policy.
+`teams.json` is the format of Iris: its times are milliseconds in camelCase, its members are claude programs, and it may
+contain comments. Holdfast runs nothing without a decision of the policy, so for `skipPermissions: true` the team's policy
+decides, and a note of the roster says so. In `teams.yaml` it is an error.
 """
 
 import os
@@ -14,7 +15,7 @@ from holdfast.core import BUDGET_DIMENSIONS, Limits, budget_dimension
 from holdfast.core.errors import HoldfastError, InvalidConfig, InvalidInput
 from holdfast.store import Home
 from holdfast.teams.config.roster import GateMode, MemberKind, Roster, Team, TeamsSettings
-from holdfast.teams.config.yaml_nodes import ConfigNode, read_document
+from holdfast.teams.config.yaml_nodes import ConfigNode, is_json, read_document
 from holdfast.teams.pairs import EXTERNAL_SENDER, RESERVED, check_name
 from holdfast.world import open_folder
 
@@ -40,14 +41,25 @@ def parse_roster(
         raise InvalidConfig(f"{source}:1:1: the roster has no field 'teams'")
     settings = fields.get("settings")
     teams: dict[str, Team] = {}
+    notes: list[str] = []
+    is_legacy = is_json(source)
     named = fields["teams"][1]
     for name, (key, node) in ({} if named.is_null() else named.fields()).items():
-        teams[_team_name(name, key)] = _read_team(name, key, node, own)
+        teams[_team_name(name, key)] = _read_team(name, key, node, own, is_legacy=is_legacy)
+        if is_legacy and _skips_permissions(node.fields()):
+            notes.append(
+                f"team {name!r}: skipPermissions has no effect; the policy {teams[name].policy!r} decides what its"
+                ' member may do (set another one with "policy")'
+            )
     for name, (key, node) in ({} if named.is_null() else named.fields()).items():
         _check_askers(node, teams, name)
         if open_policy is not None:
             _check_policy(node.fields().get("policy", (key, key))[1], teams[name].policy, open_policy)
-    return Roster(settings=_read_settings(settings[1]) if settings else TeamsSettings(), teams=teams)
+    return Roster(
+        settings=_read_settings(settings[1]) if settings and not settings[1].is_null() else TeamsSettings(),
+        teams=teams,
+        notes=tuple(notes),
+    )
 
 
 def _read_settings(node: ConfigNode) -> TeamsSettings:
@@ -62,10 +74,12 @@ def _read_settings(node: ConfigNode) -> TeamsSettings:
     return TeamsSettings(**found)
 
 
-def _read_team(name: str, key: ConfigNode, node: ConfigNode, own: Path) -> Team:
+def _read_team(name: str, key: ConfigNode, node: ConfigNode, own: Path, *, is_legacy: bool) -> Team:
     fields = node.fields()
+    if is_legacy:
+        fields = {field: entry for field, entry in fields.items() if not entry[1].is_null()}
     _refuse_unknown(fields, ("project", *_TEAM, "path", "skipPermissions"), f"team {name!r}")
-    if "skipPermissions" in fields and fields["skipPermissions"][1].boolean():
+    if _skips_permissions(fields) and not is_legacy:
         fields["skipPermissions"][1].fail(
             "nothing runs here without a decision of the policy",
             hint="leave it out, and give the team a policy that allows what it needs",
@@ -76,10 +90,17 @@ def _read_team(name: str, key: ConfigNode, node: ConfigNode, own: Path) -> Team:
     found: dict[str, Any] = {
         field: _TEAM[field](value) for field, (_, value) in fields.items() if field in _TEAM
     }
+    if is_legacy:
+        found = {"member": "claude"} | found
     team = Team(**(found | {"name": name, "project": _project(where[1], own)}))
     if team.member == "acp":
         _check_agent(team, key, fields)
     return team
+
+
+def _skips_permissions(fields: dict[str, tuple[ConfigNode, ConfigNode]]) -> bool:
+    given = fields.get("skipPermissions")
+    return given is not None and not given[1].is_null() and given[1].boolean()
 
 
 def _check_agent(team: Team, key: ConfigNode, fields: dict[str, tuple[ConfigNode, ConfigNode]]) -> None:

@@ -72,6 +72,8 @@ class Roster(Value):
 
     settings: TeamsSettings = TeamsSettings()
     teams: dict[str, Team] = msgspec.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What its author should know: fields that have another effect than in the program they were written for."""
 
     def team(self, name: str) -> Team:
         """The team of this name. Raises UnknownTeam."""

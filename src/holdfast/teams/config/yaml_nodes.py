@@ -1,6 +1,7 @@
 """YAML and JSON nodes with positions: every error names its line and column, and what was expected there."""
 
 import json
+import re
 from typing import NoReturn
 
 import yaml
@@ -11,6 +12,7 @@ from holdfast.policy import YamlError, parse_plain_yaml
 
 MAX_CHARACTERS = 1 << 20
 _SCALARS = yaml.SafeLoader("")
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
 
 
 class ConfigNode:
@@ -94,7 +96,8 @@ class ConfigNode:
 
 def read_document(text: str, source: str) -> ConfigNode:
     """Parse a document, as JSON if the name ends in .json. Raises InvalidConfig."""
-    if source.endswith(".json"):
+    if is_json(source):
+        text = _without_comments(text)
         _check_json(text, source)
         # JSON may be indented with tabs, YAML may not. A JSON string holds no raw tab.
         text = text.replace("\t", " ")
@@ -103,6 +106,18 @@ def read_document(text: str, source: str) -> ConfigNode:
     except YamlError as error:
         place = f":{error.line}:{error.column}" if error.line else ""
         raise InvalidConfig(f"{source}{place}: {error.problem}", hint="see: holdfast teams init") from None
+
+
+def is_json(source: str) -> bool:
+    """Whether a file is read as JSON."""
+    return source.endswith(".json")
+
+
+def _without_comments(text: str) -> str:
+    """JSON with its `//` comments replaced by spaces, so that positions stay the same."""
+    return _STRING_OR_COMMENT.sub(
+        lambda found: " " * len(found[0]) if found[0].startswith("//") else found[0], text
+    )
 
 
 def _check_json(text: str, source: str) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from holdfast.agent import outcome_of_error, traceback_note
 from holdfast.core import (
     Amount,
@@ -21,6 +23,7 @@ from holdfast.core import (
     Tool,
     Usage,
     call_id,
+    is_success,
 )
 from holdfast.core.errors import BudgetExceeded, HoldfastError
 from holdfast.core.events import MemberAttached, MessagePosted, ModelReplied, Noted, TurnEnded
@@ -56,6 +59,8 @@ class ExternalMember:
         self._on_close = on_close
         self._history = PairHistory(journal)
         self._pending_notes: list[str] = []
+        self._briefing = ""
+        """What the agent is told with its next message, until a message is answered."""
         self._calls = 0
         self._is_closed = False
 
@@ -66,14 +71,16 @@ class ExternalMember:
             attached = await self._agent.open(before.conversation if before else None)
         except MemberFailed:
             attached = await self._agent.open(before.conversation if before else None)
+        if attached.is_new or self._history.turns_since_attached == 0:
+            self._briefing = self._history.briefing()
         if before is not None and before.conversation == attached.conversation and not attached.is_new:
             return
         is_loss = before is not None and attached.is_new and self._history.turns_since_attached > 0
         generation = self._history.generation + (1 if is_loss else 0)
         if is_loss:
             self._pending_notes.append(
-                f"its memory of earlier messages is lost ({attached.reason or 'unknown reason'}); "
-                f"this is generation {generation} of the conversation"
+                f"its memory of earlier messages is lost ({attached.reason or 'unknown reason'}); it was briefed from "
+                f"our record, and this is generation {generation} of the conversation"
             )
         elif before is None and not attached.is_new:
             self._pending_notes.append(
@@ -151,6 +158,7 @@ class ExternalMember:
     async def _run_turn(self, turn: int, message: TeamMessage) -> TeamReply:
         started = self._clock.monotonic()
         self._calls = 0
+        message = msgspec.structs.replace(message, briefing=self._briefing)
 
         async def on_call(tool: str, arguments: JsonObject) -> Returned | Refused:
             return await self._judge(turn, tool, arguments)
@@ -182,6 +190,8 @@ class ExternalMember:
             await self._journal.append(replied, ended)
         else:
             await self._journal.append(ended)
+        if is_success(reply.outcome):
+            self._briefing = ""
         notes, self._pending_notes = tuple(self._pending_notes), []
         return TeamReply(
             outcome=reply.outcome,

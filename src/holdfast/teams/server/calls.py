@@ -29,6 +29,8 @@ async def call_tool(broker: Broker, caller: Caller, name: str, arguments: JsonOb
         tool = next((tool for tool in tools_for(caller) if tool.name == name), None)
         if tool is None:
             raise InvalidInput(f"there is no tool {name!r} for {caller.team}")
+        # Null stands for an argument that is left out, as in `fromTeam: null` for an external caller.
+        arguments = {key: value for key, value in arguments.items() if value is not None}
         tool.check(arguments)
         declared = arguments.get("fromTeam") or caller.team
         if declared != caller.team and not caller.is_operator:

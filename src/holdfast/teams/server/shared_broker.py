@@ -82,7 +82,7 @@ class SharedBroker:
         """Run a tool. If the leader ends during it, the call is repeated with the next one where that is harmless."""
         if tool in _WITH_MESSAGE_ID:
             # With an id of ours, a repeated call is the same message.
-            arguments = {"messageId": str(uuid4())} | arguments
+            arguments = arguments | {"messageId": arguments.get("messageId") or str(uuid4())}
         while True:
             await self._until_ready()
             if self._broker is not None:
