@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Unpack
 
 from holdfast.app.resources import compose_resources
-from holdfast.core import Clock, Limits, Toolset
+from holdfast.config import project_budget
+from holdfast.core import Clock, Limits, Toolset, parse_limits
 from holdfast.core.events import RestorePointMade
 from holdfast.gate import GateSettings
 from holdfast.guests import Engines, Sandbox
@@ -18,6 +19,7 @@ from holdfast.session import (
     SessionOptions,
     Settings,
     SharedResources,
+    check_options,
     create_session,
     fork_session,
     last_point,
@@ -47,9 +49,13 @@ class Runtime:
         store: Store | None = None,
         engines: Engines | None = None,
         clock: Clock | None = None,
-        servers: Sequence[ServerSpec] = (),
+        servers: Sequence[ServerSpec] | None = None,
     ) -> "Runtime":
-        """Open a data directory and everything below it; close it with `close`."""
+        """Open a data directory and everything below it; close it with `close`.
+
+        Without `settings` and `servers` it reads config.toml and mcp-servers.json of the data directory, as the command
+        line does. Pass `settings=Settings()` and `servers=()` to ignore the files. Raises InvalidConfig.
+        """
         shared = await compose_resources(
             home=home, settings=settings, store=store, engines=engines, clock=clock, servers=servers
         )
@@ -66,17 +72,29 @@ class Runtime:
         *,
         workspace: str | Path | None = None,
         name: str | None = None,
+        budget: Limits | str | None = None,
         limits: Limits | None = None,
         session: str | None = None,
         **options: Unpack[SessionOptions],
     ) -> Session:
-        """A new session. Without a workspace it gets its own folder."""
+        """A new session. Without a workspace it gets its own folder.
+
+        `budget` is written as on the command line, such as `"usd=1,tokens=50k"`, or as `Limits`. Without it, the budget of
+        the settings applies, narrowed by the project's own config.toml. `limits` is another name for it.
+        """
+        check_options(options, "Runtime.create")
         return await create_session(
-            self._shared, options, workspace=workspace, name=name, limits=limits, session=session
+            self._shared,
+            options,
+            workspace=workspace,
+            name=name,
+            limits=self._budget(budget if budget is not None else limits, workspace),
+            session=session,
         )
 
     async def resume(self, reference: str, **options: Unpack[SessionOptions]) -> Session:
         """Resume a session by id, prefix or name, with its policy and model unless others are given."""
+        check_options(options, "Runtime.resume")
         return await resume_session(self._shared, reference, options)
 
     async def sandbox(
@@ -100,6 +118,7 @@ class Runtime:
 
         It works in its own folder, so the two cannot interfere.
         """
+        check_options(options, "Runtime.fork")
         return await fork_session(self._shared, reference, options, at=at, name=name)
 
     async def snapshot(self, reference: str, path: str | Path) -> None:
@@ -115,11 +134,19 @@ class Runtime:
 
         Its grants do not apply here, and its policy is this data directory's unless another is chosen.
         """
+        check_options(options, "Runtime.restore")
         session = await self.store.import_session(Path(path), now_ms=self._shared.clock.now_ms())
         point = last_point(await self.store.read(session))
         if point is not None and isinstance(point.event, RestorePointMade):
             await restore_files(self._shared, session, point.event.manifest)
         return await self.resume(session, **options)
+
+    def _budget(self, given: Limits | str | None, workspace: str | Path | None) -> Limits:
+        if given is not None:
+            return parse_limits(given) if isinstance(given, str) else given
+        if workspace is None:
+            return self.settings.budget
+        return project_budget(self.settings.budget, Path(workspace))
 
     def gate(
         self,

@@ -31,7 +31,7 @@ from holdfast.teams import (
 async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
     """Open the broker of a roster and its member factory."""
     clock = SystemClock()
-    runtime = await Runtime.start(home=home.root, settings=load_config(home))
+    runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=())
     print_store_notices(runtime.store, Console())
     try:
         name = "default" if file == home.root / "teams.yaml" else digest(str(file))[:12]

@@ -7,7 +7,7 @@ from holdfast.session.external_agent import ExternalAgentSession, expire_orphane
 from holdfast.session.external_gate import open_external_gate
 from holdfast.session.live_sessions import LiveSessions
 from holdfast.session.open import create_session, fork_session, restore_files, resume_session
-from holdfast.session.options import SessionOptions
+from holdfast.session.options import SessionOptions, check_options
 from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.resources import SharedResources
 from holdfast.session.rewind_fork import RewindPlan, last_point, plan_fork, plan_rewind
@@ -37,6 +37,7 @@ __all__ = [
     "TurnDriver",
     "TurnRecord",
     "build_session",
+    "check_options",
     "create_session",
     "expire_orphaned_escalations",
     "fork_session",

@@ -184,11 +184,13 @@ async def _session_parts(
         paths=paths,
         policy=policy,
         model=resolved.model,
-        guest=shared.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents),
+        guest=shared.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents)
+        if isinstance(sandbox, str)
+        else sandbox.guest(),
         settings=settings,
         clock=shared.clock,
         toolsets=[*resolved.toolsets, *servers],
-        language=shared.engines.toolsets(sandbox),
+        language=shared.engines.toolsets(sandbox) if isinstance(sandbox, str) else (),
         redactor=shared.redactor,
         tree=tree,
         approver=resolved.approver,

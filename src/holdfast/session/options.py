@@ -1,15 +1,16 @@
 """Session options: what the caller chose, else what the session had before, else the settings."""
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypedDict, get_args
 
 from holdfast.core import Toolset
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import Noted, SessionReconfigured
-from holdfast.guests import Sandbox
+from holdfast.guests import Engine, Sandbox
 from holdfast.models import Model, create_model, resolve_model
 from holdfast.policy import Policy, load_policy
 from holdfast.session.approver import Approver
@@ -22,10 +23,15 @@ class SessionOptions(TypedDict, total=False):
     """What the caller of a session may choose. What is omitted or None is kept or taken from the settings."""
 
     model: Model | str | None
+    """A model, or `provider:name`."""
     policy: Policy | str | None
-    sandbox: Sandbox | None
+    """A policy, the name of one, or a file."""
+    sandbox: Sandbox | Engine | None
+    """Where code runs: `python`, `wasi`, `auto`, `lisp`, or an engine of your own."""
     toolsets: Sequence[Toolset]
+    """Tools of your own."""
     approver: Approver | None
+    """Asks a person about an escalation."""
     can_ask: bool
     """Whether anyone can answer an escalation; if not, it is denied at once."""
     needs_model: bool
@@ -40,20 +46,20 @@ class ResolvedOptions:
     policy_name: str
     """The policy as the journal records it: a name, or the absolute path of a file."""
     model: Model | None
-    sandbox: Sandbox
+    sandbox: Sandbox | Engine
     toolsets: Sequence[Toolset]
     approver: Approver | None
     can_ask: bool
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
     """Closes what was opened for these options alone."""
 
-    def sandbox_under(self, policy: Policy) -> Sandbox:
+    def sandbox_under(self, policy: Policy) -> Sandbox | Engine:
         """The sandbox, if the policy allows code to run there. Raises InvalidInput; no other sandbox is substituted."""
         if _may_run(self.sandbox, policy):
             return self.sandbox
         named = ", ".join(policy.sandboxes or ()) or "no sandbox at all"
         raise InvalidInput(
-            f"the policy {policy.name!r} allows code to run in {named}, not in {self.sandbox}",
+            f"the policy {policy.name!r} allows code to run in {named}, not in {_engine_name(self.sandbox)}",
             hint="choose another sandbox with --sandbox (--lang for exec), or another policy with -p",
         )
 
@@ -61,6 +67,16 @@ class ResolvedOptions:
     def model_name(self) -> str:
         """The model as the journal records it; empty if there is none."""
         return self.model.name if self.model is not None else ""
+
+
+def check_options(options: Mapping[str, object], function: str) -> None:
+    """Raise TypeError for an option that does not exist: one that is silently ignored could be the policy."""
+    known = sorted(SessionOptions.__annotations__)
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            meant = f". Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
 
 
 def resolve_options(
@@ -91,7 +107,7 @@ def resolve_options(
         policy_name=named,
         model=model,
         sandbox=_engine_of_open_run(open_run_engine)
-        or chosen.get("sandbox")
+        or _checked(chosen.get("sandbox"))
         or _default_sandbox(settings, policy),
         toolsets=chosen.get("toolsets", ()),
         approver=chosen.get("approver"),
@@ -124,8 +140,20 @@ def _default_sandbox(settings: Settings, policy: Policy) -> Sandbox:
     )
 
 
-def _may_run(sandbox: Sandbox, policy: Policy) -> bool:
-    parts = ("python", "wasi") if sandbox == "auto" else (sandbox,)
+def _checked(sandbox: Sandbox | Engine | None) -> Sandbox | Engine | None:
+    if isinstance(sandbox, str) and sandbox not in get_args(Sandbox):
+        raise InvalidInput(
+            f"there is no sandbox {sandbox!r}", hint=f"choose one of {', '.join(get_args(Sandbox))}"
+        )
+    return sandbox
+
+
+def _engine_name(sandbox: Sandbox | Engine) -> str:
+    return sandbox if isinstance(sandbox, str) else sandbox.capabilities.engine
+
+
+def _may_run(sandbox: Sandbox | Engine, policy: Policy) -> bool:
+    parts = ("python", "wasi") if sandbox == "auto" else (_engine_name(sandbox),)
     return policy.sandboxes is None or set(parts) <= set(policy.sandboxes)
 
 

@@ -67,7 +67,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _fork_all(source: SessionId, arguments: argparse.Namespace) -> SessionSummary:
-    runtime = await Runtime.start()
+    runtime = await Runtime.start(servers=())
     try:
         session = await runtime.fork(source, at=arguments.at, name=arguments.name, needs_model=False)
         return await runtime.store.summary(session.id)

@@ -1,0 +1,49 @@
+"""The programs in the guides for embedding Holdfast run as they are shown."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.terminals import runs
+
+GUIDES = Path(__file__).parent.parent / "docs" / "guides"
+
+
+def run(program: str, folder: Path, *replies: object) -> str:
+    """Run a program with a scripted model in a folder of its own, and return what it prints."""
+    (folder / "script.json").write_text(json.dumps(replies))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={
+            "HOLDFAST_HOME": str(folder / "home"),
+            "HOLDFAST_MODEL": f"scripted:{folder / 'script.json'}",
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(folder),
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def programs(guide: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (GUIDES / guide).read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "shop").mkdir()
+    return tmp_path
+
+
+def test_the_first_program_commits_what_is_proposed(project: Path) -> None:
+    edit = runs("open('report.py', 'w').write('print(42)')")
+    printed = run(programs("library.md")[0], project, edit, "Fixed.")
+    assert "Proposed(value='Fixed.', proposals=('report.py',))" in printed
+    assert (project / "shop" / "report.py").read_text() == "print(42)"
