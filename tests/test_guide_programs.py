@@ -12,7 +12,7 @@ from tests.cli.terminals import runs
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
 
 
-def run(program: str, folder: Path, *replies: object) -> str:
+def run(program: str, folder: Path, *replies: object, typed: str = "") -> str:
     """Run a program with a scripted model in a folder of its own, and return what it prints."""
     (folder / "script.json").write_text(json.dumps(replies))
     done = subprocess.run(
@@ -24,6 +24,7 @@ def run(program: str, folder: Path, *replies: object) -> str:
             "HOME": str(folder),
         },
         cwd=folder,
+        input=typed,
         capture_output=True,
         text=True,
         timeout=50,
@@ -47,3 +48,17 @@ def test_the_first_program_commits_what_is_proposed(project: Path) -> None:
     printed = run(programs("library.md")[0], project, edit, "Fixed.")
     assert "Proposed(value='Fixed.', proposals=('report.py',))" in printed
     assert (project / "shop" / "report.py").read_text() == "print(42)"
+
+
+@pytest.mark.parametrize(("answer", "ending"), [("y", "completed 3 turns"), ("n", "aborted 2 turns")])
+def test_f22_the_loop_that_the_host_controls_prints_what_the_guide_shows(
+    project: Path, answer: str, ending: str
+) -> None:
+    program = programs("library.md")[1]
+    printed = run(program, project, typed=f"{answer}\n")
+    assert ending in printed
+    assert (project / "shop" / "summary.txt").exists() == (answer == "y")
+    if answer == "y":
+        guide = (GUIDES / "library.md").read_text(encoding="utf-8")
+        [shown] = re.findall(r"```text\n(.*?)```", guide, re.DOTALL)
+        assert printed == shown.replace("commit? y\n", "commit? ")

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import holdfast
 from holdfast import Limits, Runtime, ScriptedModel, Settings
-from holdfast.core.errors import InvalidConfig, InvalidInput
+from holdfast.core.errors import InvalidConfig, InvalidInput, SessionNotReady
+from holdfast.core.messages import Usage
 from holdfast.guests import ScriptedEngine
 
 CONFIG = """\
@@ -138,3 +140,142 @@ def test_f21_importing_the_package_loads_none_of_it() -> None:
     program = "import sys, holdfast; print([name for name in sys.modules if name.startswith('holdfast.')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# -- what a host asks of a session
+
+
+async def test_f22_a_host_loop_ends_when_the_budget_is_spent(home: Path) -> None:
+    async with holdfast.open(needs_model=False, home=home, budget="iterations=2") as session:
+        turns = 0
+        while session.can_continue():
+            turns += 1
+            await session.execute("1")
+        assert turns == 2
+        assert session.budget.remaining_all()["iterations"] == 0
+        await session.raise_budget(Limits(iterations=3))
+        assert session.can_continue()
+
+
+async def test_f22_a_turn_that_needs_more_than_is_left_ends_the_loop_until_the_limit_is_raised(
+    home: Path,
+) -> None:
+    async with holdfast.open(ScriptedModel(["Hello."] * 3), home=home, budget="tokens=5") as session:
+        assert session.can_continue()
+        outcome = await session.send("hi")
+        assert isinstance(outcome, holdfast.Nonconverged)
+        assert session.budget.remaining_all()["tokens"] == 5
+        assert not session.can_continue()
+        await session.raise_budget(Limits(tokens=100_000))
+        assert session.can_continue()
+        assert await session.advance() == holdfast.Ok(value="Hello.")
+
+
+async def test_f22_the_limit_of_one_turn_does_not_end_the_loop(home: Path) -> None:
+    settings = Settings(turn_budget=Limits(steps=0))
+    async with holdfast.open(ScriptedModel(["Hello."]), home=home, settings=settings) as session:
+        assert isinstance(await session.send("hi"), holdfast.Nonconverged)
+        assert session.can_continue()
+
+
+@pytest.mark.parametrize("end", ["pause", "complete", "abort", "close"])
+async def test_f22_a_session_that_takes_no_turn_cannot_continue(home: Path, end: str) -> None:
+    async with holdfast.open(needs_model=False, home=home) as session:
+        await getattr(session, end)()
+        assert not session.can_continue()
+
+
+async def test_f22_the_last_turn_reports_number_tokens_budget_and_proposals(
+    home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+    model = ScriptedModel(
+        [
+            holdfast.use("execute_code", {"code": "open('a.txt', 'w').write('x')"}),
+            msgspec.structs.replace(holdfast.say("Done."), usage=Usage(input_tokens=70, output_tokens=7)),
+        ]
+    )
+    async with holdfast.open(
+        model, home=home, workspace=tmp_path / "work", budget="tokens=50k", description="a test"
+    ) as session:
+        assert session.last_turn() is None
+        outcome = await session.send("hi")
+        result = session.last_turn()
+        assert result is not None
+        assert (result.outcome, result.turn_number) == (outcome, 1)
+        assert [each.path for each in result.proposals] == ["a.txt"]
+        assert result.prompt_tokens >= 70
+        assert result.completion_tokens >= 7
+        assert result.prompt_tokens + result.completion_tokens == result.spent.tokens
+        assert result.budget_remaining["tokens"] == 50_000 - result.spent.tokens
+        assert result.budget_remaining["usd"] is None
+        assert [(each.kind, each.code) for each in session.diagnostics()] == [
+            ("call", "world.write"),
+            ("text", ""),
+        ]
+        assert session.audit_stats().operation_counts == {"world.write": 1}
+        assert session.description == "a test"
+
+
+@pytest.mark.parametrize("mode", ["code", "tools"])
+@pytest.mark.parametrize("is_in_file", [True, False])
+async def test_f22_instructions_of_your_own_reach_the_model(home: Path, mode: str, is_in_file: bool) -> None:
+    said: list[str] = []
+
+    def reply(prompt: holdfast.Prompt) -> holdfast.Reply:
+        said.append(prompt.system)
+        return holdfast.say("Oui.")
+
+    words = "Answer in French."
+    in_file = f'instructions = "{words}"\n' if is_in_file else ""
+    (home / "config.toml").write_text(f'mode = "{mode}"\n{in_file}')
+    given = None if is_in_file else words
+    async with holdfast.open(ScriptedModel([reply]), home=home, instructions=given) as session:
+        await session.send("hi")
+    assert said[0].rstrip().endswith(words)
+
+
+async def test_f22_a_runtime_knows_its_sessions_and_keeps_to_their_number(home: Path) -> None:
+    runtime = await Runtime.start(home=home, max_sessions=1)
+    session = await runtime.create(needs_model=False)
+    assert runtime.get(session.id) is session
+    assert runtime.get("another") is None
+    for attempt in (runtime.create, lambda **options: runtime.fork(session.id, **options)):
+        with pytest.raises(SessionNotReady, match="at most 1 session"):
+            await attempt(needs_model=False)
+    assert [each.id for each in await runtime.store.sessions()] == [session.id]
+    await session.close()
+    assert runtime.get(session.id) is None
+    await (await runtime.create(needs_model=False)).close()
+    await runtime.close()
+
+
+VALUES: list[holdfast.Json] = [
+    None,
+    True,
+    -12,
+    2.5,
+    1e300,
+    "",
+    'a "quoted" \\ text) (world/delete "x")\n\t\r\0;',
+    "ünïcode 日本",
+    [],
+    {},
+    [1, [2, ["3"]]],
+    {"a": {"b c": [None, False]}, "": 1, ":k": "v"},
+]
+
+
+async def test_f22_python_data_becomes_the_same_data_in_lisp(home: Path) -> None:
+    async with holdfast.open(needs_model=False, home=home, sandbox="lisp") as session:
+        for value in VALUES:
+            outcome = await session.execute(holdfast.to_lisp(value), language="lisp")
+            assert isinstance(outcome, holdfast.Ok), outcome
+            assert outcome.value == value
+        assert session.audit() == []
+
+
+@pytest.mark.parametrize("value", [b"bytes", float("nan"), float("inf"), {1: 2}, object(), {"a": {3}}])
+def test_f22_data_that_lisp_cannot_hold_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInput):
+        holdfast.to_lisp(value)

@@ -23,6 +23,7 @@ _SOURCES = {
     "Change": "holdfast.core",
     "Cycle": "holdfast.core",
     "Decision": "holdfast.core",
+    "Diagnostic": "holdfast.session",
     "Engine": "holdfast.guests",
     "Engines": "holdfast.guests",
     "Error": "holdfast.core",
@@ -67,6 +68,8 @@ _SOURCES = {
     "Tool": "holdfast.core",
     "Toolset": "holdfast.core",
     "TurnRecord": "holdfast.session",
+    "TurnResult": "holdfast.session",
+    "Usage": "holdfast.core",
     "create_model": "holdfast.models",
     "load_config": "holdfast.config",
     "load_policy": "holdfast.policy",
@@ -74,6 +77,7 @@ _SOURCES = {
     "open": "holdfast.app",
     "parse_limits": "holdfast.core",
     "say": "holdfast.models",
+    "to_lisp": "holdfast.guests",
     "use": "holdfast.models",
 }
 _MODULES = {

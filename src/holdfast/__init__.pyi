@@ -29,6 +29,7 @@ from holdfast.core import Returned as Returned
 from holdfast.core import SessionId as SessionId
 from holdfast.core import Tool as Tool
 from holdfast.core import Toolset as Toolset
+from holdfast.core import Usage as Usage
 from holdfast.core import errors as errors
 from holdfast.core import events as events
 from holdfast.core import parse_limits as parse_limits
@@ -45,6 +46,7 @@ from holdfast.guests import OnCall as OnCall
 from holdfast.guests import Run as Run
 from holdfast.guests import RunRequest as RunRequest
 from holdfast.guests import Sandbox as Sandbox
+from holdfast.guests import to_lisp as to_lisp
 from holdfast.mcp import ServerSpec as ServerSpec
 from holdfast.mcp import load_servers as load_servers
 from holdfast.models import Model as Model
@@ -59,10 +61,12 @@ from holdfast.policy import FixedPolicy as FixedPolicy
 from holdfast.policy import Policy as Policy
 from holdfast.policy import load_policy as load_policy
 from holdfast.session import Approver as Approver
+from holdfast.session import Diagnostic as Diagnostic
 from holdfast.session import Session as Session
 from holdfast.session import SessionOptions as SessionOptions
 from holdfast.session import Settings as Settings
 from holdfast.session import TurnRecord as TurnRecord
+from holdfast.session import TurnResult as TurnResult
 from holdfast.store import Home as Home
 from holdfast.world import Proposal as Proposal
 

@@ -54,12 +54,20 @@ class PromptTemplate(Value):
     offers: tuple[ToolOffer, ...]
 
 
-def build_prompt(tools: tuple[Tool, ...], mode: Mode) -> PromptTemplate:
-    """In code mode the tools are typed Python and the only offer executes code; else each tool is an offer."""
+def build_prompt(tools: tuple[Tool, ...], mode: Mode, instructions: str = "") -> PromptTemplate:
+    """In code mode the tools are typed Python and the only offer executes code; else each tool is an offer.
+
+    `instructions` are those of the host, which come last.
+    """
+    own = (
+        f"\nInstructions from the person you work for:\n{instructions.strip()}\n"
+        if instructions.strip()
+        else ""
+    )
     if mode == "tools":
-        return PromptTemplate(tools=tools, system=_TOOL_INSTRUCTIONS, offers=tuple(map(_offer, tools)))
+        return PromptTemplate(tools=tools, system=_TOOL_INSTRUCTIONS + own, offers=tuple(map(_offer, tools)))
     stubs = f"\nTools your code can call:\n```python\n{render_stubs(tools)}\n```\n"
-    return PromptTemplate(tools=tools, system=_CODE_INSTRUCTIONS + stubs, offers=(_EXECUTE_CODE,))
+    return PromptTemplate(tools=tools, system=_CODE_INSTRUCTIONS + stubs + own, offers=(_EXECUTE_CODE,))
 
 
 def _offer(tool: Tool) -> ToolOffer:

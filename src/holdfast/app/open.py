@@ -23,10 +23,12 @@ async def open(
     sandbox: Sandbox | Engine | None = None,
     resume: str | None = None,
     name: str | None = None,
+    description: str = "",
     budget: Limits | str | None = None,
     limits: Limits | None = None,
     toolsets: Sequence[Toolset] = (),
     approver: Approver | None = None,
+    instructions: str | None = None,
     can_ask: bool = True,
     needs_model: bool = True,
     home: str | Path | None = None,
@@ -51,6 +53,7 @@ async def open(
         "sandbox": sandbox,
         "toolsets": toolsets,
         "approver": approver,
+        "instructions": instructions,
         "can_ask": can_ask,
         "needs_model": needs_model,
     }
@@ -60,7 +63,12 @@ async def open(
             yield await runtime.resume(resume, **options)
         else:
             yield await runtime.create(
-                workspace=workspace, name=name, budget=budget, limits=limits, **options
+                workspace=workspace,
+                name=name,
+                description=description,
+                budget=budget,
+                limits=limits,
+                **options,
             )
     finally:
         await runtime.close()

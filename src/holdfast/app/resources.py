@@ -9,7 +9,7 @@ from holdfast.core import Clock, SystemClock
 from holdfast.guests import Engines
 from holdfast.mcp import ServerSpec, load_servers, secrets_of
 from holdfast.models import ModelSettings, secrets
-from holdfast.session import Settings, SharedResources
+from holdfast.session import LiveSessions, Settings, SharedResources
 from holdfast.store import MIN_SECRET_LENGTH, Home, Redactor, Store, open_store
 
 
@@ -21,6 +21,7 @@ async def compose_resources(
     engines: Engines | None,
     clock: Clock | None,
     servers: Sequence[ServerSpec] | None,
+    max_sessions: int,
 ) -> SharedResources:
     """Open a data directory and everything below it. Settings and servers that are None come from its files."""
     clock = clock or SystemClock()
@@ -38,6 +39,7 @@ async def compose_resources(
         clock=clock,
         servers=tuple(servers),
         redactor=redact,
+        live=LiveSessions(max_sessions=max_sessions),
     )
 
 

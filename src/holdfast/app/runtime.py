@@ -50,14 +50,22 @@ class Runtime:
         engines: Engines | None = None,
         clock: Clock | None = None,
         servers: Sequence[ServerSpec] | None = None,
+        max_sessions: int = 10_000,
     ) -> "Runtime":
         """Open a data directory and everything below it; close it with `close`.
 
         Without `settings` and `servers` it reads config.toml and mcp-servers.json of the data directory, as the command
-        line does. Pass `settings=Settings()` and `servers=()` to ignore the files. Raises InvalidConfig.
+        line does. Pass `settings=Settings()` and `servers=()` to ignore the files. Raises InvalidConfig. At most
+        `max_sessions` sessions are open at once; one more raises SessionNotReady, and is not created.
         """
         shared = await compose_resources(
-            home=home, settings=settings, store=store, engines=engines, clock=clock, servers=servers
+            home=home,
+            settings=settings,
+            store=store,
+            engines=engines,
+            clock=clock,
+            servers=servers,
+            max_sessions=max_sessions,
         )
         return cls(shared)
 
@@ -67,6 +75,10 @@ class Runtime:
         await self._shared.engines.close()
         await self.store.close()
 
+    def get(self, session: str) -> Session | None:
+        """The session with this id that is open in this runtime; None if there is none. `resume` opens one."""
+        return self.live_sessions.get(session)
+
     async def create(
         self,
         *,
@@ -75,6 +87,7 @@ class Runtime:
         budget: Limits | str | None = None,
         limits: Limits | None = None,
         session: str | None = None,
+        description: str = "",
         **options: Unpack[SessionOptions],
     ) -> Session:
         """A new session. Without a workspace it gets its own folder.
@@ -90,6 +103,7 @@ class Runtime:
             name=name,
             limits=self._budget(budget if budget is not None else limits, workspace),
             session=session,
+            description=description,
         )
 
     async def resume(self, reference: str, **options: Unpack[SessionOptions]) -> Session:
@@ -112,6 +126,7 @@ class Runtime:
         *,
         at: int | None = None,
         name: str | None = None,
+        description: str = "",
         **options: Unpack[SessionOptions],
     ) -> Session:
         """A new session that continues from the end of a turn: its messages, files, staged changes, budget and grants.
@@ -119,12 +134,12 @@ class Runtime:
         It works in its own folder, so the two cannot interfere.
         """
         check_options(options, "Runtime.fork")
-        return await fork_session(self._shared, reference, options, at=at, name=name)
+        return await fork_session(self._shared, reference, options, at=at, name=name, description=description)
 
     async def snapshot(self, reference: str, path: str | Path) -> None:
         """Write a session with its history, files and staged changes to one file. Raises InvalidInput."""
         session = await self.store.find(reference)
-        live = next((each for each in self.live_sessions.all() if each.id == session), None)
+        live = self.get(session)
         if live is not None:
             await live.save_restore_point()
         await self.store.export_session(session, Path(path), now_ms=self._shared.clock.now_ms())

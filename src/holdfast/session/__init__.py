@@ -2,6 +2,7 @@
 
 from holdfast.session.approver import Approver
 from holdfast.session.build import SessionParts, SessionPaths, build_session
+from holdfast.session.diagnostics import Diagnostic
 from holdfast.session.driver import AnswerPending, TurnDriver
 from holdfast.session.external_agent import ExternalAgentSession, expire_orphaned_escalations
 from holdfast.session.external_gate import open_external_gate
@@ -15,12 +16,14 @@ from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.status import Lifecycle, Status, TurnRecord, workspace_of
 from holdfast.session.tools import ASK_PERSON, VIEW_TOOLS
+from holdfast.session.turn_result import TurnResult
 
 __all__ = [
     "ASK_PERSON",
     "VIEW_TOOLS",
     "AnswerPending",
     "Approver",
+    "Diagnostic",
     "Divergence",
     "ExternalAgentSession",
     "Lifecycle",
@@ -36,6 +39,7 @@ __all__ = [
     "Status",
     "TurnDriver",
     "TurnRecord",
+    "TurnResult",
     "build_session",
     "check_options",
     "create_session",

@@ -42,8 +42,10 @@ async def create_session(
     name: str | None = None,
     limits: Limits | None = None,
     session: str | None = None,
+    description: str = "",
 ) -> Session:
     """A new session. Without a workspace it gets its own folder."""
+    shared.live.check_room()
     folder = open_folder(Path(workspace), shared.home.root) if workspace is not None else None
     resolved = resolve(shared, options)
     opened = SessionOpened(
@@ -55,6 +57,7 @@ async def create_session(
         model=resolved.model_name,
         limits=limits or shared.settings.budget,
         name=chosen_name(name) if name is not None else None,
+        description=description,
     )
     id = check_session_id(session) if session is not None else None
     return await _open(shared, await shared.store.create(opened, session=id), resolved)
@@ -62,11 +65,12 @@ async def create_session(
 
 async def resume_session(shared: SharedResources, reference: str, options: SessionOptions) -> Session:
     """An existing session by id, prefix or name, with its policy and model unless others are given."""
+    shared.live.check_room()
     journal = await shared.store.open(await shared.store.find(reference))
     try:
         status = Status(ReplayedHistory(journal.recorded))
         # A turn that ran out of budget may resume in its engine, or be left for other work in another one.
-        continues = status.has_open_turn or (status.can_continue and options.get("sandbox") is None)
+        continues = status.has_open_turn or (status.can_reopen_turn and options.get("sandbox") is None)
         resolved = resolve(
             shared,
             options,
@@ -88,8 +92,10 @@ async def fork_session(
     *,
     at: int | None = None,
     name: str | None = None,
+    description: str = "",
 ) -> Session:
     """A new session that continues from the end of a turn of another, in its own folder."""
+    shared.live.check_room()
     parent = await shared.store.find(reference)
     plan, before = plan_fork(parent, await shared.store.read(parent), at)
     resolved = resolve(shared, options, previous_policy=before.policy, previous_model=before.model)
@@ -100,6 +106,7 @@ async def fork_session(
         policy_digest=resolved.policy.digest,
         model=resolved.model_name or before.model,
         name=chosen_name(name) if name is not None else None,
+        description=description or before.description,
     )
     journal = await shared.store.fork(parent, at=plan.seq, opened=opened)
     try:
@@ -195,6 +202,7 @@ async def _session_parts(
         tree=tree,
         approver=resolved.approver,
         can_ask=resolved.can_ask,
+        instructions=resolved.instructions,
         disk=SessionPaths(home=home, root=root, view=FolderWorld(view)),
         closers=[*resolved.closers, *(server.close for server in servers)],
         on_close=shared.live.remove,

@@ -32,6 +32,8 @@ class SessionOptions(TypedDict, total=False):
     """Tools of your own."""
     approver: Approver | None
     """Asks a person about an escalation."""
+    instructions: str | None
+    """Instructions of your own for the agent, added to the model's system prompt."""
     can_ask: bool
     """Whether anyone can answer an escalation; if not, it is denied at once."""
     needs_model: bool
@@ -50,6 +52,7 @@ class ResolvedOptions:
     toolsets: Sequence[Toolset]
     approver: Approver | None
     can_ask: bool
+    instructions: str = ""
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
     """Closes what was opened for these options alone."""
 
@@ -102,6 +105,7 @@ def resolve_options(
         model = _open_model(str(given or previous_model), settings, models_folder)
     elif chosen.get("needs_model", True) and not isinstance(given, str):
         model = given
+    instructions = chosen.get("instructions")
     return ResolvedOptions(
         policy=policy,
         policy_name=named,
@@ -112,6 +116,7 @@ def resolve_options(
         toolsets=chosen.get("toolsets", ()),
         approver=chosen.get("approver"),
         can_ask=chosen.get("can_ask", True),
+        instructions=settings.instructions if instructions is None else instructions,
         closers=(model.close,) if model is not None and is_ours else (),
     )
 
