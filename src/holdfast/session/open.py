@@ -21,7 +21,7 @@ from holdfast.session.resources import SharedResources
 from holdfast.session.rewind_fork import plan_fork
 from holdfast.session.session import Session
 from holdfast.session.status import Status, workspace_of
-from holdfast.store import MIN_SECRET_LENGTH, Journal, chosen_name, private_folder
+from holdfast.store import MIN_SECRET_LENGTH, Journal, chosen_name, private_folder, shortened_note
 from holdfast.world import (
     FolderWorld,
     Quota,
@@ -60,7 +60,15 @@ async def create_session(
         description=description,
     )
     id = check_session_id(session) if session is not None else None
-    return await _open(shared, await shared.store.create(opened, session=id), resolved)
+    has_files = id is not None and shared.home.session_folder(id).exists()
+    journal = await shared.store.create(opened, session=id)
+    try:
+        return await _open(shared, journal, resolved, note=shortened_note(name))
+    except BaseException:
+        # Files that were there before the session, such as those of `workspace.create`, are the caller's.
+        if not has_files:
+            await shared.store.delete(journal.session)
+        raise
 
 
 async def resume_session(shared: SharedResources, reference: str, options: SessionOptions) -> Session:
@@ -110,11 +118,19 @@ async def fork_session(
     )
     journal = await shared.store.fork(parent, at=plan.seq, opened=opened)
     try:
-        await restore_files(shared, journal.session, plan.manifest)
+        await _restore_or_release(shared, journal, plan.manifest)
+        return await _open(shared, journal, resolved, note=shortened_note(name))
+    except BaseException:
+        await shared.store.delete(journal.session)
+        raise
+
+
+async def _restore_or_release(shared: SharedResources, journal: Journal, manifest: str) -> None:
+    try:
+        await restore_files(shared, journal.session, manifest)
     except BaseException:
         await journal.release()
         raise
-    return await _open(shared, journal, resolved)
 
 
 async def restore_files(shared: SharedResources, session: SessionId, manifest: str) -> None:
@@ -149,7 +165,9 @@ def resolve(
     return resolved
 
 
-async def _open(shared: SharedResources, journal: Journal, resolved: ResolvedOptions) -> Session:
+async def _open(
+    shared: SharedResources, journal: Journal, resolved: ResolvedOptions, *, note: str | None = None
+) -> Session:
     """Build the session and start its servers. If it cannot be built, nothing stays open."""
     try:
         parts, servers = await _session_parts(shared, journal, resolved)
@@ -158,11 +176,17 @@ async def _open(shared: SharedResources, journal: Journal, resolved: ResolvedOpt
         for close in (*resolved.closers, journal.release):
             await close()
         raise
-    shared.live.add(session)
+    try:
+        shared.live.add(session)
+    except BaseException:
+        await session.close()
+        raise
     with session.preparing():
         failed = await start_servers(servers)
     for name, error in failed.items():
         await session.note("server-failed", f"{name} did not start, so its tools are missing: {error}")
+    if note is not None:
+        await session.note("name-shortened", note)
     return session
 
 

@@ -49,7 +49,7 @@ from holdfast.session.staging import restage
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turn_lock import TurnLock
 from holdfast.session.turn_result import TurnResult
-from holdfast.store import Journal, Store, chosen_name
+from holdfast.store import Journal, Store, chosen_name, shortened_note
 from holdfast.world import Proposal, StagedWorld, World
 
 
@@ -96,7 +96,9 @@ class Session:
 
     @property
     def activity(self) -> Activity:
-        """What the session is doing; `initializing` while its servers start."""
+        """What the session is doing here; `initializing` while its servers start, `closed` once it is released."""
+        if self._lock.is_closed:
+            return "closed"
         return "initializing" if self._lock.is_preparing else self.status.activity
 
     @property
@@ -331,6 +333,8 @@ class Session:
         """Rename the session, or remove its name. Raises InvalidName, SessionExists."""
         kept = chosen_name(name) if name is not None else None
         await self._journal.append(SessionRenamed(name=kept))
+        if note := shortened_note(name):
+            await self.note("name-shortened", note)
 
     async def pause(self) -> None:
         """Refuse turns until the session is resumed."""

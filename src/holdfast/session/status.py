@@ -40,7 +40,7 @@ from holdfast.core.projection import EventSource, Projection
 from holdfast.gate import Spending, cost_of
 
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
-Activity = Literal["initializing", "ready", "processing", "waiting"]
+Activity = Literal["initializing", "ready", "processing", "waiting", "closed"]
 MAX_NOTES = 1000
 """The newest notes are kept in memory; all are in the journal."""
 

@@ -22,7 +22,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.core import SessionId, escape_invisible
 from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
 from holdfast.session import RewindPlan, plan_fork
-from holdfast.store import Home, SessionSummary, Store, chosen_name
+from holdfast.store import Home, SessionSummary, Store, chosen_name, shortened_note
 from holdfast.world import RestorePoints
 
 PROGRESS = "copying the files"
@@ -56,6 +56,8 @@ async def run(arguments: argparse.Namespace) -> int:
             missing = (await _plan(home, store, source, arguments.at, compares_folder=False)).left
     if arguments.event is None:
         summary = await _fork_all(source, arguments)
+    if note := shortened_note(arguments.name):
+        console.say(f"note: {note}", "ask")
     if arguments.json:
         console.json(summary)
     else:

@@ -35,7 +35,7 @@ from holdfast.core import Needs, escape_invisible, parse_limits
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import Model
 from holdfast.session import Session, TurnDriver
-from holdfast.store import Home, chosen_name
+from holdfast.store import Home, chosen_name, shortened_note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -136,6 +136,8 @@ async def run(arguments: argparse.Namespace) -> int:
             session = await _open(runtime, arguments, left)
         if left is not None:
             console.say(left.notice, "dim")
+        elif note := shortened_note(arguments.name):
+            console.say(f"note: {note}", "ask")
         return await _work(runtime, session, arguments, console)
     finally:
         await runtime.close()
