@@ -62,3 +62,13 @@ def test_f22_the_loop_that_the_host_controls_prints_what_the_guide_shows(
         guide = (GUIDES / "library.md").read_text(encoding="utf-8")
         [shown] = re.findall(r"```text\n(.*?)```", guide, re.DOTALL)
         assert printed == shown.replace("commit? y\n", "commit? ")
+
+
+@pytest.mark.parametrize(
+    "guide", ["own-tools.md", "own-approver.md", "own-transport.md", "own-sandbox.md", "many-sessions.md"]
+)
+def test_the_program_of_the_guide_prints_what_it_shows(tmp_path: Path, guide: str) -> None:
+    [program] = programs(guide)
+    text = (GUIDES / guide).read_text(encoding="utf-8")
+    [shown] = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert run(program, tmp_path, "Hello.", "Goodbye.", typed="hi\nbye\n") == shown

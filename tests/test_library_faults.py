@@ -26,9 +26,9 @@ async def test_f26_a_closed_session_says_so_even_if_a_turn_was_open(home: Path) 
     runtime = await Runtime.start(home=home)
     session = await runtime.create(model=model, policy="ask-always")
     assert isinstance(await session.send("hi"), holdfast.Needs)
-    assert session.activity == "waiting"
+    assert str(session.activity) == "waiting"
     await session.close()
-    assert session.activity == "closed"
+    assert str(session.activity) == "closed"
     await runtime.close()
 
 
