@@ -1,25 +1,31 @@
-"""Generate docs/reference from the code: commands, configuration, events, errors and exit codes.
+"""Generate docs/reference from the code: commands, configuration, events, errors, exit codes and the Python API.
 
 python scripts/make_reference.py            write the pages
 python scripts/make_reference.py --check    report stale pages without writing
 """
 
+import ast
+import dataclasses
+import inspect
 import os
 import re
 import sys
 import textwrap
+import types
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import msgspec
 
+import holdfast
 from holdfast.cli import exit_codes
 from holdfast.cli.command_list import GROUPS
 from holdfast.cli.error_help import load_error_help
 from holdfast.cli.help_pages import HelpParser, load_command, subcommands
 from holdfast.config import ProjectSettings, fields, tables
 from holdfast.config.renamed_keys import RENAMED_KEYS, RENAMED_TABLES
-from holdfast.core import events
+from holdfast.core import Value, events
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 _MADE = "<!-- Made by scripts/make_reference.py from the code. Do not edit. -->\n"
@@ -119,6 +125,161 @@ def exit_code_page() -> str:
     return "\n".join([*head, *rows]) + "\n"
 
 
+def python() -> str:
+    """Every public name of the package, from its docstring and signature."""
+    parts = [_MADE, "# Python\n"]
+    parts.append(
+        "What `import holdfast` offers. [Use Holdfast in a program](../guides/library.md) shows how it fits together.\n"
+    )
+    named = {name: getattr(holdfast, name) for name in holdfast.__all__ if not name.startswith("__")}
+    groups: dict[str, list[str]] = {"Functions": [], "Classes": [], "Types": [], "Modules": []}
+    for name, item in named.items():
+        if isinstance(item, types.ModuleType):
+            groups["Modules"].append(_module_section(name, item))
+        elif isinstance(item, type) and name not in _PYTHON_TYPES:
+            groups["Classes"].append(_class_section(name, item))
+        elif inspect.isroutine(item):
+            groups["Functions"].append(_routine_section(f"holdfast.{name}", item, "###"))
+        else:
+            groups["Types"].append(
+                f"### {name}\n\n`{_shorten(_annotation(item))}`\n\n{_PYTHON_TYPES[name]}\n"
+            )
+    for heading, sections in groups.items():
+        parts += [f"## {heading}\n", *sections]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def public_members(kind: type) -> dict[str, object]:
+    """The documented methods and properties of a class, in the order of its source."""
+    return {
+        name: member
+        for base in reversed(kind.__mro__)
+        if base.__module__.startswith("holdfast.")
+        for name, member in vars(base).items()
+        if not name.startswith("_")
+        and (inspect.isroutine(member) or isinstance(member, property | classmethod | staticmethod))
+    }
+
+
+@cache
+def _contract_members() -> frozenset[str]:
+    """Members that a public protocol documents, so that an implementation need not repeat it."""
+    items = (getattr(holdfast, name) for name in holdfast.__all__)
+    contracts = (item for item in items if isinstance(item, type) and getattr(item, "_is_protocol", False))
+    return frozenset(member for contract in contracts for member in public_members(contract))
+
+
+def _class_section(name: str, kind: type) -> str:
+    parts = [f"### {name}\n", f"{_doc(kind)}\n"]
+    shown = _attributes(kind)
+    if shown:
+        parts.append("| field | type | |\n|---|---|---|")
+        parts += [
+            f"| `{field}` | `{_cell(_shorten(text))}` | {_cell(about)} |"
+            for field, (text, about) in shown.items()
+        ]
+        parts.append("")
+    for member, item in public_members(kind).items():
+        if not inspect.getdoc(item) and member in _contract_members():
+            continue
+        if isinstance(item, property):
+            parts.append(f"#### {name}.{member}\n\n{_doc(item)}\n")
+        else:
+            parts.append(_routine_section(f"{name}.{member}", getattr(kind, member), "####"))
+    return "\n".join(parts)
+
+
+def _routine_section(name: str, routine: object, level: str) -> str:
+    inner = inspect.unwrap(routine)  # type: ignore[arg-type]
+    words = (
+        "async with "
+        if hasattr(routine, "__wrapped__")
+        else "await "
+        if inspect.iscoroutinefunction(inner)
+        else ""
+    )
+    return f"{level} {name}\n\n```python\n{words}{name}{_signature(inner)}\n```\n\n{_doc(routine)}\n"
+
+
+def _module_section(name: str, module: types.ModuleType) -> str:
+    names = getattr(module, "__all__", None) or sorted(
+        each
+        for each, item in vars(module).items()
+        if isinstance(item, type) and item.__module__.startswith(module.__name__)
+    )
+    return f"### holdfast.{name}\n\n{_doc(module).splitlines()[0]}\n\n{', '.join(f'`{each}`' for each in names)}\n"
+
+
+def _signature(routine: object) -> str:
+    found = inspect.signature(routine)  # type: ignore[arg-type]
+    shown = [each for each in found.parameters.values() if each.name not in ("self", "cls")]
+    lines, has_star = [], False
+    for each in shown:
+        if each.kind is each.KEYWORD_ONLY and not has_star:
+            has_star = True
+            lines.append("*")
+        has_star = has_star or each.kind is each.VAR_POSITIONAL
+        prefix = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+        default = "" if each.default is each.empty else f" = {_default(each.default)}"
+        lines.append(f"{prefix}{each.name}: {_shorten(_annotation(each.annotation))}{default}")
+    result = "" if found.return_annotation is found.empty else f" -> {_annotation(found.return_annotation)}"
+    line = f"({', '.join(lines)}){result}"
+    return line if len(line) < 80 else "(\n" + "".join(f"    {each},\n" for each in lines) + f"){result}"
+
+
+def _annotation(annotation: object) -> str:
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    text = re.sub(r"\b(?:typing|collections\.abc|pathlib|decimal|holdfast)\.(?:\w+\.)*(?=\w)", "", text)
+    return text.replace("NoneType", "None").strip("'\"")
+
+
+def _default(value: object) -> str:
+    return getattr(value, "__name__", repr(value))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:96]} ..."
+
+
+def _doc(item: object) -> str:
+    text = inspect.getdoc(item) or ""
+    if not text:
+        raise SystemExit(f"{item!r} is public and has no docstring")
+    return text
+
+
+def _attributes(kind: type) -> dict[str, tuple[str, str]]:
+    """The fields that a class declares, with their docstrings."""
+    if not dataclasses.is_dataclass(kind) and not issubclass(kind, msgspec.Struct | dict):
+        return {}
+    found: dict[str, tuple[str, str]] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.startswith("holdfast.") and base is not Value:
+            try:
+                [body] = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+            except (OSError, TypeError):
+                continue
+            statements = body.body if isinstance(body, ast.ClassDef) else []
+            for field, after in zip(statements, [*statements[1:], None], strict=True):
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                    about = ""
+                    if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                        about = " ".join(str(after.value.value).split())
+                    found[field.target.id] = ast.unparse(field.annotation), about
+    return {name: value for name, value in found.items() if not name.startswith("_")}
+
+
+_PYTHON_TYPES = {
+    "Answer": "What the gate answers to a call of a guest.",
+    "Approver": "Asks about one escalation. None means no answer; another transport may still answer.",
+    "Json": "Data that fits in JSON.",
+    "OnCall": "How a guest calls the host: operation and arguments in, answer out.",
+    "Outcome": "How a turn ended.",
+    "Sandbox": "Where code runs.",
+    "SessionId": "The id of a session, which is its only key.",
+}
+
+
 _VARIABLES = {
     "HOLDFAST_HOME": "the data directory, instead of `~/.holdfast`",
     "HOLDFAST_MODEL": "overrides `model`",
@@ -134,6 +295,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "events.md": event_kinds,
     "errors.md": errors,
     "exit-codes.md": exit_code_page,
+    "python.md": python,
 }
 
 

@@ -27,7 +27,7 @@ FLOORS = {
     "teams": 6,
     "worker": 6,
     "app": 7,
-    "config": 7,
+    "config": 6,
     "testing": 7,
     "workspace": 7,
     "__init__": 7,

@@ -34,6 +34,7 @@ async def memory_session(
     limits: Limits | None = None,
     toolsets: Sequence[Toolset] = (),
     can_ask: bool = True,
+    instructions: str = "",
 ) -> AsyncIterator[Session]:
     """Open a session in memory. Pass a part to share it between sessions or to inspect it."""
     clock = clock or FakeClock()
@@ -62,6 +63,7 @@ async def memory_session(
         settings=settings or Settings(),
         clock=clock,
         can_ask=can_ask,
+        instructions=instructions,
     )
     session = await build_session(parts)
     try:

@@ -10,10 +10,11 @@ An open session offers the same as `session.workspace`. To run code there, use `
 import os
 from pathlib import Path
 
+from holdfast import world
 from holdfast.core import Change, Clock, SessionId, SystemClock, Value, check_session_id, new_session_id
 from holdfast.core.errors import SessionNotFound
 from holdfast.store import Home, remove_tree
-from holdfast.world import FolderWorld
+from holdfast.world import FolderWorld, links_in
 
 __all__ = [
     "Workspace",
@@ -22,6 +23,7 @@ __all__ = [
     "create",
     "delete",
     "get",
+    "links_in",
     "list_files",
     "read",
     "remove",
@@ -57,9 +59,11 @@ def get(session: str, *, home: Home | None = None) -> Workspace:
     return Workspace(session=id, path=path)
 
 
-def list_files(session: str, pattern: str = "**/*", *, home: Home | None = None) -> tuple[str, ...]:
-    """The files that match a glob, sorted, with POSIX separators."""
-    return _world(session, home).list(pattern)
+def list_files(
+    session: str, pattern: str = "**/*", *, include_hidden: bool = False, home: Home | None = None
+) -> tuple[str, ...]:
+    """The files that match a glob, sorted, with POSIX separators. Dot files need `include_hidden` or the dot in the glob."""
+    return world.list_files(_world(session, home), pattern, include_hidden=include_hidden)
 
 
 def read(session: str, path: str, *, home: Home | None = None) -> bytes:
@@ -84,7 +88,7 @@ def remove(
 def copy_files_in(
     session: str, source: Path, path: str, *, overwrite: bool = False, home: Home | None = None
 ) -> tuple[Change, ...]:
-    """Copy a file or folder from the host into the workspace."""
+    """Copy a file or folder from the host into the workspace. Symlinks in it are skipped: `links_in` lists them."""
     return _world(session, home).copy_in(source, path, overwrite=overwrite)
 
 

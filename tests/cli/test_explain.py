@@ -36,6 +36,23 @@ def outcome_codes() -> Iterator[str]:
                         yield str(word.value.value)
 
 
+def lisp_codes() -> Iterator[str]:
+    """Codes of errors in Lisp programs, which `try` and an uncaught error report."""
+    for path in (PACKAGE / "guests" / "lisp").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "LispError":
+                match node.args:
+                    case [ast.Constant(value=str(code)), *_]:
+                        yield code
+                    case _:
+                        pass
+
+
+def test_f26_every_code_of_a_lisp_error_is_explained() -> None:
+    assert len(set(lisp_codes())) > 8
+    assert set(lisp_codes()) <= load_error_help().keys()
+
+
 def test_every_code_that_can_occur_is_explained() -> None:
     for module in pkgutil.walk_packages([str(PACKAGE)], "holdfast."):
         if module.name.rpartition(".")[2] == "errors":

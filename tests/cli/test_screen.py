@@ -30,7 +30,7 @@ async def test_the_status_line_shows_activity_waiting_calls_model_cost_budget_an
         session.follow(activity)
         await session.send("write it")
         line = status_line(session, activity, queued=2, window_tokens=100_000)
-    amounts = r"scripted:demo · [\d.k]+ tokens · \$0\.00 · [\d.]+k tokens left · 9 calls left"
+    amounts = r"scripted:replies · [\d.k]+ tokens · \$0\.00 · [\d.]+k tokens left · 9 calls left"
     working = r"[|/\\-] \d+s [\w. ]+"
     assert re.fullmatch(
         rf"{working} · 1 waiting for you · 2 queued · {amounts} · context [\d.k]+ \(\d+%\)", line

@@ -98,7 +98,7 @@ async def test_a_timeout_inside_a_tool_is_not_the_end_of_the_budget() -> None:
     async with memory_session([lose_patience], limits=Limits(wall_seconds=1000)) as session:
         outcome = await begun(session)
         assert isinstance(outcome, Error), outcome
-        [trace] = session.diagnostics()
+        [trace] = session.notes()
         assert "lose_patience" in trace.text, "a fault is on record with the place it came from"
 
 

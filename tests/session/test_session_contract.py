@@ -164,7 +164,7 @@ async def test_diagnostics_accumulate_across_turns(runtime: Runtime) -> None:
     await session.note("first", "something")
     await session.send("b")
     await session.note("second", "something else")
-    assert [note.code for note in session.diagnostics()] == ["first", "second"]
+    assert [note.code for note in session.diagnostics()] == ["", "first", "", "second"]
 
 
 async def test_only_the_newest_diagnostics_are_kept_in_memory_and_all_are_recorded(

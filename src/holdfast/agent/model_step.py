@@ -73,6 +73,7 @@ class ModelStep:
         max_tokens: int | None = None,
         auto_compact: bool = False,
         max_history_messages: int | None = None,
+        instructions: str = "",
     ) -> None:
         self._conversation = conversation
         self._gate = gate
@@ -85,6 +86,7 @@ class ModelStep:
         self._max_tokens = max_tokens
         self._auto_compact = auto_compact
         self._max_history_messages = max_history_messages
+        self._instructions = instructions
         self._template: PromptTemplate | None = None
 
     @property
@@ -132,7 +134,8 @@ class ModelStep:
     def _template_for(self, tools: tuple[Tool, ...]) -> PromptTemplate:
         """The prompt template, rebuilt only when the tools change: typed stubs take longer to render than to send."""
         if self._template is None or self._template.tools != tools:
-            self._template = build_prompt(tools, self._mode, self._language() if self._mode == "code" else "")
+            language = self._language() if self._mode == "code" else ""
+            self._template = build_prompt(tools, self._mode, language, self._instructions)
         return self._template
 
 

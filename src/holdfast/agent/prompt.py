@@ -62,16 +62,30 @@ class PromptTemplate(Value):
     offers: tuple[ToolOffer, ...]
 
 
-def build_prompt(tools: tuple[Tool, ...], mode: Mode, language: str = "python") -> PromptTemplate:
-    """In code mode the tools are procedures of the language and the only offer executes code; else each tool is an offer."""
+def build_prompt(
+    tools: tuple[Tool, ...], mode: Mode, language: str = "python", instructions: str = ""
+) -> PromptTemplate:
+    """In code mode the tools are procedures of the language and the only offer executes code; else each tool is an offer.
+
+    `instructions` are those of the host, which come last.
+    """
+    own = (
+        f"\nInstructions from the person you work for:\n{instructions.strip()}\n"
+        if instructions.strip()
+        else ""
+    )
     if mode == "tools":
-        return PromptTemplate(tools=tools, system=_TOOL_INSTRUCTIONS, offers=tuple(map(_offer, tools)))
+        return PromptTemplate(tools=tools, system=_TOOL_INSTRUCTIONS + own, offers=tuple(map(_offer, tools)))
     if language == "lisp":
         procedures = "\n".join(map(_procedure, tools))
         stubs = f"\nTools your code can call:\n```lisp\n{procedures}\n```\n"
-        return PromptTemplate(tools=tools, system=_LISP_INSTRUCTIONS + stubs, offers=(_execute_code("Lisp"),))
+        return PromptTemplate(
+            tools=tools, system=_LISP_INSTRUCTIONS + stubs + own, offers=(_execute_code("Lisp"),)
+        )
     stubs = f"\nTools your code can call:\n```python\n{render_stubs(tools)}\n```\n"
-    return PromptTemplate(tools=tools, system=_CODE_INSTRUCTIONS + stubs, offers=(_execute_code("Python"),))
+    return PromptTemplate(
+        tools=tools, system=_CODE_INSTRUCTIONS + stubs + own, offers=(_execute_code("Python"),)
+    )
 
 
 def _execute_code(language: str) -> ToolOffer:

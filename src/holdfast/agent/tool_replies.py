@@ -134,6 +134,10 @@ def needs_approval(waiting: Sequence[Escalation]) -> Needs:
     return Needs(need="approval", description=f"needs approval: {what}", context=context)
 
 
+_CONTEXT_EXCEEDED = "Context window exceeded"
+"""The words of the outcome. The models of ours use them too; a model of a host may not."""
+
+
 def outcome_of_error(error: Exception, last_text: str | None) -> Outcome:
     """The turn ended because of an error, a limit or a bug of ours; the session is ready again."""
     match error:
@@ -141,7 +145,9 @@ def outcome_of_error(error: Exception, last_text: str | None) -> Outcome:
             return Nonconverged(value=last_text, reason="budget", dimension=error.dimension)
         case ContextExceeded():
             return Error(
-                message=f"Context window exceeded: {error}",
+                message=str(error)
+                if str(error).startswith(_CONTEXT_EXCEEDED)
+                else f"{_CONTEXT_EXCEEDED}: {error}",
                 code=error.code,
                 hint="summarize older turns with /compact, fork an earlier turn with /fork, or start a new session",
             )

@@ -7,9 +7,11 @@ from pathlib import Path
 from holdfast.app.runtime import Runtime
 from holdfast.core import Limits, Toolset
 from holdfast.core.errors import InvalidInput
+from holdfast.guests import Engine, Engines, Sandbox
+from holdfast.mcp import ServerSpec
 from holdfast.models import Model
 from holdfast.policy import Policy
-from holdfast.session import Approver, Session, SessionOptions
+from holdfast.session import Approver, Session, SessionOptions, Settings
 
 
 @asynccontextmanager
@@ -18,24 +20,55 @@ async def open(
     *,
     workspace: str | Path | None = None,
     policy: Policy | str | None = None,
+    sandbox: Sandbox | Engine | None = None,
     resume: str | None = None,
     name: str | None = None,
+    description: str = "",
+    budget: Limits | str | None = None,
     limits: Limits | None = None,
     toolsets: Sequence[Toolset] = (),
     approver: Approver | None = None,
+    instructions: str | None = None,
+    can_ask: bool = True,
+    needs_model: bool = True,
     home: str | Path | None = None,
+    settings: Settings | None = None,
+    servers: Sequence[ServerSpec] | None = None,
+    engines: Engines | None = None,
 ) -> AsyncIterator[Session]:
-    """A session, new or resumed, for the duration of the block."""
-    if resume is not None and (workspace is not None or name is not None or limits is not None):
+    """A session, new or resumed, for the duration of the block.
+
+    The arguments are those of `Runtime.start` and of `Runtime.create` or, with `resume`, of `Runtime.resume`: what you
+    leave out comes from config.toml, as on the command line. Pass `settings=Settings()` and `servers=()` to ignore the
+    files of the data directory.
+    """
+    kept = (workspace, name, budget, limits)
+    if resume is not None and any(value is not None for value in kept):
         raise InvalidInput(
-            "a resumed session keeps its workspace, name and limits", hint="omit them with resume="
+            "a resumed session keeps its workspace, name and budget", hint="omit them with resume="
         )
-    options: SessionOptions = {"model": model, "policy": policy, "toolsets": toolsets, "approver": approver}
-    runtime = await Runtime.start(home=home)
+    options: SessionOptions = {
+        "model": model,
+        "policy": policy,
+        "sandbox": sandbox,
+        "toolsets": toolsets,
+        "approver": approver,
+        "instructions": instructions,
+        "can_ask": can_ask,
+        "needs_model": needs_model,
+    }
+    runtime = await Runtime.start(home=home, settings=settings, servers=servers, engines=engines)
     try:
         if resume is not None:
             yield await runtime.resume(resume, **options)
         else:
-            yield await runtime.create(workspace=workspace, name=name, limits=limits, **options)
+            yield await runtime.create(
+                workspace=workspace,
+                name=name,
+                description=description,
+                budget=budget,
+                limits=limits,
+                **options,
+            )
     finally:
         await runtime.close()

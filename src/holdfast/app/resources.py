@@ -4,11 +4,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.config import read_config
 from holdfast.core import Clock, SystemClock
 from holdfast.guests import Engines
-from holdfast.mcp import ServerSpec, secrets_of
+from holdfast.mcp import ServerSpec, load_servers, secrets_of
 from holdfast.models import ModelSettings, secrets
-from holdfast.session import Settings, SharedResources
+from holdfast.session import LiveSessions, Settings, SharedResources
 from holdfast.store import MIN_SECRET_LENGTH, Home, Redactor, Store, open_store
 
 
@@ -19,11 +20,15 @@ async def compose_resources(
     store: Store | None,
     engines: Engines | None,
     clock: Clock | None,
-    servers: Sequence[ServerSpec],
+    servers: Sequence[ServerSpec] | None,
+    max_sessions: int,
 ) -> SharedResources:
-    """Open a data directory and everything below it; what is None gets its default."""
-    clock, settings = clock or SystemClock(), settings or Settings()
+    """Open a data directory and everything below it. Settings and servers that are None come from its files."""
+    clock = clock or SystemClock()
     directory = Home(Path(home)) if home is not None else Home.default()
+    # Before anything is created, so that a mistake in a file leaves nothing open.
+    settings = settings if settings is not None else read_config(directory).settings
+    servers = servers if servers is not None else configured_servers(directory)
     directory.prepare()
     redact = redactor(servers, settings.model_requests)
     return SharedResources(
@@ -34,7 +39,14 @@ async def compose_resources(
         clock=clock,
         servers=tuple(servers),
         redactor=redact,
+        live=LiveSessions(max_sessions=max_sessions),
     )
+
+
+def configured_servers(home: Home) -> tuple[ServerSpec, ...]:
+    """The MCP servers in mcp-servers.json of a data directory; none without the file. Raises InvalidConfig."""
+    path = home.root / "mcp-servers.json"
+    return load_servers(path) if path.exists() else ()
 
 
 def redactor(servers: Sequence[ServerSpec], model_requests: ModelSettings) -> Redactor:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Unpack
 
 from holdfast.app.resources import compose_resources
-from holdfast.core import Clock, Limits, Toolset
+from holdfast.config import project_budget
+from holdfast.core import Clock, Limits, Toolset, parse_limits
 from holdfast.gate import GateSettings
 from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import ServerSpec
@@ -17,6 +18,7 @@ from holdfast.session import (
     SessionOptions,
     Settings,
     SharedResources,
+    check_options,
     create_session,
     fork_session,
     import_archive,
@@ -45,11 +47,23 @@ class Runtime:
         store: Store | None = None,
         engines: Engines | None = None,
         clock: Clock | None = None,
-        servers: Sequence[ServerSpec] = (),
+        servers: Sequence[ServerSpec] | None = None,
+        max_sessions: int = 10_000,
     ) -> "Runtime":
-        """Open a data directory and everything below it; close it with `close`."""
+        """Open a data directory and everything below it; close it with `close`.
+
+        Without `settings` and `servers` it reads config.toml and mcp-servers.json of the data directory, as the command
+        line does. Pass `settings=Settings()` and `servers=()` to ignore the files. Raises InvalidConfig. At most
+        `max_sessions` sessions are open at once; one more raises SessionNotReady, and is not created.
+        """
         shared = await compose_resources(
-            home=home, settings=settings, store=store, engines=engines, clock=clock, servers=servers
+            home=home,
+            settings=settings,
+            store=store,
+            engines=engines,
+            clock=clock,
+            servers=servers,
+            max_sessions=max_sessions,
         )
         return cls(shared)
 
@@ -59,22 +73,40 @@ class Runtime:
         await self._shared.engines.close()
         await self.store.close()
 
+    def get(self, session: str) -> Session | None:
+        """The session with this id that is open in this runtime; None if there is none. `resume` opens one."""
+        return self.live_sessions.get(session)
+
     async def create(
         self,
         *,
         workspace: str | Path | None = None,
         name: str | None = None,
+        budget: Limits | str | None = None,
         limits: Limits | None = None,
         session: str | None = None,
+        description: str = "",
         **options: Unpack[SessionOptions],
     ) -> Session:
-        """A new session. Without a workspace it gets its own folder."""
+        """A new session. Without a workspace it gets its own folder.
+
+        `budget` is written as on the command line, such as `"usd=1,tokens=50k"`, or as `Limits`. Without it, the budget of
+        the settings applies, narrowed by the project's own config.toml. `limits` is another name for it.
+        """
+        check_options(options, "Runtime.create")
         return await create_session(
-            self._shared, options, workspace=workspace, name=name, limits=limits, session=session
+            self._shared,
+            options,
+            workspace=workspace,
+            name=name,
+            limits=self._budget(budget if budget is not None else limits, workspace),
+            session=session,
+            description=description,
         )
 
     async def resume(self, reference: str, **options: Unpack[SessionOptions]) -> Session:
         """Resume a session by id, prefix or name, with its policy and model unless others are given."""
+        check_options(options, "Runtime.resume")
         return await resume_session(self._shared, reference, options)
 
     async def sandbox(
@@ -92,18 +124,20 @@ class Runtime:
         *,
         at: int | None = None,
         name: str | None = None,
+        description: str = "",
         **options: Unpack[SessionOptions],
     ) -> Session:
         """A new session that continues from the end of a turn: its messages, files, staged changes, budget and grants.
 
         It works in its own folder, so the two cannot interfere.
         """
-        return await fork_session(self._shared, reference, options, at=at, name=name)
+        check_options(options, "Runtime.fork")
+        return await fork_session(self._shared, reference, options, at=at, name=name, description=description)
 
     async def snapshot(self, reference: str, path: str | Path) -> None:
         """Write a session with its history, files and staged changes to one file. Raises InvalidInput."""
         session = await self.store.find(reference)
-        live = next((each for each in self.live_sessions.all() if each.id == session), None)
+        live = self.get(session)
         if live is not None:
             await live.save_restore_point()
         await self.store.export_session(session, Path(path), now_ms=self._shared.clock.now_ms())
@@ -113,10 +147,18 @@ class Runtime:
 
         Its grants do not apply here. Its policy and model are this data directory's unless others are chosen.
         """
+        check_options(options, "Runtime.restore")
         imported = await import_archive(
             self.store, self._shared.home, Path(path), now_ms=self._shared.clock.now_ms()
         )
         return await self.resume(imported.session, **options)
+
+    def _budget(self, given: Limits | str | None, workspace: str | Path | None) -> Limits:
+        if given is not None:
+            return parse_limits(given) if isinstance(given, str) else given
+        if workspace is None:
+            return self.settings.budget
+        return project_budget(self.settings.budget, Path(workspace))
 
     def gate(
         self,

@@ -45,7 +45,7 @@ def token_file(roster: Roster, file: Path, home: Home) -> TokenFile:
 async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
     """Open the broker of a roster and its member factory."""
     clock = SystemClock()
-    runtime = await Runtime.start(home=home.root, settings=load_config(home))
+    runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=())
     print_store_notices(runtime.store, Console())
     try:
         folder = teams_folder(file, home)

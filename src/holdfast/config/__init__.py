@@ -1,6 +1,6 @@
 """A person's configuration: config.toml, the environment, and a project's own limits.
 
-A program that embeds Holdfast passes `Settings` instead.
+A program that embeds Holdfast reads the same files, or passes `Settings` instead.
 """
 
 from holdfast.config.edit import Scalar, with_value
@@ -10,6 +10,7 @@ from holdfast.config.load import (
     ProjectSettings,
     check_config,
     load_config,
+    project_budget,
     read_config,
     written_key,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "fields",
     "load_config",
     "policy_draft",
+    "project_budget",
     "read_config",
     "tables",
     "with_value",

@@ -67,6 +67,12 @@ def read_config(
     return Configured(settings=settings, sources=sources, notes=notes)
 
 
+def project_budget(budget: Limits, project: Path) -> Limits:
+    """A budget for sessions in a project: the lower of this and the project's own. Raises InvalidConfig."""
+    narrower, _, _ = _read_file(project / PROJECT_CONFIG, ProjectSettings)
+    return budget.narrowed(narrower.budget)
+
+
 def check_config(text: str, path: Path) -> None:
     """Check that a text is a valid configuration for this file. Raises InvalidConfig."""
     _parse(text, path, Settings)

@@ -29,6 +29,28 @@ RESERVED = frozenset(
 )
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_LETTERS = str.maketrans(
+    {
+        "ß": "ss",
+        "ẞ": "ss",
+        "æ": "ae",
+        "Æ": "ae",
+        "œ": "oe",
+        "Œ": "oe",
+        "þ": "th",
+        "Þ": "th",
+        "ø": "o",
+        "Ø": "o",
+        "ł": "l",
+        "Ł": "l",
+        "đ": "d",
+        "Đ": "d",
+        "ð": "d",
+        "Ð": "d",
+        "ı": "i",
+    }
+)
+"""Latin letters that Unicode does not decompose into ASCII."""
 _SUFFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -72,7 +94,8 @@ def sanitise_name(text: str) -> str:
         raise InvalidName(
             f"{text!r} contains characters that a name cannot have", hint="leave out '/', '\\' and '..'"
         )
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().strip().lower()
+    latin = unicodedata.normalize("NFKC", text).translate(_LETTERS)
+    plain = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode().strip().lower()
     alias = re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9_.-]", "-", plain)).strip("-")
     alias = alias[:MAX_NAME_LENGTH].rstrip("-")
     if not alias:

@@ -215,6 +215,28 @@ class Budget(Projection[_Handled]):
             rooms.append(self._tree.remaining(dimension))
         return min((room for room in rooms if room is not None), default=None)
 
+    def remaining_all(self) -> dict[str, Decimal | None]:
+        """How much is left in each dimension, by its word as in `--budget`: usd, tokens, time. None is no limit."""
+        return {budget_word(dimension): self.remaining(dimension) for dimension in DIMENSIONS}
+
+    def has_remaining(self) -> bool:
+        """Whether the limits of session and tree leave something in every dimension. A new turn gets new turn limits."""
+        return all(room is None or room > 0 for room in map(self._session_room, DIMENSIONS))
+
+    def is_turn_limit(self, dimension: Dimension) -> bool:
+        """Whether the turn limit is lower than what session and tree have left, so that a new turn has room."""
+        room, bound = self._session_room(dimension), getattr(self.turn_limits, dimension)
+        if room is None or bound is None:
+            return room is None
+        return left(bound, [getattr(self._turn_spent, dimension)]) < room
+
+    def _session_room(self, dimension: Dimension) -> Decimal | None:
+        rooms = [self._tree.remaining(dimension)] if self._tree is not None else []
+        if (bound := getattr(self.limits, dimension)) is not None:
+            held = [getattr(amount, dimension) for amount in self._held.values()]
+            rooms.append(left(bound, [getattr(self._spent, dimension), *held]))
+        return min((room for room in rooms if room is not None), default=None)
+
     def _update_limited(self) -> None:
         """Cache the dimensions that have a limit: every call checks each of them, and most sessions have few."""
         self._limited = tuple(

@@ -12,6 +12,7 @@ from holdfast.guests.contract import (
     StagedContents,
 )
 from holdfast.guests.engines import Engines, Sandbox
+from holdfast.guests.lisp_literal import to_lisp
 from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
 from holdfast.guests.self_test import Check, self_test
@@ -37,4 +38,5 @@ __all__ = [
     "render_stubs",
     "script",
     "self_test",
+    "to_lisp",
 ]

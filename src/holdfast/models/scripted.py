@@ -52,7 +52,7 @@ def use_all(*calls: tuple[str, JsonObject], text: str = "") -> Reply:
 class ScriptedModel:
     """Answers the nth request of a conversation with the nth reply of its script. Costs nothing."""
 
-    def __init__(self, replies: Sequence[ScriptedReply], name: str = "scripted:demo") -> None:
+    def __init__(self, replies: Sequence[ScriptedReply], name: str = "scripted:replies") -> None:
         self._replies = tuple(replies)
         self._name = name
 
@@ -99,7 +99,8 @@ def read_script(path: Path) -> ScriptedModel:
         replies = msgspec.json.decode(path.read_bytes(), type=list[str | Reply])
     except (OSError, msgspec.DecodeError) as error:
         raise InvalidConfig(
-            f"{str(path)!r} is not a script: {error}", hint="write a JSON list of texts and replies"
+            f"{str(path)!r} is not a script: {error}",
+            hint="write a JSON list of texts and replies, or choose another model with --model",
         ) from None
     return ScriptedModel(replies, name=f"scripted:{path}")
 

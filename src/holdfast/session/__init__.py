@@ -2,13 +2,14 @@
 
 from holdfast.session.approver import Approver
 from holdfast.session.build import SessionParts, SessionPaths, build_session
+from holdfast.session.diagnostics import Diagnostic
 from holdfast.session.driver import AnswerPending, TurnDriver
 from holdfast.session.external_agent import ExternalAgentSession, expire_orphaned_escalations
 from holdfast.session.external_gate import open_external_gate
 from holdfast.session.import_archive import ImportedSession, import_archive
 from holdfast.session.live_sessions import LiveSessions
 from holdfast.session.open import create_session, fork_session, resume_session
-from holdfast.session.options import SessionOptions
+from holdfast.session.options import SessionOptions, check_options
 from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.resources import SharedResources
 from holdfast.session.rewind_fork import RewindPlan, last_point, plan_fork, plan_rewind
@@ -16,12 +17,14 @@ from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.status import Lifecycle, Status, TurnRecord, is_imported, workspace_of
 from holdfast.session.tools import ASK_PERSON, VIEW_TOOLS
+from holdfast.session.turn_result import TurnResult
 
 __all__ = [
     "ASK_PERSON",
     "VIEW_TOOLS",
     "AnswerPending",
     "Approver",
+    "Diagnostic",
     "Divergence",
     "ExternalAgentSession",
     "ImportedSession",
@@ -38,7 +41,9 @@ __all__ = [
     "Status",
     "TurnDriver",
     "TurnRecord",
+    "TurnResult",
     "build_session",
+    "check_options",
     "create_session",
     "expire_orphaned_escalations",
     "fork_session",

@@ -69,6 +69,8 @@ class SessionParts:
     """The budget that it shares with its forks."""
     approver: Approver | None = None
     can_ask: bool = True
+    instructions: str = ""
+    """Added to the model's system prompt."""
     disk: SessionPaths | None = None
     """None for a session in memory."""
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
@@ -102,6 +104,7 @@ async def build_session(parts: SessionParts) -> Session:
         max_tokens=parts.settings.model_requests.max_tokens,
         auto_compact=parts.settings.auto_compact,
         max_history_messages=parts.settings.max_history_messages,
+        instructions=parts.instructions,
     )
     session = Session(
         journal=journal,

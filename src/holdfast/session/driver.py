@@ -37,7 +37,7 @@ class TurnDriver:
     def has_unfinished_turn(self) -> bool:
         """Whether a turn is open, or ran out of a budget that has been raised since."""
         status = self._session.status
-        return status.has_open_turn or status.can_continue
+        return status.has_open_turn or status.can_reopen_turn
 
     async def run(self, text: str | None) -> Outcome | None:
         """Finish the unfinished turn, then send the message. None if there was nothing to do.
@@ -54,7 +54,7 @@ class TurnDriver:
         """Finish the unfinished turn; None if there is none."""
         if not self.has_unfinished_turn:
             return None
-        if self._session.status.can_continue:
+        if self._session.status.can_reopen_turn:
             self._notify("the budget was raised; resuming the last turn")
         return await self._while_answered(await self._session.advance())
 

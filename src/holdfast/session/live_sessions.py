@@ -14,12 +14,20 @@ class LiveSessions:
 
     def add(self, session: Session) -> None:
         """Register a session. Raises SessionNotReady at the limit."""
+        self.check_room()
+        self._sessions[session.id] = session
+
+    def check_room(self) -> None:
+        """Raise SessionNotReady at the limit."""
         if len(self._sessions) >= self._max_sessions:
             raise SessionNotReady(
                 f"at most {pluralize(self._max_sessions, 'session')} can be live at once",
                 hint="close one first",
             )
-        self._sessions[session.id] = session
+
+    def get(self, session: str) -> Session | None:
+        """The live session with this id; None if there is none."""
+        return self._sessions.get(SessionId(session))
 
     def remove(self, session: SessionId) -> None:
         """Forget a closed session."""

@@ -21,6 +21,7 @@ from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.options import (
     ResolvedOptions,
     SessionOptions,
+    check_may_run,
     check_sandbox,
     record_changes,
     resolve_options,
@@ -29,7 +30,7 @@ from holdfast.session.resources import SharedResources
 from holdfast.session.rewind_fork import plan_fork
 from holdfast.session.session import Session
 from holdfast.session.status import Status, workspace_of
-from holdfast.store import MIN_SECRET_LENGTH, Journal, chosen_name, private_folder
+from holdfast.store import MIN_SECRET_LENGTH, Journal, chosen_name, private_folder, shortened_note
 from holdfast.world import (
     FolderWorld,
     Quota,
@@ -50,8 +51,10 @@ async def create_session(
     name: str | None = None,
     limits: Limits | None = None,
     session: str | None = None,
+    description: str = "",
 ) -> Session:
     """A new session. Without a workspace it gets its own folder."""
+    shared.live.check_room()
     folder = open_folder(Path(workspace), shared.home.root) if workspace is not None else None
     resolved = resolve(shared, options)
     opened = SessionOpened(
@@ -64,13 +67,23 @@ async def create_session(
         sandbox=resolved.sandbox,
         limits=limits or shared.settings.budget,
         name=chosen_name(name) if name is not None else None,
+        description=description,
     )
     id = check_session_id(session) if session is not None else None
-    return await _open(shared, await shared.store.create(opened, session=id), resolved)
+    has_files = id is not None and shared.home.session_folder(id).exists()
+    journal = await shared.store.create(opened, session=id)
+    try:
+        return await _open(shared, journal, resolved, note=shortened_note(name))
+    except BaseException:
+        # Files that were there before the session, such as those of `workspace.create`, are the caller's.
+        if not has_files:
+            await shared.store.delete(journal.session)
+        raise
 
 
 async def resume_session(shared: SharedResources, reference: str, options: SessionOptions) -> Session:
     """An existing session by id, prefix or name, with its policy and model unless others are given."""
+    shared.live.check_room()
     journal = await shared.store.open(await shared.store.find(reference))
     try:
         status = Status(ReplayedHistory(journal.recorded))
@@ -95,8 +108,10 @@ async def fork_session(
     *,
     at: int | None = None,
     name: str | None = None,
+    description: str = "",
 ) -> Session:
     """A new session that continues from the end of a turn of another, in its own folder."""
+    shared.live.check_room()
     parent = await shared.store.find(reference)
     plan, before = plan_fork(parent, await shared.store.read(parent), at)
     resolved = resolve(
@@ -114,14 +129,23 @@ async def fork_session(
         model=resolved.model_name or before.model,
         sandbox=resolved.sandbox,
         name=chosen_name(name) if name is not None else None,
+        description=description or before.description,
     )
     journal = await shared.store.fork(parent, at=plan.seq, opened=opened)
     try:
-        await _restore_files(shared, journal.session, plan.manifest)
+        await _restore_or_release(shared, journal, plan.manifest)
+        return await _open(shared, journal, resolved, note=shortened_note(name))
+    except BaseException:
+        await shared.store.delete(journal.session)
+        raise
+
+
+async def _restore_or_release(shared: SharedResources, journal: Journal, manifest: str) -> None:
+    try:
+        await _restore_files(shared, journal.session, manifest)
     except BaseException:
         await journal.release()
         raise
-    return await _open(shared, journal, resolved)
 
 
 async def _restore_files(shared: SharedResources, session: SessionId, manifest: str) -> None:
@@ -160,7 +184,9 @@ def resolve(
     return resolved
 
 
-async def _open(shared: SharedResources, journal: Journal, resolved: ResolvedOptions) -> Session:
+async def _open(
+    shared: SharedResources, journal: Journal, resolved: ResolvedOptions, *, note: str | None = None
+) -> Session:
     """Build the session and start its servers. If it cannot be built, nothing stays open."""
     try:
         parts, servers = await _session_parts(shared, journal, resolved)
@@ -169,11 +195,17 @@ async def _open(shared: SharedResources, journal: Journal, resolved: ResolvedOpt
         for close in (*resolved.closers, journal.release):
             await close()
         raise
-    shared.live.add(session)
+    try:
+        shared.live.add(session)
+    except BaseException:
+        await session.close()
+        raise
     with session.preparing():
         failed = await start_servers(servers)
     for name, error in failed.items():
         await session.note("server-failed", f"{name} did not start, so its tools are missing: {error}")
+    if note is not None:
+        await session.note("name-shortened", note)
     return session
 
 
@@ -196,10 +228,15 @@ async def _session_parts(
     policy = narrowed_by_project(resolved.policy, root)
 
     def create_guest(name: str) -> Guest:
+        if resolved.engine is not None and name == resolved.sandbox:
+            check_may_run(name, policy)
+            return resolved.engine.guest()
         sandbox = check_sandbox(name, policy)
         return shared.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents)
 
-    guests = SessionGuests(check_sandbox(resolved.sandbox, policy), create_guest)
+    if resolved.engine is None:
+        check_sandbox(resolved.sandbox, policy)
+    guests = SessionGuests(resolved.sandbox, create_guest)
     if resolved.is_sandbox_chosen or resolved.model is not None:
         _ = guests.main  # report a missing engine now; a session that is only inspected needs none
     parts = SessionParts(
@@ -218,6 +255,7 @@ async def _session_parts(
         tree=tree,
         approver=resolved.approver,
         can_ask=resolved.can_ask,
+        instructions=resolved.instructions,
         disk=SessionPaths(home=home, root=root, view=FolderWorld(view)),
         closers=[*resolved.closers, *(server.close for server in servers)],
         on_close=shared.live.remove,

@@ -1,15 +1,16 @@
 """Session options: what the caller chose, else what the session had before, else the settings."""
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypedDict, get_args
 
 from holdfast.core import Toolset
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import Noted, SessionReconfigured
-from holdfast.guests import Sandbox
+from holdfast.guests import Engine, Sandbox
 from holdfast.models import Model, create_model, resolve_model
 from holdfast.policy import Policy, load_policy
 from holdfast.session.approver import Approver
@@ -22,10 +23,17 @@ class SessionOptions(TypedDict, total=False):
     """What the caller of a session may choose. What is omitted or None is kept or taken from the settings."""
 
     model: Model | str | None
+    """A model, or `provider:name`."""
     policy: Policy | str | None
-    sandbox: Sandbox | None
+    """A policy, the name of one, or a file."""
+    sandbox: Sandbox | Engine | None
+    """Where code runs: `python`, `wasi`, `auto`, `lisp`, or an engine of your own."""
     toolsets: Sequence[Toolset]
+    """Tools of your own."""
     approver: Approver | None
+    """Asks a person about an escalation."""
+    instructions: str | None
+    """Instructions of your own for the agent, added to the model's system prompt."""
     can_ask: bool
     """Whether anyone can answer an escalation; if not, it is denied at once."""
     needs_model: bool
@@ -40,12 +48,16 @@ class ResolvedOptions:
     policy_name: str
     """The policy as the journal records it: a name, or the absolute path of a file."""
     model: Model | None
-    sandbox: Sandbox
+    sandbox: str
+    """A sandbox by name, or the name of the caller's own engine."""
     is_sandbox_chosen: bool
     """Whether the caller chose it now."""
+    engine: Engine | None
+    """The caller's own engine."""
     toolsets: Sequence[Toolset]
     approver: Approver | None
     can_ask: bool
+    instructions: str = ""
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
     """Closes what was opened for these options alone."""
 
@@ -53,6 +65,16 @@ class ResolvedOptions:
     def model_name(self) -> str:
         """The model as the journal records it; empty if there is none."""
         return self.model.name if self.model is not None else ""
+
+
+def check_options(options: Mapping[str, object], function: str) -> None:
+    """Raise TypeError for an option that does not exist: one that is silently ignored could be the policy."""
+    known = sorted(SessionOptions.__annotations__)
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            meant = f". Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
 
 
 def resolve_options(
@@ -78,17 +100,20 @@ def resolve_options(
         model = _open_model(str(given or previous_model), settings, models_folder)
     elif chosen.get("needs_model", True) and not isinstance(given, str):
         model = given
+    instructions, given_sandbox = chosen.get("instructions"), chosen.get("sandbox")
     return ResolvedOptions(
         policy=policy,
         policy_name=named,
         model=model,
-        sandbox=chosen.get("sandbox")
+        sandbox=_name(given_sandbox)
         or _named_sandbox(previous_sandbox)
         or _default_sandbox(settings, policy),
-        is_sandbox_chosen=chosen.get("sandbox") is not None,
+        is_sandbox_chosen=given_sandbox is not None,
+        engine=given_sandbox if given_sandbox is not None and not isinstance(given_sandbox, str) else None,
         toolsets=chosen.get("toolsets", ()),
         approver=chosen.get("approver"),
         can_ask=chosen.get("can_ask", True),
+        instructions=settings.instructions if instructions is None else instructions,
         closers=(model.close,) if model is not None and is_ours else (),
     )
 
@@ -98,14 +123,19 @@ def check_sandbox(name: str, policy: Policy) -> Sandbox:
     sandbox = _named_sandbox(name)
     if sandbox is None:
         known = ", ".join(get_args(Sandbox))
-        raise InvalidInput(f"there is no sandbox for {name!r}", hint=f"use one of: {known}")
-    if _may_run(sandbox, policy):
-        return sandbox
-    named = ", ".join(policy.sandboxes or ()) or "no sandbox at all"
-    raise InvalidInput(
-        f"the policy {policy.name!r} allows code to run in {named}, not in {sandbox}",
-        hint="choose another sandbox with --sandbox (--lang for exec), or another policy with -p",
-    )
+        raise InvalidInput(f"there is no sandbox {name!r}", hint=f"choose one of {known}")
+    check_may_run(sandbox, policy)
+    return sandbox
+
+
+def check_may_run(name: str, policy: Policy) -> None:
+    """Raise InvalidInput if the policy does not allow code to run in this sandbox or engine."""
+    if not _may_run(name, policy):
+        named = ", ".join(policy.sandboxes or ()) or "no sandbox at all"
+        raise InvalidInput(
+            f"the policy {policy.name!r} allows code to run in {named}, not in {name}",
+            hint="choose another sandbox with --sandbox (--lang for exec), or another policy with -p",
+        )
 
 
 async def record_changes(journal: Journal, status: Status, resolved: ResolvedOptions) -> None:
@@ -133,8 +163,15 @@ def _default_sandbox(settings: Settings, policy: Policy) -> Sandbox:
     )
 
 
-def _may_run(sandbox: Sandbox, policy: Policy) -> bool:
-    parts = ("python", "wasi") if sandbox == "auto" else (sandbox,)
+def _name(sandbox: Sandbox | Engine | None) -> str:
+    """The name of a chosen sandbox or engine; empty if none was chosen."""
+    if sandbox is None or isinstance(sandbox, str):
+        return sandbox or ""
+    return sandbox.capabilities.engine
+
+
+def _may_run(name: str, policy: Policy) -> bool:
+    parts = ("python", "wasi") if name == "auto" else (name,)
     return policy.sandboxes is None or set(parts) <= set(policy.sandboxes)
 
 

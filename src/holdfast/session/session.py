@@ -7,6 +7,7 @@ from pathlib import Path
 
 from holdfast.agent import Conversation, ModelStep, Turn
 from holdfast.core import (
+    DIMENSIONS,
     PERSON,
     Call,
     Escalation,
@@ -37,16 +38,18 @@ from holdfast.core.events import (
     TurnEnded,
     TurnReopened,
 )
-from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
+from holdfast.gate import AuditEntry, AuditStats, Budget, Gate, Ruling, audit_stats, audit_view
 from holdfast.models import OnText
 from holdfast.session.approver import Approver, ask_approver
+from holdfast.session.diagnostics import Diagnostic, diagnostics_of
 from holdfast.session.event_stream import EventStream
 from holdfast.session.restore_points import TurnRestorePoints
 from holdfast.session.rewind_fork import RewindPlan, plan_rewind
 from holdfast.session.staged_changes import restage
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turn_lock import TurnLock
-from holdfast.store import Journal, Store, chosen_name
+from holdfast.session.turn_result import TurnResult
+from holdfast.store import Journal, Store, chosen_name, shortened_note
 from holdfast.world import Proposal, StagedWorld, World
 
 
@@ -93,8 +96,15 @@ class Session:
 
     @property
     def activity(self) -> Activity:
-        """What the session is doing; `initializing` while its servers start."""
+        """What the session is doing here; `initializing` while its servers start, `closed` once it is released."""
+        if self._lock.is_closed:
+            return "closed"
         return "initializing" if self._lock.is_preparing else self.status.activity
+
+    @property
+    def description(self) -> str:
+        """What the creator of the session wrote about it."""
+        return self.status.opened.description if self.status.opened is not None else ""
 
     @property
     def is_closed(self) -> bool:
@@ -139,6 +149,20 @@ class Session:
 
     # -- turns
 
+    def can_continue(self) -> bool:
+        """Whether the host can go on, with a message or with `advance`: the session is open here, it is neither paused
+        nor over, and its budget is not spent. A turn that needed more than is left counts as spent until the limit is raised.
+        """
+        if self.is_closed or self.status.lifecycle != "open" or not self.budget.has_remaining():
+            return False
+        outcome = self.status.turns[-1].outcome if self.status.turns else None
+        if not isinstance(outcome, Nonconverged) or outcome.reason != "budget":
+            return True
+        stopped_at = next((each for each in DIMENSIONS if each == outcome.dimension), None)
+        return self.status.can_reopen_turn or (
+            stopped_at is not None and self.budget.is_turn_limit(stopped_at)
+        )
+
     async def send(
         self,
         text: str,
@@ -175,7 +199,7 @@ class Session:
         """Resume a turn that was interrupted, waited, or ran out of a budget that was raised; None if there is none."""
         self._lock.check_live()
         await self._gate.apply_control_requests()  # another process may have raised a limit
-        if not self.status.has_open_turn and not self.status.can_continue:
+        if not self.status.has_open_turn and not self.status.can_reopen_turn:
             return None
         if self._lock.holder is not None:
             raise SessionNotReady("a turn is running", hint="wait for it, or cancel it")
@@ -269,9 +293,32 @@ class Session:
         """Every turn, numbered from 1."""
         return tuple(self.status.turns)
 
-    def diagnostics(self) -> tuple[Noted, ...]:
-        """Notes about the session, oldest first."""
+    def last_turn(self) -> TurnResult | None:
+        """The result of the last turn, with the budget and the proposals as they are now; None before the first turn."""
+        if not self.status.turns:
+            return None
+        turn = self.status.turns[-1]
+        return TurnResult(
+            outcome=turn.outcome,
+            turn_number=turn.number,
+            budget_remaining=self.budget.remaining_all(),
+            proposals=self.proposals(),
+            prompt_tokens=turn.prompt_tokens,
+            completion_tokens=turn.completion_tokens,
+            spent=turn.spent,
+        )
+
+    def notes(self) -> tuple[Noted, ...]:
+        """The newest thousand notes about the session, oldest first."""
         return tuple(self.status.notes)
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The newest thousand notes, calls and texts of the agent as short lines, oldest first."""
+        return diagnostics_of(self._journal.recorded)
+
+    def audit_stats(self) -> AuditStats:
+        """Totals of the audit log: calls by operation and by result, and tokens."""
+        return audit_stats(self._journal.recorded)
 
     def audit(self, *, turn: int | None = None, operation: str | None = None) -> list[AuditEntry]:
         """Every recorded call, refusals included."""
@@ -295,6 +342,8 @@ class Session:
         """Rename the session, or remove its name. Raises InvalidName, SessionExists."""
         kept = chosen_name(name) if name is not None else None
         await self._journal.append(SessionRenamed(name=kept))
+        if note := shortened_note(name):
+            await self.note("name-shortened", note)
 
     async def pause(self) -> None:
         """Refuse turns until the session is resumed."""

@@ -21,6 +21,8 @@ class Settings(Value, forbid_unknown_fields=True):
     """Where code runs: `python` (a subset), `wasi` (CPython in WebAssembly), `auto` (wasi only if python refuses) or `lisp`."""
     mode: Mode = "code"
     """How the model acts: `code` writes Python, `tools` calls tools one by one."""
+    instructions: str = ""
+    """Instructions of your own, added to the model's system prompt."""
     auto_compact: bool = False
     """Summarize older turns automatically when the conversation exceeds the model's context; else the turn ends with an error."""
     max_history_messages: int | None = None

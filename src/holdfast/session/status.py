@@ -18,7 +18,9 @@ from holdfast.core.events import (
     EscalationExpired,
     EscalationOpened,
     Event,
+    HistoryCompacted,
     MessagePosted,
+    ModelFailed,
     ModelReplied,
     Noted,
     RecordedEvent,
@@ -37,7 +39,7 @@ from holdfast.core.projection import EventSource, Projection
 from holdfast.gate import Spending, cost_of
 
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
-Activity = Literal["initializing", "ready", "processing", "waiting"]
+Activity = Literal["initializing", "ready", "processing", "waiting", "closed"]
 MAX_NOTES = 1000
 """The newest notes are kept in memory; all are in the journal."""
 
@@ -51,6 +53,10 @@ class TurnRecord(Value):
     began_ms: int
     ended_ms: int | None = None
     outcome: Outcome | None = None
+    prompt_tokens: int = 0
+    """What the model read, without side models."""
+    completion_tokens: int = 0
+    """What the model wrote, without side models."""
     spent: Amount = Amount()
     """Everything it cost (an unknown price is None), including side models and failed calls."""
     changes: tuple[Change, ...] = ()
@@ -184,6 +190,12 @@ class Status(Projection[_Handled]):
                 self.notes.append(event)
             case _:
                 pass
+        if isinstance(event, ModelReplied | ModelFailed | HistoryCompacted) and self._turns:
+            last = self._turns[-1]
+            self._update_last_turn(
+                prompt_tokens=last.prompt_tokens + event.usage.input_tokens,
+                completion_tokens=last.completion_tokens + event.usage.output_tokens,
+            )
         if (amount := cost_of(event)) is not None:
             self._spent.add(amount)
 
@@ -225,7 +237,7 @@ class Status(Projection[_Handled]):
         return bool(self._turns) and self._turns[-1].outcome is None
 
     @property
-    def can_continue(self) -> bool:
+    def can_reopen_turn(self) -> bool:
         """Whether the last turn ran out of a budget that has been raised since."""
         return self._is_budget_raised and bool(self._turns) and _is_out_of_budget(self._turns[-1].outcome)
 

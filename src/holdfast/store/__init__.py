@@ -19,7 +19,7 @@ from holdfast.store.contract import (
 )
 from holdfast.store.home import Home, private_folder, replace_private, sync_folder, write_private
 from holdfast.store.memory import MemoryStore
-from holdfast.store.names import chosen_name
+from holdfast.store.names import chosen_name, shortened_note
 from holdfast.store.open import open_store
 from holdfast.store.private_files import read_own, read_plain, remove
 from holdfast.store.prune import PruneReport, prune
@@ -58,6 +58,7 @@ __all__ = [
     "remove",
     "remove_tree",
     "replace_private",
+    "shortened_note",
     "sync_folder",
     "tail",
     "wait_until_released",

@@ -32,14 +32,15 @@ def alias(name: str) -> str:
 
 
 def chosen_name(text: str) -> str:
-    """Return the stored form of a name that a user chose. Unlike `alias`, it refuses a name that is too long."""
-    length = len(unicodedata.normalize("NFKC", text).strip())
-    if length > MAX_NAME_LENGTH:
-        raise InvalidName(
-            f"a name can have at most {MAX_NAME_LENGTH} characters; this one has {length}",
-            hint="choose a shorter name",
-        )
+    """Return the stored form of a name that a user chose, cut to 64 characters: see `shortened_note`."""
     return alias(text)
+
+
+def shortened_note(text: str | None) -> str | None:
+    """A note for the user whose name was too long; None if it was not."""
+    if text is None or len(unicodedata.normalize("NFKC", text).strip()) <= MAX_NAME_LENGTH:
+        return None
+    return f"the name was cut to {MAX_NAME_LENGTH} characters: {alias(text)}"
 
 
 def with_alias(event: Event) -> Event:

@@ -11,11 +11,18 @@ from holdfast.world.paths.names import is_within
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
+def links_in(source: Path) -> tuple[Path, ...]:
+    """The symlinks in a folder on the host, which `copy_in` skips; sorted."""
+    if not source.is_dir():
+        return ()
+    return tuple(sorted(each for each in source.rglob("*") if each.is_symlink()))
+
+
 class HostCopyMixin:
     """`copy_in` and `copy_out` for every world."""
 
     def copy_in(self: World, source: Path, path: str, *, overwrite: bool = False) -> tuple[Change, ...]:
-        """Copy a file or a folder from the host into the world. Symlinks in a folder are skipped."""
+        """Copy a file or a folder from the host into the world. Symlinks in a folder are skipped; `links_in` lists them."""
         if not source.is_dir():
             mode = source.stat().st_mode & 0o777
             return (self.write(path, source.read_bytes(), overwrite=overwrite, mode=mode),)

@@ -24,7 +24,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.tables import audit_table
 from holdfast.core import escape_invisible, pluralize
-from holdfast.session import Session
+from holdfast.session import Session, Settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
     is_asked = console.is_interactive and not arguments.yes
     project = _make_project()
     _print_introduction(console, project, is_asked)
-    runtime = await Runtime.start()
+    runtime = await Runtime.start(settings=Settings(), servers=())
     try:
         session = await runtime.create(model=demo_model(), workspace=project, policy=str(DEMO_POLICY))
         console.show(f"you     {TASK}", "strong", folds=True)

@@ -59,7 +59,7 @@ async def run(arguments: argparse.Namespace) -> int:
     home = Home.default()
     if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
-    runtime = await Runtime.start(home=home.root, settings=load_config(home))
+    runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=())
     try:
         print_store_notices(runtime.store, console)
         can_ask = not arguments.no_escalations

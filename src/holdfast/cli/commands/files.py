@@ -1,6 +1,6 @@
 """List, show, copy or remove the files of a session.
 
-holdfast files ls shop 'src/**/*.py'      all files without a pattern; dot files only if the pattern names the dot
+holdfast files ls shop 'src/**/*.py'      all files without a pattern; dot files with -a, or if the pattern names the dot
 holdfast files cat shop report.py         write the content to stdout, unchanged
 holdfast files get shop report.py /tmp    copy a file or folder out; - is stdout; --force overwrites
 holdfast files put shop ~/sales.csv       copy a file or folder in; a path in the session may follow
@@ -17,7 +17,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
-from holdfast.world import FolderWorld
+from holdfast.world import FolderWorld, links_in, list_files
 
 PROGRESS = "copying files"
 
@@ -49,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                 "-r", "--recursive", action="store_true", help="remove a folder and everything in it"
             )
         if action == "ls":
+            one.add_argument("-a", "--all", action="store_true", help="include dot files")
             one.add_argument(
                 "--json", action="store_true", help="print a JSON array with size, time and mode"
             )
@@ -84,6 +85,8 @@ def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> 
                 console.say(f"wrote {escape_invisible(str(written))}")
         case "put":
             local = Path(arguments.local)
+            for link in links_in(local):
+                console.say(f"skipped {escape_invisible(str(link))}: symlinks are not copied", "ask")
             for change in world.copy_in(local, arguments.path or local.name, overwrite=arguments.force):
                 console.say(f"{change.kind} {escape_invisible(change.path)}")
         case _:
@@ -102,7 +105,8 @@ def _write_out(path: str, world: FolderWorld) -> None:
 
 
 def _list(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> None:
-    stats = [world.stat(path) for path in world.list(arguments.pattern or "**/*")]
+    found = list_files(world, arguments.pattern or "**/*", include_hidden=arguments.all)
+    stats = [world.stat(path) for path in found]
     if arguments.json:
         console.json(stats)
         return

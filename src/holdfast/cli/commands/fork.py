@@ -23,7 +23,7 @@ from holdfast.core import SessionId, escape_invisible
 from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
 from holdfast.core.projection import ReplayedHistory
 from holdfast.session import RewindPlan, Status, is_imported, plan_fork
-from holdfast.store import Home, SessionSummary, Store, chosen_name
+from holdfast.store import Home, SessionSummary, Store, chosen_name, shortened_note
 from holdfast.world import RestorePoints
 
 PROGRESS = "copying the files"
@@ -57,6 +57,8 @@ async def run(arguments: argparse.Namespace) -> int:
             missing = (await _plan(home, store, source, arguments.at, compares_folder=False)).left
     if arguments.event is None:
         summary = await _fork_all(source, arguments)
+    if note := shortened_note(arguments.name):
+        console.say(f"note: {note}", "ask")
     if arguments.json:
         console.json(summary)
     else:
@@ -72,7 +74,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _fork_all(source: SessionId, arguments: argparse.Namespace) -> SessionSummary:
-    runtime = await Runtime.start()
+    runtime = await Runtime.start(servers=())
     try:
         session = await runtime.fork(source, at=arguments.at, name=arguments.name, needs_model=False)
         return await runtime.store.summary(session.id)

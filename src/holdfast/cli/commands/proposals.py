@@ -44,7 +44,7 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     async with open_store() as (_, store):
         name = await resolve_session(store, arguments.session)
-    runtime = await Runtime.start()
+    runtime = await Runtime.start(servers=())
     try:
         session = await runtime.resume(name, needs_model=False)
         if arguments.action == "show":

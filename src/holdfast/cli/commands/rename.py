@@ -14,7 +14,7 @@ from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import SessionRenamed
-from holdfast.store import chosen_name
+from holdfast.store import chosen_name, shortened_note
 
 PROGRESS = "renaming"
 
@@ -22,7 +22,7 @@ PROGRESS = "renaming"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("session", help="id, prefix or name")
-    parser.add_argument("name", nargs="?", help="the new name, at most 64 characters")
+    parser.add_argument("name", nargs="?", help="the new name; more than 64 characters are cut off")
     parser.add_argument("--none", action="store_true", help="remove the name")
     parser.add_argument("--json", action="store_true", help="print the session as JSON")
 
@@ -40,6 +40,8 @@ async def run(arguments: argparse.Namespace) -> int:
         await journal.append(SessionRenamed(name=name))
         await journal.release()
         summary = await store.summary(journal.session)
+    if note := shortened_note(arguments.name):
+        console.say(f"note: {note}", "ask")
     if arguments.json:
         console.json(summary)
     else:

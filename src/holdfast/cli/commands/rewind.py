@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if arguments.to is None:
             _list(await store.read(name), arguments, console)
             return exit_codes.OK
-    runtime = await Runtime.start()
+    runtime = await Runtime.start(servers=())
     try:
         session = await runtime.resume(name, needs_model=False)
         turns = len(session.history())

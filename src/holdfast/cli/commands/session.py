@@ -16,7 +16,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from holdfast.app import Runtime
+from holdfast.app import Runtime, configured_servers
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.preapproved import PreApproved
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
@@ -33,10 +33,9 @@ from holdfast.cli.views.resume import Resumable, choose_session
 from holdfast.config import load_config
 from holdfast.core import Needs, escape_invisible, parse_limits
 from holdfast.core.errors import InvalidInput, ModelMissing
-from holdfast.mcp import ServerSpec, load_servers
 from holdfast.models import Model
 from holdfast.session import Session, TurnDriver
-from holdfast.store import Home, chosen_name
+from holdfast.store import Home, chosen_name, shortened_note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -112,7 +111,7 @@ async def run(arguments: argparse.Namespace) -> int:
         return exit_codes.DENIED
     project = Path(arguments.workspace) if arguments.workspace else None
     settings = load_config(home, project=project)
-    runtime = await Runtime.start(home=home.root, settings=settings, servers=_servers(home))
+    runtime = await Runtime.start(home=home.root, settings=settings, servers=configured_servers(home))
     try:
         print_store_notices(runtime.store, console)
         left: Resumable | None = None
@@ -137,6 +136,8 @@ async def run(arguments: argparse.Namespace) -> int:
             session = await _open(runtime, arguments, left)
         if left is not None:
             console.say(left.notice, "dim")
+        elif note := shortened_note(arguments.name):
+            console.say(f"note: {note}", "ask")
         return await _work(runtime, session, arguments, console)
     finally:
         await runtime.close()
@@ -176,15 +177,10 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Resumable
             workspace=arguments.workspace,
             policy=arguments.policy,
             name=arguments.name,
-            limits=parse_limits(arguments.budget) if arguments.budget else None,
+            budget=arguments.budget,
             can_ask=can_ask,
             sandbox=arguments.sandbox,
         )
-
-
-def _servers(home: Home) -> tuple[ServerSpec, ...]:
-    path = home.root / "mcp-servers.json"
-    return load_servers(path) if path.exists() else ()
 
 
 async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespace, console: Console) -> int:
