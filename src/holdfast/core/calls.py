@@ -27,7 +27,7 @@ class BlobRef(Value):
 class LargeArguments(Value):
     """The arguments of a recorded call that are previews: the blob of each, and the digest of the whole call."""
 
-    blobs: dict[str, BlobRef] = {}
+    blobs: dict[str, BlobRef] = msgspec.field(default_factory=dict)
     digest: str = ""
 
 
