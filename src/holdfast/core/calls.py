@@ -19,16 +19,16 @@ class Label(Value):
 class BlobRef(Value):
     """The blob that holds a large value whole: a text as its UTF-8 bytes, anything else as JSON."""
 
-    digest: str
-    size: int
+    digest: str = ""
+    size: int = 0
     format: Literal["text", "json"] = "text"
 
 
 class LargeArguments(Value):
     """The arguments of a recorded call that are previews: the blob of each, and the digest of the whole call."""
 
-    blobs: dict[str, BlobRef]
-    digest: str
+    blobs: dict[str, BlobRef] = msgspec.field(default_factory=dict)
+    digest: str = ""
 
 
 class Call(Value):
