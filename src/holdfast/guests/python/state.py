@@ -43,10 +43,10 @@ class PythonState(Value):
 class HeldFile(Value):
     """Content of a file that the host holds back, because more may follow."""
 
-    path: str
-    operation: str
-    parts: list[bytes]
-    when: Literal["never", "touch", "tool", "any"]
+    path: str = ""
+    operation: str = "world.write"
+    parts: list[bytes] = msgspec.field(default_factory=list)
+    when: Literal["never", "touch", "tool", "any"] = "any"
     """What makes the host write it before the run ends: nothing, an operation on the file, also a call of a tool, any operation."""
     id: int = 0
     """The file object; 0 for one of the interpreter's own."""
