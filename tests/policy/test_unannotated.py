@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.cli import main
@@ -137,8 +137,9 @@ schemas: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    schema=schemas.filter(lambda each: isinstance(each, dict)),
+    schema=schemas.map(lambda each: each if isinstance(each, dict) else {}),
     arguments=st.dictionaries(names, values, max_size=4),
     annotated=st.sets(names, max_size=4),
     role=st.sampled_from(["none", "content", "read-path"]),

@@ -176,12 +176,12 @@ class RestorePoints:
     def _restored(self, target: Tree, now: Tree, manifest: str, chain: int, *, has_protected: bool) -> None:
         """Set the tree after a restore. What is protected is as before, so the next point cannot be based on the manifest."""
         if not has_protected:
-            return self._set(target, manifest, chain)
+            self._set(target, manifest, chain)
+            return
         kept = dict(protected_in(now.keys() | target.keys()))
         tree = {path: entry for path, entry in target.items() if path not in kept}
         tree |= {path: entry for path, entry in now.items() if path in kept}
         self._set(tree, manifest, MAX_CHAIN)
-        return None
 
     async def _changes_since(self, before: Tree, writer: SnapshotWriter) -> Delta:
         """The changes since a tree. Reads only files that may have changed."""
