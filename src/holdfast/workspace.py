@@ -100,10 +100,18 @@ def copy_files_out(
 
 
 def delete(session: str, *, home: Home | None = None) -> None:
-    """Delete the workspace of a session. Deleting it twice is not an error; an invalid id is."""
-    path = (home or Home.default()).workspace(check_session_id(session))
-    if path.is_dir() and os.path.realpath(path) == str(path):  # never delete through a symlink
-        remove_tree(path)
+    """Delete the workspace of a session, with every copy of its files that the session made for a sandbox or a commit.
+
+    Deleting it twice is not an error; an invalid id is. The session's journal stays: `holdfast delete` removes that too.
+    """
+    home, id = home or Home.default(), check_session_id(session)
+    own = home.session_folder(id)
+    for path in (home.workspace(id), own / "view"):
+        if path.is_dir() and os.path.realpath(path) == str(path):  # never delete through a symlink
+            remove_tree(path)
+    if os.path.realpath(own) == str(own):
+        (own / "commit.undo").unlink(missing_ok=True)
+    home.stat_cache(id).unlink(missing_ok=True)
 
 
 def _world(session: str, home: Home | None) -> FolderWorld:

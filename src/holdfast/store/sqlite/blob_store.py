@@ -17,6 +17,7 @@ from holdfast.store.blobs.store import Blobs, NewBlob
 from holdfast.store.home import Home
 from holdfast.store.sqlite.deletion import find_orphans, sweep
 from holdfast.store.sqlite.reader import Reader
+from holdfast.store.sqlite.rows import Connection
 from holdfast.store.sqlite.transaction import Transaction, Work
 from holdfast.store.sqlite.writer import Writer
 
@@ -43,6 +44,10 @@ class SqliteBlobStore:
     def blobs(self) -> Blobs:
         """The blobs. For this package."""
         return self._blobs
+
+    def _is_idle(self, connection: Connection) -> bool:
+        """Whether no session is open anywhere."""
+        return False
 
     async def reading(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Run a read on the reader's thread, in one transaction. For this package."""
@@ -89,9 +94,10 @@ class SqliteBlobStore:
 
     async def sweep_blobs(self, digests: frozenset[str]) -> int:
         """Delete those of the blobs that nothing refers to, and return how many. For this package."""
+        since_ms = self._clock.now_ms()
         orphans = await self.reading(partial(find_orphans, self._blobs, digests))
         if orphans:
-            await self.writing(partial(sweep, self._blobs, orphans, self._clock.now_ms()))
+            await self.writing(partial(sweep, self._blobs, orphans, since_ms, self._is_idle))
         return len(orphans)
 
     def _insert(self, draft: NewBlob, transaction: Transaction) -> None:

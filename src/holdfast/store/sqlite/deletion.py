@@ -1,6 +1,7 @@
 """Deletion of sessions. Events that forks need stay, and a tombstone records that the deletion was intended."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -12,7 +13,7 @@ from holdfast.store.contract import SessionSummary
 from holdfast.store.home import Home
 from holdfast.store.rmtree import remove_tree
 from holdfast.store.sqlite.database import SQL
-from holdfast.store.sqlite.rows import parent_columns
+from holdfast.store.sqlite.rows import Connection, parent_columns
 from holdfast.store.sqlite.transaction import Transaction
 
 ORPHAN_GRACE_MS = 60 * 60 * 1000
@@ -87,11 +88,18 @@ def find_orphans(blobs: Blobs, digests: frozenset[str], connection: sqlite3.Conn
     return frozenset(candidates - referenced_blobs(connection, blobs, bodies))
 
 
-def sweep(blobs: Blobs, orphans: frozenset[str], now_ms: int, transaction: Transaction) -> None:
-    """Delete unreferenced blobs."""
+def sweep(
+    blobs: Blobs,
+    orphans: frozenset[str],
+    since_ms: int,
+    is_idle: Callable[[Connection], bool],
+    transaction: Transaction,
+) -> None:
+    """Delete blobs that were unreferenced at a time. One that was stored again may be about to be referred to: it stays for the
+    grace period or, if no session is open, only if it was stored after that time.
+    """
+    after_ms = since_ms - 1 if is_idle(transaction) else since_ms - ORPHAN_GRACE_MS
     for digest in orphans:
-        row = transaction.execute(
-            SQL["drop_blob"], (bytes.fromhex(digest), now_ms - ORPHAN_GRACE_MS)
-        ).fetchone()
+        row = transaction.execute(SQL["drop_blob"], (bytes.fromhex(digest), after_ms)).fetchone()
         if row is not None and row[0]:
             transaction.after_commit.append(partial(blobs.path(digest).unlink, missing_ok=True))

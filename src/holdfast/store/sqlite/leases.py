@@ -31,6 +31,11 @@ class Leases:
             return None
         return LeaseHolder(pid=pid, host=host, since_ms=since_ms)
 
+    def is_idle(self, connection: Connection) -> bool:
+        """Whether no session is open anywhere, so that no blob waits for the event that will refer to it."""
+        (held,) = connection.execute(SQL["held_leases"]).fetchone()
+        return held == 0 and self._process_lock.is_alone()
+
     def require_free(self, connection: Connection, session: SessionId) -> None:
         """Raise SessionHeld, naming the holder, if the session is held."""
         holder = self.holder(connection, session)

@@ -43,6 +43,10 @@ class ProcessLock:
             return False
         return host != self.host or not _is_stopped(pid)
 
+    def is_alone(self) -> bool:
+        """Whether no other store, of this process or another, is open on the folder."""
+        return not any(path != self._path and _is_locked(path) for path in self._folder.iterdir())
+
     def sweep(self) -> None:
         """Remove the lock files of processes that ended."""
         for path in self._folder.iterdir():

@@ -42,7 +42,7 @@ from holdfast.store.sqlite.journal import SqliteJournal
 from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.process_locks import ProcessLock
 from holdfast.store.sqlite.reader import Reader
-from holdfast.store.sqlite.rows import Head, read_summary_state
+from holdfast.store.sqlite.rows import Connection, Head, read_summary_state
 from holdfast.store.sqlite.search import parse_query, run_query
 from holdfast.store.sqlite.sessions import (
     CreateSession,
@@ -157,6 +157,9 @@ class SqliteStore(SqliteBlobStore):
         return await self.reading(
             lambda connection: run_query(connection, self._home.search, query, max(limit, 0))
         )
+
+    def _is_idle(self, connection: Connection) -> bool:
+        return self._leases.is_idle(connection)
 
     async def delete(self, session: SessionId) -> None:
         await self.sweep_blobs(await self.remove(session, reason="deleted"))

@@ -108,6 +108,10 @@ RETURNING fence;
 -- Checked in the transaction of every append.
 SELECT fence FROM lease WHERE session = ? AND instance = ?;
 
+-- name: held_leases
+-- How many sessions are open, or were when their process died.
+SELECT count(*) FROM lease WHERE instance IS NOT NULL;
+
 -- name: release_lease
 -- Only by the holder.
 UPDATE lease SET instance = NULL WHERE session = ? AND fence = ? AND instance = ?;
