@@ -88,10 +88,11 @@ def test_f41_a_repository_and_its_parents_can_be_neither_moved_nor_removed(
     folder: Path, kind: Callable[[Path], World], path: str
 ) -> None:
     world, before = kind(folder), everything(folder)
-    for attempt in (
+    attempts: list[Callable[[], object]] = [
         lambda: world.delete(path, recursive=True),
         lambda: world.move(path, "elsewhere"),
-    ):
+    ]
+    for attempt in attempts:
         try:
             attempt()
         except (PathRefused, FileNotFoundError):
