@@ -305,7 +305,8 @@ def test_grants_stand_cover_and_are_taken_back(run: Run, home: Path) -> None:
 
 def test_an_archive_is_imported_and_goes_on(run: Run, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
-    assert run("import", str(ARCHIVE), "--json", home=other).data["id"] == IDS["committed"]
+    imported = run("import", str(ARCHIVE), "--json", home=other).data
+    assert imported["id"] == IDS["committed"]
     assert run("verify", home=other).code == OK
     facts = FACTS["sessions"][IDS["committed"]]
     shown = run("show", "committed", "--events", "--json", home=other).data["events"]
@@ -313,7 +314,8 @@ def test_an_archive_is_imported_and_goes_on(run: Run, tmp_path: Path) -> None:
     assert [each["path"] for each in run("proposals", "show", "committed", "--json", home=other).data] == [
         "notes.txt"
     ]
-    assert run("-r", "committed", "--json", "go on", home=other).code == OK
+    resumed = run("-r", "committed", "-m", imported["wanted"]["model"], "--json", "go on", home=other)
+    assert resumed.code == OK  # an archive chooses no model
     notes = tmp_path / "other" / "sessions" / IDS["committed"] / "workspace" / "notes.txt"
     assert notes.read_text() == "first"
 
