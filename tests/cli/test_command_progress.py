@@ -31,8 +31,9 @@ def words_of(command: str, home: Path, model: SlowModel) -> list[str]:
     """The command with its arguments."""
     if command == "model check":
         return ["model", "check", model.spec]
-    roster = home / "teams.yaml"
-    roster.write_text(f"teams:\n  desk: {{project: '{home}', model: '{model.spec}'}}\n")
+    roster, project = home / "teams.yaml", home.with_name(f"{home.name}-project")
+    project.mkdir()
+    roster.write_text(f"teams:\n  desk: {{project: '{project}', model: '{model.spec}'}}\n")
     return ["teams", "--file", str(roster), "ask", "desk", "hello"]
 
 
