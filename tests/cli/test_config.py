@@ -119,11 +119,12 @@ def test_setting_a_value_keeps_comments_and_layout(run: Run, tmp_path: Path) -> 
 
 
 def test_files_may_start_with_a_byte_order_mark(run: Run, tmp_path: Path) -> None:
-    home = written(tmp_path, "")
+    home, project = written(tmp_path, ""), tmp_path / "project"
+    project.mkdir()
     for path, text in (
         (home.config, 'policy = "project"\n'),
         (home.root / "mcp-servers.json", '{"mcpServers": {"one": {"command": "none"}}}'),
-        (home.root / "teams.yaml", f"teams:\n  a: {{project: {tmp_path}, member: scripted}}\n"),
+        (home.root / "teams.yaml", f"teams:\n  a: {{project: {project}, member: scripted}}\n"),
         (tmp_path / "own.yaml", "policy: own\nrules:\n  - {name: reads, allow: world.read}\n"),
     ):
         path.write_text(text, encoding="utf-8-sig")
@@ -132,7 +133,7 @@ def test_files_may_start_with_a_byte_order_mark(run: Run, tmp_path: Path) -> Non
     assert run("config", "get", "policy").out == "ask-always\n"
     assert run("mcp", "list").code == 0
     assert run("mcp", "remove", "one").code == 0
-    assert run("teams", "add", "b", str(tmp_path)).code == 0
+    assert run("teams", "add", "b", str(project)).code == 0
     assert run("teams", "check").code == 0
     assert run("policy", "show", "own.yaml").out.startswith("policy: own\n")
 

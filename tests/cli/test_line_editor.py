@@ -69,7 +69,9 @@ def test_history_search_finds_messages_but_no_answers(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_clears_an_idle_line_but_keeps_it_while_stopping_a_turn(tmp_path: Path) -> None:
-    words = prepared(tmp_path, runs("open('n.txt', 'w').write('x')\nwhile True: pass"), "Here.", "Never.")
+    words = prepared(
+        tmp_path, runs("world.write(path='n.txt', content='x')\nwhile True: pass"), "Here.", "Never."
+    )
     with terminal(*words, home=tmp_path) as user:
         assert user.wait_for(READY)
         user.type("thrown away\x03")

@@ -82,7 +82,7 @@ def test_the_log_shows_messages_runs_calls_and_outcomes(tmp_path: Path) -> None:
         "turn    1 staged, not committed: n.txt, N s",
         "you     turn 2: and now?",
         "model   step 1, N tokens in, N out: Nothing to do.",
-        "turn    2 staged, not committed: n.txt, N s",
+        "turn    2 done, N s",
     ]
 
 
@@ -90,7 +90,7 @@ def test_a_fork_continues_the_chat_and_leaves_the_original_unchanged(tmp_path: P
     with terminal(*prepared(tmp_path, "One.", "Two."), "-n", "first", home=tmp_path) as user:
         assert user.wait_for("/help")
         say(user, "hello", "One.")
-        say(user, "/fork second", "which has its own folder")
+        say(user, "/fork second", "which works in its own copy of the files")
         say(user, "go on", "Two.")
         say(user, "/rewind", "  2  go on")
         user.type("/exit\r")

@@ -203,7 +203,7 @@ async def test_a_guest_meets_a_full_workspace_as_an_ordinary_error(tmp_path: Pat
             needs_model=False,
             toolsets=[acting(lambda: (project / "by-tool").write_bytes(bytes(900)))],
         )
-        code = "try:\n    open('{0}', 'w').write('x' * {1})\n    report = 'written'\nexcept OSError as error:\n    report = 'full'\nreport"
+        code = "try:\n    with open('{0}', 'w') as file:\n        file.write('x' * {1})\n    report = 'written'\nexcept OSError as error:\n    report = 'full'\nreport"
         assert await session.execute(code.format("big", 2000)) == Ok(value="full")
         assert await session.execute(code.format("small", 200)) == Ok(value="written")
         await session.execute("outside.act()")

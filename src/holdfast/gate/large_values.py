@@ -72,6 +72,12 @@ class LargeValues:
         note = f"[a value of {ref.size:,} bytes, too large to show; `holdfast show --full` prints it: blob {ref.digest}]"
         return note, ref, (content,)
 
+    def is_recorded_value(self, value: Json, ended: RunEnded) -> bool:
+        """Whether a value is the one that the end of a run records."""
+        if ended.whole is not None:
+            return digest_bytes(self._redactor(_content(value))) == ended.whole.digest
+        return LargeValues(None).record_value(value)[0] == ended.value  # an older journal has no blob
+
     def record_call(self, call: Call, digest: str) -> Recorded[Call]:
         """The call for the journal, with its known digest."""
         if self._fetch_blob is None or not any(map(_may_be_large, call.arguments.values())):

@@ -62,7 +62,7 @@ _SESSION_VERBS = (
 KNOWN_TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        _tool("world.read", "path", "encoding", path=("read-path",)),
+        _tool("world.read", "path", "encoding offset# length#", path=("read-path",)),
         _tool("world.list", "", "pattern"),
         _tool("world.entries", "path", path=("read-path",)),
         _tool("world.exists", "path", path=("read-path",)),

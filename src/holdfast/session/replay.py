@@ -156,10 +156,8 @@ def _difference(run: Run, ended: RunEnded, large_values: LargeValues) -> str:
     status = "error" if run.status == "refused" else run.status
     if status != ended.status:
         return f"it ended as {status}; the journal has {ended.status}"
-    recorded_by = (
-        large_values if ended.whole is not None else LargeValues(None)
-    )  # an older journal has no blob
-    if (value := recorded_by.record_value(run.value)[0]) != ended.value:
+    if not large_values.is_recorded_value(run.value, ended):
+        value, *_ = large_values.record_value(run.value)
         return f"its last line is {_excerpt(value)}; the journal has {_excerpt(ended.value)}"
     if run.printed == ended.printed:
         return ""

@@ -7,7 +7,17 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.core import Call, Json, Performed, Response, SessionId, Tool, budget_dimension, encode
+from holdfast.core import (
+    ArgumentRoles,
+    Call,
+    Json,
+    Performed,
+    Response,
+    SessionId,
+    Tool,
+    budget_dimension,
+    encode,
+)
 from holdfast.core.errors import InvalidInput, ToolFailed
 from holdfast.gate import Gate
 from holdfast.policy import most_permissive_verdict
@@ -24,7 +34,7 @@ ASK_PERSON = Tool(
         "additionalProperties": False,
     },
     returns={"type": "string"},
-    roles={},
+    roles={"question": ArgumentRoles(default=("none",))},
     is_idempotent=True,
     asks_person=True,
 )
@@ -58,7 +68,7 @@ def _tool(verb: str, description: str, argument: str = "") -> Tool:
             "required": list(properties),
             "additionalProperties": False,
         },
-        roles={},
+        roles={name: ArgumentRoles(default=("none",)) for name in properties},
         is_idempotent=True,
         is_read_only=True,
     )

@@ -5,7 +5,7 @@ from holdfast.world.folder.folder_world import FolderWorld
 from holdfast.world.folder.open_folder import TrustedFolders, open_folder, reopen_folder
 from holdfast.world.folder.quota import Quota
 from holdfast.world.host_copy import links_in
-from holdfast.world.listing import list_files
+from holdfast.world.list_files import list_files
 from holdfast.world.memory import MemoryWorld
 from holdfast.world.paths.locate import WorldPaths
 from holdfast.world.restore_points.points import MAX_QUICK_BYTES, Restored, RestorePoint, RestorePoints

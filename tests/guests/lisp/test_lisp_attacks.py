@@ -39,7 +39,7 @@ ENDS = {
     "a large number and a decimal": ("(+ (expt 2 4000) 0.5)", "number-overflow"),
     "a string that grows": ('(let loop ((s "x")) (loop (string-append s s)))', "too-large"),
     "a string of a terabyte": ('(string-repeat "x" 1000000000000)', "too-large"),
-    "a replacement that grows": ('(string-replace (string-repeat "x" 10000000) "x" "yyyyyyyyyy")', "too-large"),
+    "a replacement that grows": ('(string-replace (string-repeat "x" 100000000) "x" "yyyyyyyyyy")', "too-large"),
     "a list of everything": ("(range 100000000000000000000000)", "too-large"),
     "a list that grows": ("(let loop ((x '(1))) (loop (append x x)))", "too-large"),
     "a macro of itself": ("(define-macro (m) '(m)) (m)", "macro-error"),

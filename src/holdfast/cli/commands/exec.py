@@ -135,7 +135,7 @@ class _Prints:
 def _read(file: str) -> str:
     try:
         if file == "-":
-            return sys.stdin.buffer.read().decode("utf-8-sig")  # strictly: what runs is what was written
+            return _standard_input().decode("utf-8-sig")  # strictly: what runs is what was written
         return Path(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         what = "stdin" if file == "-" else repr(file)
@@ -144,3 +144,9 @@ def _read(file: str) -> str:
         ) from error
     except OSError as error:
         raise InvalidInput(f"{file!r} cannot be read: {error}") from error
+
+
+def _standard_input() -> bytes:
+    """All bytes of standard input. A program that embeds the command may have replaced it by a text stream."""
+    binary = getattr(sys.stdin, "buffer", None)
+    return sys.stdin.read().encode() if binary is None else binary.read()

@@ -48,7 +48,7 @@ async def run(arguments: argparse.Namespace) -> int:
     newest = found[0]
     if arguments.show:
         where = argparse.Namespace(
-            session=newest.session, turn=newest.turn, events=False, follow=False, json=False
+            session=newest.session, turn=newest.turn, events=False, full=False, follow=False, json=False
         )
         return await show.run(where)
     now_ms = SystemClock().now_ms()
