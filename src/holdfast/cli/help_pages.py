@@ -31,6 +31,9 @@ class HelpPage(NamedTuple):
     notes: tuple[str, ...]
 
 
+_MAX_USAGE = 70
+
+
 def parse_help_page(docstring: str) -> HelpPage:
     """Sort the paragraphs of a docstring by kind."""
     summary, *rest = textwrap.dedent(docstring).strip().split("\n\n")
@@ -122,7 +125,9 @@ def load_command(command: str) -> LoadedCommand:
     configure: Callable[[argparse.ArgumentParser], None] = module.configure
     configure(parser)
     for action in _subparser_actions(parser):
-        action.metavar = "|".join(action.choices)  # the error for a missing subcommand then lists them all
+        # The error for a missing subcommand then lists them all. In the usage a line must not be longer than a terminal.
+        listed = "|".join(action.choices)
+        action.metavar = listed if len(prog) + len(listed) < _MAX_USAGE else "COMMAND"
     for name, below in subcommands(parser).items():
         below.description = _subcommand_description(parser, name)
     return LoadedCommand(module, parser)

@@ -124,7 +124,7 @@ async def test_calls_are_limited_also_if_the_code_catches_the_error(guest: Guest
 
 async def test_arguments_and_results_of_many_megabytes_arrive_whole(guest: Guest) -> None:
     async def echo(operation: str, arguments: JsonObject) -> Answer:
-        return Returned(value=arguments["a"])
+        return Returned(value=arguments["left"])
 
     assert (await run(guest, "len(desk.add('x' * (20 << 20), 1))", echo)).value == 20 << 20
 

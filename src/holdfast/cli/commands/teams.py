@@ -65,7 +65,7 @@ _FIELDS = ("member", "policy", "description", "model", "program", "mode", "gate"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     parser.add_argument("--file", metavar="FILE", help="default: teams.yaml in Holdfast's data directory")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="COMMAND")
+    verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("init", help="create a roster")
     add = verbs.add_parser("add", help="add a team")
     add.add_argument("name", help="the team's name")
