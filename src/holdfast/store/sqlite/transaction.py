@@ -91,7 +91,7 @@ class WriteConnection:
         Afterwards each job has its result or its problem.
         """
         try:
-            self._attempt(group, arrivals, may_wait=True)
+            self._attempt_until_free(group, arrivals)
         except Exception as problem:
             self._rollback(problem)
             if _is_busy(problem):
@@ -109,6 +109,20 @@ class WriteConnection:
             else:
                 (job,) = group
                 job.problem = self._explained(problem)
+
+    def _attempt_until_free(self, group: list[Job[Any]], arrivals: Arrivals) -> None:
+        """Opening a connection can be busy for a moment too, and unlike `_begin` that does not wait by itself."""
+        started = time.perf_counter()
+        while True:
+            try:
+                self._attempt(group, arrivals, may_wait=True)
+                return
+            except sqlite3.OperationalError as problem:
+                is_late = time.perf_counter() - started > LOCK_TIMEOUT_SECONDS
+                if is_late or not _is_busy(problem):
+                    raise
+                self._rollback(problem)
+                time.sleep(MAX_PAUSE_SECONDS)
 
     def try_commit_inline(self, group: list[Job[Any]]) -> bool:
         """Commit a group without waiting for anything. If it fails, `commit_group` finds out what is on disk."""
