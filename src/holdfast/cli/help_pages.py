@@ -125,9 +125,13 @@ def load_command(command: str) -> LoadedCommand:
     configure: Callable[[argparse.ArgumentParser], None] = module.configure
     configure(parser)
     for action in _subparser_actions(parser):
-        # The error for a missing subcommand then lists them all. In the usage a line must not be longer than a terminal.
         listed = "|".join(action.choices)
-        action.metavar = listed if len(prog) + len(listed) < _MAX_USAGE else "COMMAND"
+        if (
+            len(prog) + len(listed) >= _MAX_USAGE
+        ):  # the usage cannot break it, and the line would not fit a terminal
+            action.metavar = "COMMAND"
+            parser.usage = parser.format_usage().removeprefix("usage: ").strip()
+        action.metavar = listed  # the error for a missing subcommand then lists them all
     for name, below in subcommands(parser).items():
         below.description = _subcommand_description(parser, name)
     return LoadedCommand(module, parser)
