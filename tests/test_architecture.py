@@ -19,6 +19,7 @@ FLOORS = {
     "policy": 2,
     "world": 2,
     "guests": 2,
+    "commands": 2,
     "models": 2,
     "mcp": 2,
     "gate": 3,
@@ -28,11 +29,13 @@ FLOORS = {
     "worker": 6,
     "app": 7,
     "config": 6,
+    "services": 7,
     "testing": 7,
     "workspace": 7,
     "__init__": 7,
     "cli": 8,
     "web": 8,
+    "messengers": 8,
     "__main__": 8,
 }
 DOORS = {
