@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Literal, Protocol
 
+from holdfast.core import FileEffect as FileEffect
 from holdfast.core import Value
 
 SandboxTier = Literal["full", "copy", "none"]
@@ -83,18 +84,6 @@ class StagedFile(Value):
     path: str
     content: bytes | None
     mode: int | None = None
-
-
-class FileEffect(Value):
-    """One file that programs created, modified or deleted, relative to base plus staged changes."""
-
-    path: str
-    kind: Literal["created", "modified", "deleted"]
-    digest: str = ""
-    """SHA-256 of the new content; empty if deleted."""
-    size: int = 0
-    mode: int | None = None
-    """The new mode bits, without setuid, setgid and sticky."""
 
 
 class NotCollected(Value):

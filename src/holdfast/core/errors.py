@@ -23,6 +23,7 @@ HoldfastError
 ├── ToolError
 │   ├── ToolFailed          the tool returned an error
 │   └── ToolTimeout         the tool did not answer in time
+├── CommandError            the command sandbox cannot run programs
 ├── GuestError
 │   ├── EngineMissing       the sandbox engine is not installed
 │   ├── EngineNotBuilt      the sandbox engine must be built first
@@ -205,6 +206,12 @@ class ToolTimeout(ToolError):
     """The tool did not answer in time."""
 
     code = "tool-timeout"
+
+
+class CommandError(HoldfastError):
+    """The command sandbox cannot stand, has died, or cannot do what was asked."""
+
+    code = "command"
 
 
 class GuestError(HoldfastError):

@@ -97,6 +97,23 @@ class Change(Value):
     after: str | None = None
     is_staged: bool = False
     mode: int | None = None
+    asks: str = ""
+    """For a staged change that a program made: why the policy wants a person to approve it by name before it is committed."""
+
+
+class FileEffect(Value):
+    """One file that a program created, modified or deleted in its sandbox, relative to the workspace with what is staged.
+
+    It is not a change of the workspace yet: the gate judges it as a write or a deletion, and then writes, stages or drops it.
+    """
+
+    path: str = ""
+    kind: Literal["created", "modified", "deleted"] = "modified"
+    digest: str = ""
+    """SHA-256 of the new content; empty if deleted."""
+    size: int = 0
+    mode: int | None = None
+    """The new mode bits, without setuid, setgid and sticky."""
 
 
 class Performed(Value):
@@ -128,6 +145,15 @@ class CostEstimator(Protocol):
 
     def max_cost(self, call: Call) -> Amount:
         """The maximum that this call can spend, not counting the call itself."""
+        ...
+
+
+@runtime_checkable
+class TimeLimited(Protocol):
+    """A toolset whose calls carry a time limit of their own, such as a program that may run for minutes."""
+
+    def time_limit(self, call: Call) -> float | None:
+        """How many seconds the call may take, including what follows it; None for the limit of every call."""
         ...
 
 

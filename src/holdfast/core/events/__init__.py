@@ -9,6 +9,7 @@ subject module: the decoder knows every subclass of `Event`. `hash_chain` define
 from holdfast.core.events.approvals import *
 from holdfast.core.events.base import *
 from holdfast.core.events.calls import *
+from holdfast.core.events.commands import *
 from holdfast.core.events.files import *
 from holdfast.core.events.session import *
 from holdfast.core.events.teams import *

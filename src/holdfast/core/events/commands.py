@@ -1,0 +1,90 @@
+"""Events of commands: programs that ran in the sandbox, what they changed, and the hosts they asked for.
+
+Changes of the workspace stay in the `CallSettled` of the command; nothing is run again from these events.
+"""
+
+from holdfast.core.calls import BlobRef
+from holdfast.core.decisions import Verdict
+from holdfast.core.events.base import Event
+from holdfast.core.ids import CallId
+from holdfast.core.tools import FileEffect
+from holdfast.core.values import Value
+
+
+class JudgedEffect(Value):
+    """What a program did to a file, and what the policy decided about it."""
+
+    effect: FileEffect = FileEffect()
+    verdict: Verdict = "deny"
+    rule: str = ""
+    reason: str = ""
+
+
+class SandboxOpened(Event, tag="sandbox-opened"):
+    """The session's command sandbox was opened; these protections are in force."""
+
+    tier: str = ""
+    walls: tuple[str, ...] = ()
+    kernel: str = ""
+
+
+class SandboxClosed(Event, tag="sandbox-closed"):
+    """The command sandbox was closed, and every process in it stopped."""
+
+    reason: str = ""
+
+
+class CommandStarted(Event, tag="command-started"):
+    """A program was started; `process` is set if it runs in the background."""
+
+    call: CallId = CallId("")
+    argv: tuple[str, ...] = ()
+    cwd: str = "."
+    hosts: tuple[str, ...] = ()
+    process: str = ""
+    name: str = ""
+
+
+class CommandEnded(Event, tag="command-ended"):
+    """A program ended. Neither a code nor a signal means that it did not start."""
+
+    call: CallId = CallId("")
+    code: int | None = None
+    signal: str = ""
+    is_timed_out: bool = False
+    stopped_because: str = ""
+    """Why it was stopped, such as `memory` or `disk`; empty if it was not."""
+    output: BlobRef | None = None
+    """The blob of its output, up to a limit; None if it printed nothing."""
+    output_bytes: int = 0
+    left_processes: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    memory_mb: int = 0
+
+
+class ProcessEnded(Event, tag="process-ended"):
+    """A background process ended, by itself or because it was stopped."""
+
+    process: str = ""
+    code: int | None = None
+    signal: str = ""
+    reason: str = ""
+
+
+class EffectsJudged(Event, tag="effects-judged"):
+    """The policy decided about each file that programs changed. Durable before any of it reaches the workspace."""
+
+    call: CallId = CallId("")
+    effects: tuple[JudgedEffect, ...] = ()
+
+
+class HostJudged(Event, tag="host-judged"):
+    """A program asked for a connection to a host."""
+
+    call: CallId = CallId("")
+    host: str = ""
+    port: int = 0
+    verdict: Verdict = "deny"
+    rule: str = ""
+    reason: str = ""
