@@ -12,7 +12,7 @@ from holdfast.core import Message, ModelMessage, Tool, ToolMessage, UserMessage,
 from holdfast.core.errors import ContextExceeded, InvalidInput, ModelMissing
 from holdfast.core.events import HistoryCompacted
 from holdfast.gate import Gate
-from holdfast.models import Model, OnText, Prompt
+from holdfast.models import Model, OnText, Prompt, preload
 
 _INSTRUCTIONS = """\
 Summarize the conversation below for the agent that will continue it. Keep what the person asked for and decided, what was \
@@ -97,6 +97,11 @@ class ModelStep:
                 "this session has no model", hint="resume it with: holdfast -r SESSION --model provider:name"
             )
         return self._model
+
+    async def preload(self) -> None:
+        """Load what the first request needs, while nobody waits for it."""
+        if self._model is not None:
+            await preload(self._model)
 
     async def ask(self, on_text: OnText) -> None:
         """Record one reply, or compact the history to make room for it. Raises BudgetExceeded or ModelError."""

@@ -1,9 +1,9 @@
 """Language models behind one contract: providers, local models, a scripted fake, prices and API keys.
 
-A provider's library loads when `create_model` creates one of its models, not with this package.
+A provider's library loads with the first request to one of its models, or by `preload`, not with this package.
 """
 
-from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer, api_key_of
+from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer, api_key_of, preload
 from holdfast.models.factory import create_model
 from holdfast.models.keys import find_key, key_variables, keys_present, resolve_model, secrets
 from holdfast.models.local import LocalModel
@@ -40,6 +40,7 @@ __all__ = [
     "keys_present",
     "local_servers",
     "parse_spec",
+    "preload",
     "price",
     "price_list",
     "price_of",

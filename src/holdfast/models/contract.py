@@ -72,6 +72,21 @@ class Keyed(Protocol):
         ...
 
 
+@runtime_checkable
+class Preloadable(Protocol):
+    """A model that can load its library before the first request."""
+
+    async def preload(self) -> None:
+        """Load the library now. Idempotent."""
+        ...
+
+
+async def preload(model: Model) -> None:
+    """Load what the first request to a model needs, if there is anything to load."""
+    if isinstance(model, Preloadable):
+        await model.preload()
+
+
 def api_key_of(model: Model | None) -> str | None:
     """The API key that a model was created with, or None."""
     return model.key if isinstance(model, Keyed) else None

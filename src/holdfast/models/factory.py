@@ -1,4 +1,4 @@
-"""`create_model` turns a model spec into a model. Here a provider's library is loaded and an API key is read."""
+"""`create_model` turns a model spec into a model. An API key is read here; a provider's library loads with the first request."""
 
 import os
 from collections.abc import Mapping
@@ -6,7 +6,9 @@ from pathlib import Path
 
 from holdfast.core.errors import ModelMissing
 from holdfast.models.contract import Model
+from holdfast.models.deferred_model import DeferredModel
 from holdfast.models.keys import find_key
+from holdfast.models.prices import context_tokens
 from holdfast.models.providers import PROVIDERS
 from holdfast.models.retry import RetryPolicy
 from holdfast.models.specs import ModelSettings, ModelSpec, check_address, is_loopback, parse_spec
@@ -64,25 +66,34 @@ def _gguf_path(name: str, models_folder: Path) -> Path:
 def _create_provider_model(
     spec: ModelSpec, settings: ModelSettings, environ: Mapping[str, str], retry_policy: RetryPolicy
 ) -> Model:
-    import httpx2
-
-    from holdfast.models.bounded_body import limit_lines
-    from holdfast.models.provider_model import ProviderModel
-
     key = find_key(spec.provider, environ, settings)
     address = check_address(settings.base_url or spec.base_url or _default_address(spec.provider, environ))
-    client = httpx2.AsyncClient(
-        timeout=httpx2.Timeout(settings.timeout_seconds, connect=_CONNECT_TIMEOUT_SECONDS),
-        # The environment's proxy is for requests to the network; a request to this machine must not go through it.
-        trust_env=not is_loopback(address),
-        # A plain address has no certificate to check, and loading the trusted ones takes longer than its answer.
-        verify=not address.startswith("http://"),
-        headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [limit_lines(settings.max_reply_bytes)]},
-    )
-    library = PROVIDERS[spec.provider].build(spec.name, address, key or _NO_KEY, client)
-    return ProviderModel(
-        spec, library=library, client=client, settings=settings, key=key, retry_policy=retry_policy
+
+    def build() -> Model:
+        import httpx2
+
+        from holdfast.models.bounded_body import limit_lines
+        from holdfast.models.provider_model import ProviderModel
+
+        client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(settings.timeout_seconds, connect=_CONNECT_TIMEOUT_SECONDS),
+            # The environment's proxy is for requests to the network; a request to this machine must not go through it.
+            trust_env=not is_loopback(address),
+            # A plain address has no certificate to check, and loading the trusted ones takes longer than its answer.
+            verify=not address.startswith("http://"),
+            headers={"Accept-Encoding": "identity"},
+            event_hooks={"response": [limit_lines(settings.max_reply_bytes)]},
+        )
+        library = PROVIDERS[spec.provider].build(spec.name, address, key or _NO_KEY, client)
+        return ProviderModel(
+            spec, library=library, client=client, settings=settings, key=key, retry_policy=retry_policy
+        )
+
+    return DeferredModel(
+        str(spec),
+        key=key,
+        context_tokens=lambda: settings.context_tokens or context_tokens(spec),
+        build=build,
     )
 
 

@@ -1,4 +1,4 @@
-"""`ProviderModel`: a provider's model over HTTP, through pydantic-ai. `create_model` imports this module when it is needed."""
+"""`ProviderModel`: a provider's model over HTTP, through pydantic-ai. `DeferredModel` imports this module when it is needed."""
 
 import itertools
 from collections.abc import AsyncIterator, Awaitable

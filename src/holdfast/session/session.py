@@ -208,6 +208,10 @@ class Session:
                 await self._journal.append(TurnReopened(turn=self._conversation.turn))
             return await self._drive()
 
+    async def preload_model(self) -> None:
+        """Load the library of the session's model before its first request, while the person types."""
+        await self._model_step.preload()
+
     async def compact(self, *, keep_turns: int = 2) -> str:
         """Replace older turns with a summary and return it; the originals stay in the journal."""
         async with self._lock.acquire():

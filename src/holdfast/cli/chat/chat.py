@@ -61,6 +61,7 @@ class Chat:
         self.source.open(self.interrupt)
         worker = asyncio.create_task(self._work())
         leaving = asyncio.create_task(self._left.wait())
+        loading = asyncio.create_task(session.preload_model())  # beside the prompt, which is there first
         try:
             while not self._left.is_set():
                 line = asyncio.create_task(self.source.next())
@@ -76,7 +77,8 @@ class Chat:
         finally:
             leaving.cancel()
             worker.cancel()
-            await asyncio.gather(worker, leaving, return_exceptions=True)
+            loading.cancel()
+            await asyncio.gather(worker, leaving, loading, return_exceptions=True)
             if self._turn is not None and not self.session.status.has_open_turn:
                 await asyncio.wait({self._turn})  # it has ended and only cleans up
             elif self._turn is not None and self.activity.doing == FINISHING:

@@ -1,0 +1,65 @@
+"""A provider's library loads beside the prompt: once, in a thread, and whatever happens to the first request."""
+
+import asyncio
+import subprocess
+import sys
+
+from tests.models.create import StartStub, create_at
+
+from holdfast.core import UserMessage
+from holdfast.models import Prompt, preload
+from holdfast.models.deferred_model import DeferredModel
+from holdfast.models.scripted import ScriptedModel
+
+HELLO = Prompt(system="", messages=(UserMessage(text="hello"),))
+PROGRAM = """
+import asyncio, sys
+from holdfast.models import create_model, preload
+
+async def main():
+    model = create_model("anthropic:claude-sonnet-5-5", environ={"ANTHROPIC_API_KEY": "a-key-for-tests"})
+    assert model.name == "anthropic:claude-sonnet-5-5"
+    print("before", "anthropic" in sys.modules, "pydantic_ai" in sys.modules)
+    await preload(model)
+    print("after", "anthropic" in sys.modules, "pydantic_ai" in sys.modules)
+    await model.close()
+
+asyncio.run(main())
+"""
+
+
+def test_creating_a_model_loads_no_library_and_preloading_does() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["before False False", "after True True"]
+
+
+async def test_requests_at_once_build_the_model_once() -> None:
+    built: list[ScriptedModel] = []
+
+    def build() -> ScriptedModel:
+        built.append(ScriptedModel(["one", "two"]))
+        return built[-1]
+
+    model = DeferredModel("scripted:x", key=None, context_tokens=lambda: None, build=build)
+    await asyncio.gather(preload(model), model.ask(HELLO, lambda _: None), model.ask(HELLO, lambda _: None))
+    assert len(built) == 1
+
+
+async def test_a_request_cancelled_while_the_library_loads_leaves_the_model_usable(
+    start_stub: StartStub,
+) -> None:
+    stub = await start_stub(["here"])
+    model = create_at("anthropic", stub.url)
+    request = asyncio.create_task(model.ask(HELLO, lambda _: None))
+    await asyncio.sleep(0)
+    request.cancel()
+    await asyncio.wait([request])
+    assert (await model.ask(HELLO, lambda _: None)).message.text == "here"
+    await model.close()
+
+
+async def test_closing_a_model_that_was_never_used_builds_nothing() -> None:
+    def build() -> ScriptedModel:
+        raise AssertionError("built without need")
+
+    await DeferredModel("scripted:x", key=None, context_tokens=lambda: None, build=build).close()
