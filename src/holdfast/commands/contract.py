@@ -7,15 +7,11 @@ caller then writes, stages or drops it. The sandbox itself judges nothing and ne
 
 import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 from holdfast.core import FileEffect as FileEffect
+from holdfast.core import SandboxTier as SandboxTier
 from holdfast.core import Value
-
-SandboxTier = Literal["full", "copy", "none"]
-"""How strong the sandbox is: `full` has namespaces, an overlay, Landlock and seccomp; `copy` works on a copy with Landlock and
-seccomp alone; with `none` the tools do not exist.
-"""
 
 OnOutput = Callable[[bytes], None]
 """Receives output as it arrives. Called on the event loop; must not block."""

@@ -17,12 +17,14 @@ from holdfast.core.clock import Clock, FakeClock, SystemClock
 from holdfast.core.decisions import (
     STRICTNESS,
     VERDICTS,
+    CallFacts,
     Decision,
     Escalation,
     FixedArgument,
     Grant,
     GrantReach,
     Response,
+    SandboxTier,
     Scope,
     Verdict,
     restricts,
@@ -83,7 +85,7 @@ from holdfast.core.outcomes import (
     is_success,
     read_outcome,
 )
-from holdfast.core.targets import Location, NameTarget, Paths, PathTarget, Target, UrlTarget
+from holdfast.core.targets import CommandTarget, Location, NameTarget, Paths, PathTarget, Target, UrlTarget
 from holdfast.core.text import (
     cut,
     escape_invisible,
@@ -136,10 +138,12 @@ __all__ = [
     "BlobRef",
     "BudgetDimension",
     "Call",
+    "CallFacts",
     "CallId",
     "CallStatus",
     "Change",
     "Clock",
+    "CommandTarget",
     "Condition",
     "ConditionalRoles",
     "CostEstimator",
@@ -182,6 +186,7 @@ __all__ = [
     "Response",
     "Returned",
     "Role",
+    "SandboxTier",
     "Scope",
     "SessionId",
     "SystemClock",

@@ -2,6 +2,8 @@
 
 from typing import Literal, assert_never, get_args
 
+import msgspec
+
 from holdfast.core.calls import Call
 from holdfast.core.ids import EscalationId, GrantId, Principal
 from holdfast.core.targets import Target
@@ -41,6 +43,21 @@ def restricts(verdict: Verdict) -> bool:
             assert_never(verdict)
 
 
+SandboxTier = Literal["full", "copy", "none"]
+"""How strong the command sandbox is: `full` has namespaces, an overlay, Landlock and seccomp; `copy` works on a copy with
+Landlock and seccomp alone; with `none` the tools do not exist.
+"""
+
+
+class CallFacts(Value):
+    """What rules may ask for beside the call itself. Recorded with the decision, so that it can be explained and replayed."""
+
+    tier: SandboxTier | None = None
+    """The tier of the sandbox that a command runs in; None if the call runs in no sandbox."""
+    host_groups: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """By host of the call: the named groups that it belongs to, such as `package-registries`."""
+
+
 class Decision(Value):
     """A verdict with the rule that gave it, the location of that rule, and the reason."""
 
@@ -52,6 +69,8 @@ class Decision(Value):
     escalated_roles: tuple[Role, ...] = ()
     is_staged: bool = False
     """For an escalation: if approved, the call is only staged as a proposal, because another role or tier requires it."""
+    facts: CallFacts | None = None
+    """The facts beside the call that held when it was judged."""
 
     @property
     def requires_staging(self) -> bool:

@@ -3,6 +3,7 @@
 Resolving a path reads the disk and judging must not, so the gate resolves first and passes the targets to the policy.
 """
 
+import shlex
 from typing import Protocol
 
 from holdfast.core.tools import Role
@@ -61,4 +62,30 @@ class NameTarget(Value, tag_field="kind", tag="name"):
     value: str
 
 
-Target = PathTarget | UrlTarget | NameTarget
+class CommandTarget(Value, tag_field="kind", tag="command"):
+    """A command that an argument runs: an argument list, or one simple command of a script.
+
+    If `is_opaque`, what runs is not certain, and `words` are all words of the text, split at every operator.
+    """
+
+    role: Role
+    argument: str
+    words: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+    """The files that its redirections read."""
+    writes: tuple[str, ...] = ()
+    """The files that its redirections write."""
+    is_opaque: bool = False
+    digest: str = ""
+    """Digest of the text of an opaque command, so that two of them are equal only if their texts are."""
+    sets_environment: bool = False
+    """Whether the call sets environment variables, which can change what a program name stands for."""
+
+    @property
+    def text(self) -> str:
+        """The command as a shell would take it."""
+        files = [("<", name) for name in self.reads] + [(">", name) for name in self.writes]
+        return " ".join([shlex.join(self.words), *(f"{way} {shlex.quote(name)}" for way, name in files)])
+
+
+Target = PathTarget | UrlTarget | NameTarget | CommandTarget

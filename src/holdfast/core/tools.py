@@ -26,6 +26,7 @@ Role = Literal[
     "email-address",
     "email-body",
     "share-permission",
+    "command",
     "content",
     "none",
 ]

@@ -59,7 +59,7 @@ from holdfast.gate.refusals import deny, exhausted_dimension, over_budget
 from holdfast.gate.saved_grants import SavedGrants
 from holdfast.gate.tree_budget import TreeBudget
 from holdfast.models import Model, OnText, Prompt, Reply
-from holdfast.policy import Policy
+from holdfast.policy import Policy, SessionFacts
 from holdfast.store import Journal
 
 
@@ -94,6 +94,7 @@ class Gate:
         settings: GateSettings | None = None,
         output_filter: OutputFilter | None = None,
         fetch_blob: FetchBlob | None = None,
+        facts: Callable[[], SessionFacts] = SessionFacts,
     ) -> None:
         self._journal = journal
         self._clock = clock
@@ -118,6 +119,7 @@ class Gate:
             paths=paths,
             calls=self.calls,
             max_repeats=self._settings.max_repeats,
+            facts=facts,
         )
         self._authorizer = Authorizer(
             judge=self._judge,

@@ -13,6 +13,7 @@ from holdfast.core import (
     Call,
     CallId,
     Clock,
+    CommandTarget,
     Escalation,
     FixedArgument,
     Grant,
@@ -267,5 +268,7 @@ def _area(target: Target, grant: Grant) -> str:
                 return f"everything at {host_of(target)}"
             _, mark, query = target.given.partition("?")
             return f"{host_of(target)}{target.path}{mark}{query}"
+        case CommandTarget():
+            return target.text
         case _:
             return target.value

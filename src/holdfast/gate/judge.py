@@ -1,7 +1,9 @@
 """Judging a call: is it well formed, what do its arguments refer to, what does the policy decide. Nothing is executed here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from holdfast.core import (
     MAX_DEPTH,
@@ -17,7 +19,7 @@ from holdfast.core import (
 )
 from holdfast.gate.call_index import CallIndex
 from holdfast.gate.refusals import deny
-from holdfast.policy import Policy, Request, Resolver, annotate, validate_arguments
+from holdfast.policy import NO_FACTS, Policy, Request, Resolver, SessionFacts, annotate, validate_arguments
 
 
 class RegisteredTool(NamedTuple):
@@ -81,13 +83,21 @@ class Judge:
     """Checks the structure first (known tool, valid arguments, no repetition), then asks the policy."""
 
     def __init__(
-        self, *, policy: Policy, registry: ToolRegistry, paths: Paths, calls: CallIndex, max_repeats: int
+        self,
+        *,
+        policy: Policy,
+        registry: ToolRegistry,
+        paths: Paths,
+        calls: CallIndex,
+        max_repeats: int,
+        facts: Callable[[], SessionFacts] = SessionFacts,
     ) -> None:
         self.policy = policy
         self._registry = registry
         self._paths = paths
         self._calls = calls
         self._max_repeats = max_repeats
+        self._facts = facts
         self._resolver = Resolver()
 
     async def judge(self, call: Call, digest: str) -> Judgement:
@@ -105,11 +115,14 @@ class Judge:
             refused = deny("invalid-arguments", problem)
             return Judgement(Request(call=call, tool=registered.tool), refused, registered, digest)
         targets = await self._resolver.targets(registered.tool, call.arguments, self._paths)
-        request = Request(call=call, tool=registered.tool, targets=targets)
+        facts = self._facts().for_call(registered.tool, targets)
+        request = Request(call=call, tool=registered.tool, targets=targets, facts=facts)
         if self._calls.count_same_before(call, digest) >= self._max_repeats:
             reason = f"this turn made the same call {self._max_repeats} times and nothing changed; do something else"
             return Judgement(request, deny("circuit-breaker", reason), registered, digest)
         decision = self.policy.judge(request)
+        if facts != NO_FACTS:
+            decision = msgspec.structs.replace(decision, facts=facts)
         if registered.tool.asks_person and decision.verdict != "deny":
             decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
         return Judgement(request, decision, registered, digest)

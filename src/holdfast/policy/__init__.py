@@ -9,6 +9,7 @@ from holdfast.policy.analysis.lint import LintFinding, lint
 from holdfast.policy.contract import Policy, Request
 from holdfast.policy.document import PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
+from holdfast.policy.facts import NO_FACTS, SessionFacts
 from holdfast.policy.fixed import FixedPolicy
 from holdfast.policy.git_remotes import GitRemotes
 from holdfast.policy.json_schema import validate_arguments
@@ -29,6 +30,7 @@ from holdfast.policy.visibility import hide_unreadable_paths, most_permissive_ve
 
 __all__ = [
     "KNOWN_TOOLS",
+    "NO_FACTS",
     "PROJECT_POLICY",
     "Backtest",
     "BacktestRunner",
@@ -46,6 +48,7 @@ __all__ = [
     "Resolver",
     "Rule",
     "RulePolicy",
+    "SessionFacts",
     "YamlError",
     "annotate",
     "backtest",

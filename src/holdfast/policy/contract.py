@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from holdfast.core import Call, Decision, Target, Tool, Value
+from holdfast.core import Call, CallFacts, Decision, Target, Tool, Value
+from holdfast.policy.facts import NO_FACTS
 
 
 class Request(Value):
@@ -11,6 +12,7 @@ class Request(Value):
     call: Call
     tool: Tool | None
     targets: tuple[Target, ...] = ()
+    facts: CallFacts = NO_FACTS
 
 
 class Policy(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.core import (
     Call,
+    CommandTarget,
     Escalation,
     Json,
     PathTarget,
@@ -190,6 +191,8 @@ def _name(target: Target) -> str:
             return _visible(target.location.real or target.location.given)
         case UrlTarget():
             return _visible(target.given)
+        case CommandTarget():
+            return _visible(target.text)
         case _:
             return _visible(target.value)
 

@@ -1,6 +1,16 @@
 """Explains a decision: claim by claim, with the rules that were skipped."""
 
-from holdfast.core import Call, Decision, NameTarget, PathTarget, Role, Target, UrlTarget, Value
+from holdfast.core import (
+    Call,
+    CommandTarget,
+    Decision,
+    NameTarget,
+    PathTarget,
+    Role,
+    Target,
+    UrlTarget,
+    Value,
+)
 from holdfast.policy.contract import Policy, Request
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.tiers import TieredPolicy
@@ -90,6 +100,8 @@ def _given(target: Target | None) -> str:
             return target.given
         case NameTarget():
             return target.value
+        case CommandTarget():
+            return target.text
         case None:
             return ""
 
