@@ -1,10 +1,11 @@
 """Executing an authorized call: every result becomes an event, and what is executed is exactly what was judged."""
 
 import asyncio
+from functools import partial
 
 import msgspec
 
-from holdfast.core import Amount, CallStatus, Clock, Paths, Performed
+from holdfast.core import Amount, CallStatus, Clock, Json, Paths, Performed
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.core.events import CallSettled
 from holdfast.gate.authorize import Authorized
@@ -49,9 +50,7 @@ class Executor:
                 performed = await authorized.registered.toolset.perform(
                     call, is_staged=authorized.decision.requires_staging
                 )
-            readable = hide_unreadable_paths(
-                call.operation, performed.result, self._judge.policy, self._paths
-            )
+            readable = await self._readable(authorized, performed.result)
             result = self._output_filter.filter_result(readable)
         except (DeadlineExceeded, ToolTimeout):
             status, error = "timeout", f"no answer within {self._deadlines.seconds:g} seconds"
@@ -81,6 +80,19 @@ class Executor:
             duration_ms=round((self._clock.monotonic() - started) * 1000, 3),
         )
 
+    async def _readable(self, authorized: Authorized, result: Json) -> Json:
+        """The result without the files that the policy closes to this guest."""
+        hide = partial(
+            hide_unreadable_paths,
+            authorized.call.operation,
+            result,
+            self._judge.policy,
+            self._paths,
+            is_approved=authorized.escalation is not None or authorized.grant is not None,
+        )
+        is_long = isinstance(result, list) and len(result) > _LONG_RESULT
+        return await asyncio.to_thread(hide) if is_long else hide()
+
     def _check_unchanged(self, authorized: Authorized) -> None:
         """Raise ToolFailed unless the call and its tool are exactly what was judged."""
         # Writing the intent takes time, and others may change arguments, policy, tools and symlinks meanwhile.
@@ -93,6 +105,10 @@ class Executor:
         )
         if change:
             raise ToolFailed(change)
+
+
+_LONG_RESULT = 100
+"""Items that are judged one by one on the event loop; more are judged in a thread."""
 
 
 def at_most(reserved: Amount) -> Amount:

@@ -9,12 +9,14 @@ from holdfast.policy.tiers import TieredPolicy
 from holdfast.policy.tool_roles import KNOWN_TOOLS
 
 _READ = KNOWN_TOOLS["world.read"]
-_LISTS = frozenset({"world.list", "world.entries", "world.search"})
+_NAMES = frozenset({"world.list", "world.entries", "session.proposals"})
+_CONTENTS = frozenset({"world.search", "world.proposals"})
+"""Operations whose results show what is in the files, not only their names."""
 
 
 def readable_paths(policy: Policy, found: Iterable[str], paths: Paths) -> tuple[str, ...]:
     """The paths among `found` whose reading is not denied."""
-    return tuple(path for path in found if not _is_hidden(policy, path, paths))
+    return tuple(path for path in found if _verdict_on_reading(policy, path, paths) != "deny")
 
 
 def most_permissive_verdict(policy: Policy, tool: Tool) -> Verdict:
@@ -31,19 +33,26 @@ def most_permissive_verdict(policy: Policy, tool: Tool) -> Verdict:
     return policy.judge(Request(call=call, tool=tool)).verdict
 
 
-def hide_unreadable_paths(operation: str, result: Json, policy: Policy, paths: Paths) -> Json:
-    """The result without the paths whose reading the policy denies."""
-    if operation not in _LISTS or not isinstance(result, list):
+def hide_unreadable_paths(
+    operation: str, result: Json, policy: Policy, paths: Paths, *, is_approved: bool = False
+) -> Json:
+    """The result without the paths whose reading the policy denies.
+
+    A result that shows contents also loses the files whose reading needs approval, unless a person approved this call.
+    """
+    if operation not in _NAMES | _CONTENTS or not isinstance(result, list):
         return result
-    named = {path for each in result if (path := _path(each)) is not None}
-    seen = set(readable_paths(policy, sorted(named), paths))
+    hides_asked = operation in _CONTENTS and not is_approved
+    named = sorted({path for each in result if (path := _path(each)) is not None})
+    hidden: tuple[Verdict, ...] = ("deny", "escalate") if hides_asked else ("deny",)
+    seen = {path for path in named if _verdict_on_reading(policy, path, paths) not in hidden}
     return [each for each in result if (path := _path(each)) is None or path in seen]
 
 
-def _is_hidden(policy: Policy, path: str, paths: Paths) -> bool:
+def _verdict_on_reading(policy: Policy, path: str, paths: Paths) -> Verdict:
     call = Call(id=call_id(1, 1), operation=_READ.name, arguments={"path": path})
     target = PathTarget(role="read-path", argument="path", location=paths.locate(path))
-    return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict == "deny"
+    return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict
 
 
 def _path(each: Json) -> str | None:
