@@ -29,6 +29,9 @@ class FakePaths:
             case _:
                 return Location(given=path, real=f"/w/{path}")
 
+    def closed_below(self, location: Location) -> str | None:
+        return None
+
 
 @pytest.mark.parametrize("given", ["protected:x", "broken:x", ["a", "protected:x"], {"broken:x": "b"}])
 def test_a_path_that_is_protected_or_invalid_is_not_passed_to_a_server(given: Json) -> None:

@@ -27,6 +27,9 @@ class RealPaths:
         inside = os.path.relpath(real, self._root) if _within(real, self._root) else None
         return Location(given=given, real=real, inside=inside, protected=protected)
 
+    def closed_below(self, location: Location) -> str | None:
+        return None
+
 
 def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + "/")

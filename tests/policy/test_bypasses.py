@@ -180,6 +180,9 @@ def test_globs_never_match_a_drive(path: str) -> None:
         def locate(self, given: str) -> Location:
             return location
 
+        def closed_below(self, location: Location) -> str | None:
+            return None
+
     one = policy("  - {name: r, allow: world.read, paths: ['**', '**/*', '*']}")
     assert judge(one, "world.read", {"path": path}, Trusting()).verdict == "deny"
 

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -150,6 +150,86 @@ def test_f42_no_generated_schema_lets_an_argument_without_a_role_pass(
     decision = judge(schema, arguments, **dict.fromkeys(annotated, (role,)))
     if not arguments.keys() <= annotated:
         assert decision.verdict == "deny"
+
+
+class Shape(NamedTuple):
+    """A schema, a value that fits it, and the objects in the value whose keys the schema names."""
+
+    schema: JsonObject
+    value: Json
+    objects: tuple[dict[str, Json], ...]
+
+
+LEAF = Shape({"type": "string"}, "x", ())
+
+
+def _object(inner: dict[str, Shape], wrap: str, is_open: bool) -> Shape:
+    """An object with named keys, whose names the schema gives directly or in a roundabout way."""
+    named: JsonObject = {"properties": {key: each.schema for key, each in inner.items()}}
+    value: dict[str, Json] = {key: each.value for key, each in inner.items()}
+    schema: JsonObject
+    match wrap:
+        case "anyOf" | "oneOf" | "allOf":
+            schema = {wrap: [named]}
+        case "then":
+            schema = {"if": True, "then": named}
+        case _:
+            schema = named
+    if is_open:
+        schema |= {"additionalProperties": True, "patternProperties": {"^(?!planted)": {}}}
+    return Shape(schema, value, (value, *(each for part in inner.values() for each in part.objects)))
+
+
+def _list(inner: Shape, keyword: str) -> Shape:
+    return Shape(
+        {"type": "array", keyword: inner.schema if keyword == "items" else [inner.schema]},
+        [inner.value],
+        inner.objects,
+    )
+
+
+def _map(inner: Shape, keyword: str) -> Shape:
+    """A map with free keys: one value by itself, but an object in it is as closed as anywhere else."""
+    schema: JsonObject = {"additionalProperties": inner.schema}
+    if keyword == "patternProperties":
+        schema = {"patternProperties": {".*": inner.schema}, "additionalProperties": True}
+    return Shape(schema, {"free": inner.value}, inner.objects)
+
+
+shapes: st.SearchStrategy[Shape] = st.recursive(
+    st.just(LEAF),
+    lambda inner: (
+        st.builds(
+            _object,
+            st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=2),
+            st.sampled_from(["", "anyOf", "oneOf", "allOf", "then"]),
+            st.booleans(),
+        )
+        | st.builds(_list, inner, st.sampled_from(["items", "prefixItems"]))
+        | st.builds(_map, inner, st.sampled_from(["additionalProperties", "patternProperties"]))
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(shape=shapes.filter(lambda each: bool(each.objects)), data=st.data(), by_reference=st.booleans())
+def test_f42_a_key_planted_at_any_depth_is_found(
+    shape: Shape, data: st.DataObject, by_reference: bool
+) -> None:
+    options: Json = {"$ref": "#/$defs/options"} if by_reference else shape.schema
+    schema: JsonObject = {
+        "properties": {"path": {}, "options": options},
+        "$defs": {"options": shape.schema},
+        "additionalProperties": True,
+    }
+    arguments: JsonObject = {"path": "sub", "options": shape.value}
+    roles: dict[str, tuple[Role, ...]] = {"path": ("read-path",), "options": ("none",)}
+    assert judge(schema, arguments, **roles).verdict == "allow"
+    data.draw(st.sampled_from(shape.objects))["planted"] = "/outside/f"
+    decision = judge(schema, arguments, **roles)
+    assert decision.verdict == "deny"
+    assert decision.rule in ("missing-annotation", "invalid-arguments")
 
 
 def test_f42_policy_check_denies_it_and_the_named_command_opens_it(

@@ -75,6 +75,9 @@ class _HomeExpandingPaths:
     def locate(self, given: str) -> Location:
         return self._paths.locate(os.path.expanduser(given) if given.startswith("~") else given)
 
+    def closed_below(self, location: Location) -> str | None:
+        return self._paths.closed_below(location)
+
 
 class _CallForm(msgspec.Struct):
     """A call in our JSON form, or in one of IronCurtain's two."""

@@ -32,6 +32,11 @@ class Paths(Protocol):
         """Resolve a path that a guest gave. Never raises, even on hostile input."""
         ...
 
+    def closed_below(self, location: Location) -> str | None:
+        """What is closed to changes inside a folder, such as a git repository; None if nothing is. Walks the folder, so call it
+        in a thread. Never raises."""
+        ...
+
 
 class PathTarget(Value, tag_field="kind", tag="path"):
     """An argument that names a file or folder."""

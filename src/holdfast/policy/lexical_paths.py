@@ -32,6 +32,9 @@ class LexicalPaths:
         inside = real[len(self._root) + 1 :] or "." if _is_within(real, self._root) else None
         return Location(given=given, real=real, inside=inside, protected=protected)
 
+    def closed_below(self, location: Location) -> str | None:
+        return None
+
 
 def resolve_folder(text: str, values: Mapping[str, str]) -> str:
     """A folder of a policy as an absolute path with symlinks resolved. Raises ValueError for anything else."""

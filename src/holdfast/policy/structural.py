@@ -3,7 +3,7 @@
 from holdfast.core import Decision, PathTarget, Role, Tool
 from holdfast.policy.contract import Request
 from holdfast.policy.json_schema import validate_arguments
-from holdfast.policy.targets import DATA_ROLES, roles_of
+from holdfast.policy.targets import DATA_ROLES, includes_subtree, roles_of
 from holdfast.policy.unannotated import unannotated_argument
 
 BUILT_IN = "built-in"
@@ -29,11 +29,13 @@ def unsafe_target(request: Request) -> Decision | None:
                 "structural-protected-path",
                 f"{target.argument} leads to {location.given[:200]!r}, which is protected ({location.protected})",
             )
-        if location.read_only is not None and target.role in _CHANGING:
+        if location.read_only is not None and (
+            target.role in _CHANGING or includes_subtree(target, request.targets)
+        ):
             return refuse(
                 "structural-protected-path",
-                f"{target.argument} leads to {location.given[:200]!r}, which is part of a git repository "
-                f"({location.read_only[:200]}); change the repository by running git",
+                f"{target.argument} leads to {location.given[:200]!r}, which is part of a git repository or contains "
+                f"one ({location.read_only[:200]}); change the repository by running git",
             )
         if location.problem is not None and invalid is None:
             invalid = refuse("invalid-arguments", f"{target.argument}: {location.problem[:200]}")

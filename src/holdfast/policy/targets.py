@@ -9,6 +9,8 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from holdfast.core import (
     ArgumentRoles,
     Condition,
@@ -89,6 +91,27 @@ def includes_subtree(target: Target, targets: Sequence[Target]) -> bool:
     read = {one.argument for one in targets if one.role == "read-path"}
     written = {one.argument for one in targets if one.role == "write-path"}
     return bool(read and written) and len(read | written) > 1
+
+
+def _is_carried(target: PathTarget, targets: Sequence[Target]) -> bool:
+    """Whether the call affects everything in a folder that is there."""
+    location = target.location
+    is_open = location.problem is None and location.protected is None and location.read_only is None
+    return is_open and includes_subtree(target, targets) and os.path.isdir(location.real)
+
+
+def _closed_below(targets: Sequence[PathTarget], paths: Paths) -> dict[str, str]:
+    """The real folders that contain something closed to changes, with what it is."""
+    folders = {target.location.real: target.location for target in targets}
+    found = {real: paths.closed_below(location) for real, location in folders.items()}
+    return {real: name for real, name in found.items() if name is not None}
+
+
+def _with_closed(target: Target, closed: Mapping[str, str]) -> Target:
+    if not isinstance(target, PathTarget) or target.location.real not in closed:
+        return target
+    location = msgspec.structs.replace(target.location, read_only=closed[target.location.real])
+    return msgspec.structs.replace(target, location=location)
 
 
 def condition_holds(condition: Condition, arguments: Mapping[str, Json]) -> bool:
@@ -204,6 +227,16 @@ class Resolver:
 
     async def targets(self, tool: Tool, arguments: JsonObject, paths: Paths) -> tuple[Target, ...]:
         """Everything the arguments refer to; a remote that cannot be resolved has a `problem`."""
+        found = await self._resolved(tool, arguments, paths)
+        carried = [
+            target for target in found if isinstance(target, PathTarget) and _is_carried(target, found)
+        ]
+        if not carried:
+            return found
+        closed = await asyncio.to_thread(_closed_below, carried, paths)
+        return tuple(_with_closed(target, closed) for target in found)
+
+    async def _resolved(self, tool: Tool, arguments: JsonObject, paths: Paths) -> tuple[Target, ...]:
         recorder = _RemoteRecorder()
         targets = targets_of(tool, arguments, paths, remotes=recorder)
         if not recorder.folders:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from holdfast.core import Location
@@ -10,7 +10,7 @@ from holdfast.core.errors import PathRefused
 from holdfast.world.folder.files import PlainFiles
 from holdfast.world.paths.names import GUEST_ROOTS, check_text, is_within, normal, relative
 from holdfast.world.paths.open_beneath import BeneathRoot, SymlinkEncountered
-from holdfast.world.paths.protected import Protections, repository_of
+from holdfast.world.paths.protected import REPOSITORY, Protections, repository_among, repository_of
 from holdfast.world.paths.symlinks import relative_to, resolve_symlinks
 
 
@@ -43,6 +43,22 @@ class WorldPaths:
             return Location(given=_showable(given), problem=str(refused))
         except OSError as error:
             return Location(given=_showable(given), problem=os.strerror(error.errno or 0))
+
+    def closed_below(self, location: Location) -> str | None:
+        """What is closed to changes in a folder: a repository, a protected name, or more than can be looked at."""
+        count = 0
+        for folder, names in _folders_below(location.real):
+            count += len(names)
+            if count > MAX_WALKED:
+                return f"more than {MAX_WALKED:,} files"
+            path = folder[len(self._root.real) + 1 :] if is_within(folder, self._root.real) else folder[1:]
+            if repository_among(names):
+                return path or "."
+            for name in names:
+                inner = f"{path}/{name}" if path else name
+                if name.casefold() == REPOSITORY or self._protections.protection_of(inner) is not None:
+                    return inner
+        return None
 
     def _locate(self, given: str) -> Location:
         try:
@@ -96,6 +112,25 @@ class WorldPaths:
             if is_within(real, place) or is_within(place, real):
                 return place
         return None if inside is None else self._protections.protection_of(inside)
+
+
+MAX_WALKED = 1_000_000
+"""Entries of a folder that are looked at before a call that takes the whole folder along. A larger one counts as closed."""
+
+
+def _folders_below(root: str) -> Iterator[tuple[str, list[str]]]:
+    """Each folder beneath a root, with the names in it, without following symlinks. A folder that cannot be read is skipped:
+    what it contains is out of reach for its user too."""
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        except OSError:
+            continue
+        yield folder, list(found)
+        waiting += [f"{folder.rstrip('/')}/{name}" for name, is_folder in found.items() if is_folder]
 
 
 def _kind_problem(real: str) -> str | None:

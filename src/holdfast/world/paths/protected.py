@@ -81,6 +81,12 @@ def repository_of(path: str, exists: Exists) -> str | None:
     return None
 
 
+def repository_among(names: Collection[str]) -> bool:
+    """Whether a folder with these names is a repository."""
+    present = {name.casefold() for name in names if name.casefold() in _PART_NAMES}
+    return any(all(name.casefold() in present for name in group) for group in _REPOSITORY_PARTS)
+
+
 def may_change_repository(path: str) -> bool:
     """Whether the last name of a path is one that a repository consists of. Cheap, for walks over many files."""
     name = path.rpartition("/")[2].casefold()
