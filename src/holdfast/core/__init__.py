@@ -85,6 +85,7 @@ from holdfast.core.outcomes import (
     is_success,
     read_outcome,
 )
+from holdfast.core.shell_words import ScriptWords, SimpleCommand, split_argv, split_script
 from holdfast.core.targets import CommandTarget, Location, NameTarget, Paths, PathTarget, Target, UrlTarget
 from holdfast.core.text import (
     cut,
@@ -188,7 +189,9 @@ __all__ = [
     "Role",
     "SandboxTier",
     "Scope",
+    "ScriptWords",
     "SessionId",
+    "SimpleCommand",
     "SystemClock",
     "Target",
     "TextPart",
@@ -230,5 +233,7 @@ __all__ = [
     "restricts",
     "runs_when",
     "sanitise_name",
+    "split_argv",
+    "split_script",
     "strictest",
 ]
