@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.policy import canonical_url, urls
+from holdfast.core import canonical_host, hosts
+from holdfast.policy import canonical_url
 from holdfast.policy.git_remotes import canonical_remote
-from holdfast.policy.urls import canonical_host, canonical_pattern, is_public, match_host
+from holdfast.policy.urls import canonical_pattern, is_public, match_host
 
 LOCAL = [
     "http://127.0.0.1/",
@@ -198,9 +199,9 @@ def test_an_address_with_a_scope_is_not_a_host(host: str) -> None:
 def test_an_endless_host_is_refused_and_not_cached() -> None:
     assert canonical_host("a." * 126 + "a") is not None
     assert canonical_host("%61" * 63) == "a" * 63
-    before = urls._canonical_host.cache_info().currsize
+    before = hosts._canonical_host.cache_info().currsize
     assert canonical_host("a" * 1_000_000) is None
-    assert urls._canonical_host.cache_info().currsize == before
+    assert hosts._canonical_host.cache_info().currsize == before
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from holdfast.core.decisions import (
     strictest,
 )
 from holdfast.core.executed_files import EXECUTED_FILES, runs_when
+from holdfast.core.hosts import canonical_host, is_public_address, is_public_host
 from holdfast.core.ids import (
     AGENT,
     EXTERNAL,
@@ -212,6 +213,7 @@ __all__ = [
     "budget_dimension",
     "budget_word",
     "call_id",
+    "canonical_host",
     "check_session_id",
     "cut",
     "digest",
@@ -222,6 +224,8 @@ __all__ = [
     "escape_to_one_line",
     "has_invisible",
     "is_blocked",
+    "is_public_address",
+    "is_public_host",
     "is_success",
     "is_too_deep",
     "mark_lookalikes",

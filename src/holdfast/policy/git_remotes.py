@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from holdfast.core import UrlTarget
-from holdfast.policy.urls import canonical_host, canonical_path, canonical_url
+from holdfast.core import UrlTarget, canonical_host
+from holdfast.policy.urls import canonical_path, canonical_url
 
 MAX_REMOTES = 100
 """Per call. The guest may have created the repository, and each remote costs time."""
