@@ -37,6 +37,8 @@ _SOURCES = {
     "Home": "holdfast.store",
     "Json": "holdfast.core",
     "Limits": "holdfast.core",
+    "MergeConflict": "holdfast.session",
+    "MergePlan": "holdfast.session",
     "Model": "holdfast.models",
     "ModelSettings": "holdfast.models",
     "Needs": "holdfast.core",

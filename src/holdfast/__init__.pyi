@@ -62,6 +62,8 @@ from holdfast.policy import Policy as Policy
 from holdfast.policy import load_policy as load_policy
 from holdfast.session import Approver as Approver
 from holdfast.session import Diagnostic as Diagnostic
+from holdfast.session import MergeConflict as MergeConflict
+from holdfast.session import MergePlan as MergePlan
 from holdfast.session import Session as Session
 from holdfast.session import SessionOptions as SessionOptions
 from holdfast.session import Settings as Settings

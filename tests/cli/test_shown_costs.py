@@ -114,3 +114,7 @@ def test_f43_the_size_of_a_workspace_and_of_a_turn_is_limited_by_default() -> No
     settings = Settings()
     assert settings.workspace_bytes == 10_000_000_000
     assert settings.turn_budget.bytes_written == 2_000_000_000
+
+
+def test_a_call_is_one_line_without_tabs() -> None:
+    assert describe_call(call_with("a\tb\nc")).endswith(r"=a\tb\nc")

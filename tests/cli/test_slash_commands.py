@@ -37,6 +37,7 @@ TYPED = (
     ("/deny", "no call waits for approval"),
     ("/help", "replace older turns with a summary"),
     ("/fork again", "no finished turn to fork"),
+    ("/merge", "is not a fork"),
 )
 LEAVING = ("/quit", "/exit")
 

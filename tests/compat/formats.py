@@ -36,7 +36,7 @@ from holdfast.mcp.proxy import approvals
 from holdfast.mcp.trust import argument_roles, pins
 from holdfast.models import translate
 from holdfast.policy import load, parser, tool_roles
-from holdfast.session import rewind_fork
+from holdfast.session.branches import rewind_fork
 from holdfast.store import contract, home, summary
 from holdfast.store.archive import format as archive_format
 from holdfast.store.sqlite import database

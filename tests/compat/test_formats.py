@@ -16,7 +16,15 @@ def test_every_field_tag_and_value_is_still_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", PINNED["required"])
 def test_no_field_became_required(name: str) -> None:
-    assert set(formats.required()[name]) - set(PINNED["required"][name]) == set()
+    # Nothing that version 0.1 wrote contains an event that it did not know.
+    known = {variant(field) for field in PINNED["structs"][name]}
+    added = set(formats.required()[name]) - set(PINNED["required"][name])
+    assert {field for field in added if variant(field) in known} == set()
+
+
+def variant(field: str) -> str:
+    """The tag of a field of a tagged union, such as `(event=noted)`; empty for any other field."""
+    return field[: field.index(")") + 1] if field.startswith("(") else ""
 
 
 @pytest.mark.parametrize("name", PINNED["names"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.commands import holdfast
 from tests.cli.terminals import terminal
 from tests.store.sample_events import asked, opened, replied, said, turn
 
@@ -377,3 +378,11 @@ def test_an_export_includes_the_files_of_a_session(tmp_path: Path, monkeypatch: 
     assert main(["import", "one.zip"]) == 0
     (made,) = (tmp_path / "other" / "sessions").glob("*/workspace/made.txt")
     assert made.read_text() == "by the agent"
+
+
+def test_a_long_list_is_shown_one_item_per_line(tmp_path: Path) -> None:
+    code = "open('a.txt').read() if world.exists(path='a.txt') else list(range(3000))"
+    assert holdfast("exec", "-", home=tmp_path, stdin=code).returncode == 0
+    shown = holdfast("show", "--full", home=tmp_path).stdout.splitlines()
+    assert "    value: [" in shown
+    assert "      1234," in shown

@@ -1,19 +1,21 @@
 """The runtime of one data directory: sessions created, resumed, forked, exported and imported."""
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Unpack
 
 from holdfast.app.resources import compose_resources
 from holdfast.config import project_budget
 from holdfast.core import Clock, Limits, Toolset, parse_limits
+from holdfast.core.errors import SessionNotFound
 from holdfast.gate import GateSettings
 from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import ServerSpec
 from holdfast.policy import Policy
 from holdfast.session import (
     ExternalAgentSession,
+    MergePlan,
     Session,
     SessionOptions,
     Settings,
@@ -23,6 +25,7 @@ from holdfast.session import (
     fork_session,
     import_archive,
     open_external_gate,
+    parent_of,
     resume_session,
 )
 from holdfast.store import Store
@@ -133,6 +136,36 @@ class Runtime:
         """
         check_options(options, "Runtime.fork")
         return await fork_session(self._shared, reference, options, at=at, name=name, description=description)
+
+    async def plan_merge(self, fork: str, *paths: str) -> MergePlan:
+        """What a merge of a fork would change in the folder of its parent, and what conflicts. Changes nothing."""
+        async with self._fork_and_parent(fork) as (child, parent):
+            return await parent.plan_merge(child, *paths)
+
+    async def merge(self, fork: str, *paths: str) -> MergePlan:
+        """Commit what a fork changed, or only these paths, to the folder of its parent: all or nothing. Raises CommitConflict."""
+        async with self._fork_and_parent(fork) as (child, parent):
+            return await parent.merge(child, *paths)
+
+    @asynccontextmanager
+    async def _fork_and_parent(self, reference: str) -> AsyncIterator[tuple[Session, Session]]:
+        """A fork and its parent. Those that are not open here are opened for the block, without a model."""
+        fork = await self.store.find(reference)
+        parent = parent_of(fork, await self.store.read(fork)).session
+        if parent not in {each.id for each in await self.store.sessions()}:
+            raise SessionNotFound(
+                f"the parent of this fork, {parent}, was deleted",
+                hint=f"copy its files to a folder: holdfast files get {fork} . FOLDER",
+            )
+        async with AsyncExitStack() as opened:
+            sessions: list[Session] = []
+            for id in (fork, parent):
+                session = self.get(id)
+                if session is None:
+                    session = await self.resume(id, needs_model=False)
+                    opened.push_async_callback(session.close)
+                sessions.append(session)
+            yield sessions[0], sessions[1]
 
     async def snapshot(self, reference: str, path: str | Path) -> None:
         """Write a session with its history, files and staged changes to one file. Raises InvalidInput."""

@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "complete": "end a session for good, as completed",
         "abort": "end a session for good and drop its staged changes",
         "fork": "start a new session from a turn of another",
+        "merge": "bring the files of a fork back to its parent's folder",
         "rewind": "return a session to an earlier turn, files included",
         "export": "write a session to one self-verifying file",
         "import": "import a session from such a file",

@@ -1,6 +1,8 @@
 """Sessions: send a message, advance a turn, follow the events, and everything else a person can do with a session."""
 
 from holdfast.session.approver import Approver
+from holdfast.session.branches.merge import MergeConflict, MergePlan, parent_of
+from holdfast.session.branches.rewind_fork import RewindPlan, last_point, plan_fork, plan_rewind
 from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.diagnostics import Diagnostic
 from holdfast.session.driver import AnswerPending, TurnDriver
@@ -12,7 +14,6 @@ from holdfast.session.open import create_session, fork_session, resume_session
 from holdfast.session.options import SessionOptions, check_options
 from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.resources import SharedResources
-from holdfast.session.rewind_fork import RewindPlan, last_point, plan_fork, plan_rewind
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.status import Lifecycle, Status, TurnRecord, is_imported, workspace_of
@@ -30,6 +31,8 @@ __all__ = [
     "ImportedSession",
     "Lifecycle",
     "LiveSessions",
+    "MergeConflict",
+    "MergePlan",
     "Replay",
     "RewindPlan",
     "Session",
@@ -51,6 +54,7 @@ __all__ = [
     "is_imported",
     "last_point",
     "open_external_gate",
+    "parent_of",
     "plan_fork",
     "plan_rewind",
     "replay",

@@ -16,7 +16,7 @@ from holdfast.core import Limits, SessionId, Value
 from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.events import RecordedEvent, RestorePointMade, SessionOpened
 from holdfast.core.projection import ReplayedHistory
-from holdfast.session.rewind_fork import last_point
+from holdfast.session.branches.rewind_fork import last_point
 from holdfast.session.status import Status, workspace_of
 from holdfast.store import Arrival, Home, Store, private_folder, remove_tree
 from holdfast.world import RestorePoints, open_folder

@@ -17,6 +17,7 @@ from holdfast.guests import Guest
 from holdfast.mcp import McpFiles, McpToolset, start_servers
 from holdfast.models import api_key_of, key_variables
 from holdfast.policy import narrowed_by_project
+from holdfast.session.branches.rewind_fork import plan_fork
 from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.options import (
     ResolvedOptions,
@@ -27,7 +28,6 @@ from holdfast.session.options import (
     resolve_options,
 )
 from holdfast.session.resources import SharedResources
-from holdfast.session.rewind_fork import plan_fork
 from holdfast.session.session import Session
 from holdfast.session.status import Status, workspace_of
 from holdfast.store import MIN_SECRET_LENGTH, Journal, chosen_name, private_folder, shortened_note

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Noted, RecordedEvent, RestorePointMade, TurnEnded
 from holdfast.core.projection import Projection
-from holdfast.session.rewind_fork import RewindPlan, last_point
+from holdfast.session.branches.rewind_fork import RewindPlan, last_point
 from holdfast.session.settings import Settings
 from holdfast.store import Home, Journal, Store
-from holdfast.world import MAX_QUICK_BYTES, RestorePoints
+from holdfast.world import MAX_QUICK_BYTES, ChangesSince, RestorePoints
 
 MAX_QUICK_FILES = 50_000
 """Up to this size the first restore point takes seconds, not minutes."""
@@ -76,6 +77,15 @@ class TurnRestorePoints:
             return plan
         preview = await self._points.preview(plan.manifest)
         return msgspec.structs.replace(plan, changes=preview.changes, left=preview.left)
+
+    async def changes_since(self, manifest: str | None) -> ChangesSince:
+        """How the workspace differs from a restore point. Raises InvalidInput if the session makes no restore points."""
+        if self._points is None:
+            raise InvalidInput(
+                "this session makes no restore points, so its changes are not known",
+                hint="holdfast config set restore_points always",
+            )
+        return await self._points.changes_since(manifest)
 
     async def restore(self, plan: RewindPlan) -> None:
         """Restore the files."""

@@ -1,7 +1,7 @@
 """A session: a conversation with memory and a boundary. It runs one turn at a time, and its journal records everything."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from pathlib import Path
 
@@ -41,10 +41,11 @@ from holdfast.core.events import (
 from holdfast.gate import AuditEntry, AuditStats, Budget, Gate, Ruling, audit_stats, audit_view
 from holdfast.models import OnText
 from holdfast.session.approver import Approver, ask_approver
+from holdfast.session.branches.merge import Merge, MergePlan, MergeSide, fork_base, parent_of
+from holdfast.session.branches.rewind_fork import RewindPlan, plan_rewind
 from holdfast.session.diagnostics import Diagnostic, diagnostics_of
 from holdfast.session.event_stream import EventStream
 from holdfast.session.restore_points import TurnRestorePoints
-from holdfast.session.rewind_fork import RewindPlan, plan_rewind
 from holdfast.session.staged_changes import restage
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turn_lock import TurnLock
@@ -270,6 +271,35 @@ class Session:
         dropped = self._staged.reject(paths or None)
         await self._journal.append(ProposalsRejected(paths=dropped, principal=principal))
         return dropped
+
+    # -- merge
+
+    async def plan_merge(self, fork: "Session", *paths: str) -> MergePlan:
+        """What a merge of a fork of this session would change here, and what conflicts. Changes nothing."""
+        return (await self._prepare_merge(fork, paths)).plan()
+
+    async def merge(self, fork: "Session", *paths: str, principal: Principal = PERSON) -> MergePlan:
+        """Commit what a fork of this session changed, or only these paths, all or nothing. Raises CommitConflict."""
+        with self._lock.hold_idle(), fork._lock.hold_idle():
+            merge = await self._prepare_merge(fork, paths)
+            plan = merge.plan()
+            plan.check()
+            await merge.commit(self._store, principal)
+            if self.status.turns and not self.status.has_open_turn:
+                await self._restore_points.make(len(self.status.turns))
+        return plan
+
+    async def _prepare_merge(self, fork: "Session", paths: Sequence[str]) -> Merge:
+        recorded = fork._journal.recorded
+        if parent_of(fork.id, recorded).session != self.id:
+            raise InvalidInput(f"session {fork.id} is not a fork of {self.id}")
+        merge = Merge(
+            fork=MergeSide(fork._journal, fork._staged),
+            parent=MergeSide(self._journal, self._staged),
+            changes=await fork._restore_points.changes_since(fork_base(recorded)),
+        )
+        merge.stage(paths)
+        return merge
 
     # -- rewind
 

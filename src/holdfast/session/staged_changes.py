@@ -3,7 +3,13 @@
 from collections.abc import Iterable
 
 from holdfast.core import Change
-from holdfast.core.events import CallSettled, ProposalsCommitted, ProposalsRejected, RecordedEvent
+from holdfast.core.events import (
+    CallSettled,
+    ForkChangesStaged,
+    ProposalsCommitted,
+    ProposalsRejected,
+    RecordedEvent,
+)
 from holdfast.core.projection import without_rewound
 from holdfast.store import Journal, Store
 from holdfast.world import StagedWorld
@@ -14,7 +20,7 @@ def staged_changes(recorded: Iterable[RecordedEvent]) -> list[Change]:
     staged: list[Change] = []
     for entry in without_rewound(recorded):
         match event := entry.event:
-            case CallSettled():
+            case CallSettled() | ForkChangesStaged():
                 staged += [change for change in event.changes if change.is_staged]
             case ProposalsCommitted():
                 gone = {change.path for change in event.changes}

@@ -91,6 +91,15 @@ class TurnLock:
             self._wake_next()
 
     @contextmanager
+    def hold_idle(self) -> Iterator[None]:
+        """Hold the session exclusively while no turn runs. One that waits for a person, and a session that is over, do not matter."""
+        self.check_not_closed()
+        if self.holder is not None or self.is_preparing:
+            raise SessionNotReady(f"session {self._session} is busy", hint="wait for its turn, or cancel it")
+        with self.hold():
+            yield
+
+    @contextmanager
     def preparing(self) -> Iterator[None]:
         """Refuse every turn while the block runs."""
         self.is_preparing = True

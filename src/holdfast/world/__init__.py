@@ -8,6 +8,7 @@ from holdfast.world.host_copy import links_in
 from holdfast.world.list_files import list_files
 from holdfast.world.memory import MemoryWorld
 from holdfast.world.paths.locate import WorldPaths
+from holdfast.world.restore_points.changes_since import ChangesSince
 from holdfast.world.restore_points.points import MAX_QUICK_BYTES, Restored, RestorePoint, RestorePoints
 from holdfast.world.staging.commit import Recovered, UndoJournal
 from holdfast.world.staging.proposals import Proposal
@@ -18,6 +19,7 @@ from holdfast.world.toolset import WorldToolset
 __all__ = [
     "MAX_QUICK_BYTES",
     "WORLD_TOOLS",
+    "ChangesSince",
     "FolderWorld",
     "Hit",
     "MemoryWorld",

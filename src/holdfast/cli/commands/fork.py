@@ -5,7 +5,7 @@ holdfast fork my-session --at 3 -n other    from the end of its turn 3 (`holdfas
 holdfast fork my-session --at 3 --dry-run   how its files would differ, and what was done since and cannot be undone
 holdfast fork my-session --event 12         the chat alone, up to an event (`holdfast show --events` numbers them)
 
-The fork works in its own folder; the other session is not changed. Exit codes: 1 when there is no such session, it is damaged, or
+The fork works in its own folder; the other session is not changed. `holdfast merge` brings its changes back. Exit codes: 1 when there is no such session, it is damaged, or
 another session has the name; 2 when it has no such turn or event.
 """
 
@@ -70,6 +70,7 @@ async def run(arguments: argparse.Namespace) -> int:
             folds=True,
         )
         console.say(f"resume with: holdfast -r {summary.name or summary.id}")
+        console.say(f"bring its changes back with: holdfast merge {summary.name or summary.id}")
     return exit_codes.OK
 
 

@@ -27,9 +27,12 @@ from holdfast.core.events import (
     CallRefused,
     CallSettled,
     CodePosted,
+    ForkMerged,
     HistoryCompacted,
     MessagePosted,
     ModelReplied,
+    ProposalsCommitted,
+    ProposalsRejected,
     RecordedEvent,
     RunEnded,
     RunStarted,
@@ -170,6 +173,12 @@ def _event_texts(one: RecordedEvent) -> Iterator[tuple[str, str]]:
                 yield "    printed: ", printed
             if status != "ok":
                 yield f"    run {status}: ", error
+        case ProposalsCommitted(changes=changes):
+            yield "    committed: ", ", ".join(change.path for change in changes)
+        case ProposalsRejected(paths=paths):
+            yield "    rejected: ", ", ".join(paths)
+        case ForkMerged(parent=parent, changes=changes):
+            yield f"    merged into {parent}: ", ", ".join(change.path for change in changes)
         case HistoryCompacted(through=through):
             yield "    ", f"turns up to {through} were summarized"
         case TurnEnded(turn=turn, outcome=outcome):
@@ -191,4 +200,8 @@ def _result_texts(one: RecordedEvent) -> Iterator[tuple[str, str]]:
 
 
 def _as_text(value: Json) -> str:
-    return value if isinstance(value, str) else encode(value).decode()
+    """A value as text: a text as it is, a list or table with one item per line."""
+    if isinstance(value, str):
+        return value
+    is_long = isinstance(value, list | dict) and len(value) > 1
+    return msgspec.json.format(encode(value), indent=2 if is_long else -1).decode()

@@ -24,6 +24,7 @@ from holdfast.core.events import (
     EscalationAnswered,
     EscalationExpired,
     EscalationOpened,
+    ForkMerged,
     ModelReplied,
     Noted,
     ProposalsCommitted,
@@ -97,6 +98,9 @@ class Narrator:
                     self._say(f"          > {line}", "dim")
             case ProposalsCommitted():
                 self._say(f"  commit  {_path_list([change.path for change in event.changes])}", "good")
+            case ForkMerged():
+                paths = _path_list([change.path for change in event.changes])
+                self._say(f"  merge   {paths} into {event.parent}", "good")
             case ProposalsRejected():
                 self._say(f"  reject  {_path_list(event.paths)}", "ask")
             case BudgetWarned():
@@ -141,7 +145,7 @@ def describe_call(call: Call, width: int = 60) -> str:
         # Cut first, then escape: escaping looks at every character, and an argument may have millions.
         brief = cut(value, width + 1)
         text = escape_invisible(brief if isinstance(brief, str) else repr(brief)[: 8 * width])
-        text = text.replace("\n", "\\n")
+        text = text.replace("\n", "\\n").replace("\t", "\\t")
         shown = text if len(text) <= width else text[: width - 3] + "..."
         parts.append(f"{escape_to_one_line(name[:width])}={shown}")
     if len(call.arguments) > MAX_SHOWN_ARGUMENTS:

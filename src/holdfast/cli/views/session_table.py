@@ -42,14 +42,15 @@ def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
 
 
 def sentence(line: SessionSummary, now_ms: int) -> str:
-    """One session as a sentence: id, name, state, turns, cost, age and folder."""
+    """One session as a sentence: id, name, state, turns, cost, age and the folder that it works in."""
     name = f" ({_one_line(line.name)})" if line.name else ""
     pinned = ", pinned" if line.is_pinned else ""
     cost = "cost unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
     age = format_age(now_ms - line.active_ms)
+    place = _one_line(line.workspace) if line.workspace else "a folder of its own"
     return (
         f"{line.id}{name}{pinned}: {state(line, now_ms)}, {pluralize(line.turns, 'turn')}, {cost}, "
-        f"last active {age} ago, in {folder_of(line)}"
+        f"last active {age} ago, works in {place}"
     )
 
 

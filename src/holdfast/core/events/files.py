@@ -1,7 +1,7 @@
 """Events of files: staged changes, restore points and rewinds."""
 
 from holdfast.core.events.base import Event
-from holdfast.core.ids import Principal
+from holdfast.core.ids import Principal, SessionId
 from holdfast.core.tools import Change
 
 
@@ -16,6 +16,22 @@ class ProposalsRejected(Event, tag="proposals-rejected"):
     """Staged changes were discarded."""
 
     paths: tuple[str, ...]
+    principal: Principal
+
+
+class ForkChangesStaged(Event, tag="fork-changes-staged"):
+    """The changes of a fork were staged in its parent, where they are committed next."""
+
+    fork: SessionId
+    changes: tuple[Change, ...]
+    principal: Principal
+
+
+class ForkMerged(Event, tag="fork-merged"):
+    """The changes of this fork were committed in its parent."""
+
+    parent: SessionId
+    changes: tuple[Change, ...]
     principal: Principal
 
 

@@ -13,6 +13,7 @@ from holdfast.core import Change, Value
 from holdfast.store import BlobStore
 from holdfast.world.paths.open_beneath import BeneathRoot
 from holdfast.world.paths.protected import protected_in
+from holdfast.world.restore_points.changes_since import ChangesSince, compare_trees
 from holdfast.world.restore_points.manifest import (
     MAX_CHAIN,
     Delta,
@@ -148,6 +149,11 @@ class RestorePoints:
         before, _ = await load(manifest, self._store.blob)
         after = (await load(to, self._store.blob))[0] if to is not None else await self._now()
         return changes_in(difference(before, after), before)
+
+    async def changes_since(self, manifest: str | None) -> ChangesSince:
+        """How the folder differs from a restore point; None is an empty folder. Repositories are not compared. Stores nothing."""
+        base: Tree = (await load(manifest, self._store.blob))[0] if manifest is not None else {}
+        return compare_trees(base, await self._now())
 
     def save(self) -> None:
         """Save the stat cache for the next process. Call it when the session is closed."""

@@ -27,6 +27,10 @@ class StagedWorld(Overlay):
         super().__init__(base, max_bytes=max_bytes, clock=clock)
         self._undo = undo
 
+    def sibling(self) -> "StagedWorld":
+        """Another, empty overlay over the same base."""
+        return StagedWorld(self.base, undo=self._undo, max_bytes=self._max_bytes, clock=self._clock)
+
     def staged_paths(self) -> tuple[str, ...]:
         """The paths of staged changes, without computing diffs."""
         return tuple(sorted(self._layer.files))

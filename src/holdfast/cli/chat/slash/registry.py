@@ -46,6 +46,7 @@ _ALL = (
     Command("/reject [PATH...]", "reject staged changes", files.reject),
     Command("/rewind [N [go]]", "return to the end of a turn, files included", files.rewind),
     Command("/fork [NAME]", "continue in a copy of this session", session.fork),
+    Command("/merge [go]", "show the changes of this fork, or commit them in its parent", session.merge),
     Command("/compact", "replace older turns with a summary", session.compact),
     Command("/model [NAME]", "show the model, or switch to another", session.model),
     Command("/policy [NAME|FILE]", "show the policy, or switch to another", session.policy),

@@ -4,6 +4,7 @@ import shutil
 from textwrap import indent
 
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
+from holdfast.cli.views.merge import merge_lines
 from holdfast.cli.views.session_table import heading, row
 from holdfast.core import SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
@@ -53,9 +54,25 @@ async def fork(chat: ChatContext, rest: str) -> None:
     chat.attach(fork)
     chat.screen.say(
         f"  switched to the fork {fork.id}, which works in its own copy of the files, {chat.runtime.home.workspace(fork.id)}; "
-        "the original is unchanged",
+        "the original is unchanged; /merge brings its changes back",
         folds=True,
     )
+
+
+async def merge(chat: ChatContext, rest: str) -> None:
+    """Show what this fork would change in the folder of its parent, or commit it there."""
+    await check_ready(chat)
+    if rest not in ("", "go"):
+        raise InvalidInput(f"/merge has no {rest!r}", hint="/merge shows the changes, /merge go commits them")
+    plan = await chat.runtime.plan_merge(chat.session.id)
+    for line, tone in merge_lines(plan, shows_diff=not rest):
+        chat.screen.say(f"  {line}", tone)
+    plan.check()
+    if rest and plan.proposals:
+        await chat.runtime.merge(chat.session.id)
+        chat.screen.say(f"  merged {pluralize(len(plan.proposals), 'file')} into {plan.parent}", "good")
+    elif plan.proposals:
+        chat.screen.say("  nothing has changed yet; /merge go commits these changes in the parent's folder")
 
 
 async def compact(chat: ChatContext, rest: str) -> None:

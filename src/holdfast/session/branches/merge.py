@@ -1,0 +1,231 @@
+"""Merging a fork: its changes since the fork, committed and staged, compared with the folder of its parent.
+
+It is a merge of whole files with the restore point of the fork as the base. A file that only the fork changed is taken
+over. A file that changed in both is a conflict, which is reported and never resolved here. What was merged once becomes the
+base of the next merge.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from holdfast.core import Change, Principal, SessionId, Value
+from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
+from holdfast.core.events import (
+    ForkChangesStaged,
+    ForkMerged,
+    Noted,
+    Parent,
+    ProposalsCommitted,
+    ProposalsRejected,
+    RecordedEvent,
+    RestorePointMade,
+    SessionOpened,
+    SessionReconfigured,
+)
+from holdfast.store import Journal, Store
+from holdfast.world import ChangesSince, Proposal, StagedWorld
+
+
+class MergeConflict(Value):
+    """A file of a fork that cannot be merged, and why."""
+
+    path: str
+    reason: str
+
+
+class MergePlan(Value):
+    """What a merge of a fork would change in the folder of its parent."""
+
+    fork: SessionId
+    parent: SessionId
+    proposals: tuple[Proposal, ...] = ()
+    """The changes, as diffs against the parent's folder."""
+    conflicts: tuple[MergeConflict, ...] = ()
+    left: tuple[str, ...] = ()
+    """What differs in the fork and is not merged: symlinks, devices, files that were not saved, names that no guest can use."""
+
+    def check(self) -> None:
+        """Raise CommitConflict if anything conflicts."""
+        if self.conflicts:
+            named = "; ".join(f"{each.path} ({each.reason})" for each in self.conflicts)
+            raise CommitConflict(
+                f"the fork and its parent conflict in {named}; nothing was merged",
+                paths=tuple(each.path for each in self.conflicts),
+                hint=f"merge the other files by name: holdfast merge {self.fork} PATH...; "
+                f"to read one of these: holdfast files cat {self.fork} PATH",
+            )
+
+
+def parent_of(session: SessionId, recorded: Sequence[RecordedEvent]) -> Parent:
+    """The session that a fork was made of. Raises InvalidInput if it is not a fork made here."""
+    opened = _opening(recorded)
+    event = recorded[opened].event
+    if not isinstance(event, SessionOpened) or event.parent is None:
+        raise InvalidInput(
+            f"session {session} is not a fork", hint="only the work of a fork can be merged: holdfast fork"
+        )
+    if any(isinstance(each.event, Noted) and each.event.code == "imported" for each in recorded[opened:]):
+        raise InvalidInput(
+            f"session {session} was imported, so its parent here is not the one it was made of",
+            hint="copy its files with: holdfast files",
+        )
+    return event.parent
+
+
+def fork_base(recorded: Sequence[RecordedEvent]) -> str | None:
+    """The restore point that a fork's folder was filled from; None if it started without files."""
+    opened = _opening(recorded)
+    following = recorded[opened + 1].event if opened + 1 < len(recorded) else None
+    if isinstance(following, SessionReconfigured) and following.workspace:
+        return None  # `fork --event` takes the chat alone
+    point = recorded[opened - 1].event
+    return point.manifest if isinstance(point, RestorePointMade) else None
+
+
+class MergeSide(NamedTuple):
+    """One of the two sessions of a merge: its record, and its files with what is staged over them."""
+
+    journal: Journal
+    staged: StagedWorld
+
+
+class Merge:
+    """The changes of one fork over the folder of its parent: planned first, then committed."""
+
+    def __init__(self, *, fork: MergeSide, parent: MergeSide, changes: ChangesSince) -> None:
+        self._fork = fork.staged
+        self._fork_journal = fork.journal
+        self._parent = parent.staged
+        self._parent_journal = parent.journal
+        self._folder = changes
+        self._base = {each.path: (each.fingerprint, each.mode) for each in changes.files}
+        self._merged = {
+            change.path: change.after or ""
+            for entry in fork.journal.recorded
+            if isinstance(entry.event, ForkMerged)
+            for change in entry.event.changes
+        }
+        self._staged = parent.staged.sibling()
+        self._changes: list[Change] = []
+        self._conflicts: list[MergeConflict] = []
+
+    def plan(self) -> MergePlan:
+        """What is staged, and what could not be."""
+        return MergePlan(
+            fork=self._fork_journal.session,
+            parent=self._parent_journal.session,
+            proposals=self._staged.proposals(),
+            conflicts=tuple(self._conflicts),
+            left=self._folder.left,
+        )
+
+    async def commit(self, store: Store, principal: Principal) -> None:
+        """Commit what is staged to the parent's folder, all or nothing, and record it in both sessions.
+
+        It is recorded as staged first, so that a crash leaves it as proposals of the parent.
+        """
+        own = set(self._parent.staged_paths())
+        new = [change for change in self._changes if change.path not in own]
+        for change in new:
+            if change.after is not None:
+                await store.put_blob(self._fork.read(change.path))
+        if new:
+            staged = ForkChangesStaged(
+                fork=self._fork_journal.session, changes=tuple(new), principal=principal
+            )
+            await self._parent_journal.append(staged)
+        try:
+            committed = self._staged.commit()
+        except BaseException:
+            if new:
+                dropped = ProposalsRejected(paths=tuple(each.path for each in new), principal=principal)
+                await self._parent_journal.append(dropped)
+            raise
+        await self._parent_journal.append(ProposalsCommitted(changes=committed, principal=principal))
+        if both := [change.path for change in committed if change.path in own]:
+            self._parent.reject(both)
+        merged = ForkMerged(
+            parent=self._parent_journal.session, changes=tuple(self._changes), principal=principal
+        )
+        await self._fork_journal.append(merged)
+
+    def stage(self, paths: Sequence[str]) -> None:
+        """Stage every change, or only those at and beneath some paths; collect the conflicts."""
+        for path in self._chosen(paths):
+            # Deletions first: a file may take the place of a folder, and a folder that of a file.
+            if not self._fork.exists(path) or self._fork.stat(path).kind != "file":
+                self._stage(path, None)
+        if not paths:
+            for folder in sorted(self._folder.gone_folders, reverse=True):
+                if self._staged.exists(folder) and not self._staged.entries(folder):
+                    self._staged.delete(folder)
+        for path in self._chosen(paths):
+            if self._fork.exists(path) and self._fork.stat(path).kind == "file":
+                self._stage(path, self._fork.read(path))
+        if not paths:
+            for folder in self._folder.made_folders:
+                if not self._staged.exists(folder):
+                    self._staged.make_folder(folder)
+
+    def _chosen(self, paths: Sequence[str]) -> list[str]:
+        every = sorted({*self._base, *self._fork.staged_paths(), *self._merged})
+        if not paths:
+            return every
+        wanted = [self._fork.resolve(path) for path in paths]
+        chosen = [each for each in every if any(_is_at(each, one) for one in wanted)]
+        if not chosen:
+            raise InvalidInput("the fork changed nothing at these paths", hint="leave out the paths")
+        return chosen
+
+    def _stage(self, path: str, content: bytes | None) -> None:
+        mode = self._fork.stat(path).mode if content is not None else None
+        base, base_mode = self._base_of(path)
+        after = self._fork.fingerprint(path)
+        is_mode_changed = content is not None and mode != base_mode and path not in self._merged
+        if after == base and not is_mode_changed:
+            return
+        try:
+            there = self._parent.base.fingerprint(path)
+            if there == after and not self._has_other_mode(path, mode if is_mode_changed else None):
+                return
+            if reason := self._conflict(path, there, base, after):
+                self._conflicts.append(MergeConflict(path=path, reason=reason))
+            elif content is None:
+                self._changes += self._staged.delete(path)
+            else:
+                self._changes.append(
+                    self._staged.write(path, content, mode=mode if is_mode_changed else None)
+                )
+        except (PathRefused, IsADirectoryError, NotADirectoryError) as error:
+            reason = (
+                str(error) if isinstance(error, PathRefused) else "a folder and a file have the same name"
+            )
+            self._conflicts.append(MergeConflict(path=path, reason=reason))
+
+    def _base_of(self, path: str) -> tuple[str, int | None]:
+        """The file that both sides started from. Where the fork's folder has not changed, it is the one there."""
+        if path in self._base:
+            fingerprint, mode = self._base[path]
+        else:
+            fingerprint = self._fork.base.fingerprint(path)
+            mode = self._fork.base.stat(path).mode if fingerprint else None
+        return self._merged.get(path, fingerprint), mode
+
+    def _conflict(self, path: str, there: str, base: str, after: str) -> str | None:
+        if there not in (base, after):
+            return "it was deleted in the parent" if not there else "it changed in the parent"
+        if path in self._parent.staged_paths() and self._parent.fingerprint(path) != after:
+            return "the parent has another change staged"
+        return None
+
+    def _has_other_mode(self, path: str, mode: int | None) -> bool:
+        return mode is not None and self._parent.base.stat(path).mode != mode
+
+
+def _opening(recorded: Sequence[RecordedEvent]) -> int:
+    """The index of the event that opened this session; a fork has those of its ancestors before it."""
+    return max(number for number, each in enumerate(recorded) if isinstance(each.event, SessionOpened))
+
+
+def _is_at(path: str, wanted: str) -> bool:
+    return wanted == "." or path == wanted or path.startswith(f"{wanted}/")
