@@ -17,6 +17,9 @@ from holdfast.commands.contract import (
     SandboxTier,
     StagedFile,
 )
+from holdfast.commands.open import open_sandbox
+from holdfast.commands.probe import probe_sandbox
+from holdfast.commands.settings import SandboxSettings
 
 __all__ = [
     "CollectedChanges",
@@ -28,7 +31,10 @@ __all__ = [
     "NotCollected",
     "OnOutput",
     "ProcessStatus",
+    "SandboxSettings",
     "SandboxStatus",
     "SandboxTier",
     "StagedFile",
+    "open_sandbox",
+    "probe_sandbox",
 ]

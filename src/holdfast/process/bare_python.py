@@ -13,10 +13,11 @@ for name, folder in {packages!r}:
 """
 
 
-def stub_packages() -> str:
-    """Return Python code that makes the modules of `holdfast.process` importable.
+def stub_packages(*more: str) -> str:
+    """Return Python code that makes the modules of `holdfast.process`, and of `more` packages, importable.
 
     Empty packages replace the real `holdfast/__init__.py`, which would load far more than needed.
     """
-    packages = [("holdfast", str(_HERE.parent)), ("holdfast.process", str(_HERE))]
+    names = ("holdfast", "holdfast.process", *more)
+    packages = [(name, str(_HERE.parents[1].joinpath(*name.split(".")))) for name in names]
     return _LINES.format(packages=packages)

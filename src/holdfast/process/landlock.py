@@ -21,6 +21,8 @@ READ = _EXECUTE | _READ_FILE | _READ_DIR
 """Reading files and folders, and executing programs."""
 WRITE = (_ALL_SINCE_1 | _REFER | _TRUNCATE) & ~READ
 """All changes to files and folders."""
+MAKE_DEVICES = 1 << 6 | 1 << 11
+"""Creating character and block devices."""
 FILES_AND_FOLDERS = (
     _WRITE_FILE
     | _READ_FILE

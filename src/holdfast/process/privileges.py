@@ -21,7 +21,8 @@ def give_up(*, file_bytes: int, open_files: int, kept_capabilities: int = 0) -> 
     """Give up the environment, new privileges and all capabilities but these (a bit set), and set limits. Raises OSError."""
     os.environ.clear()
     _set_limits(file_bytes, open_files)
-    _drop_capabilities(kept_capabilities)
+    if os.geteuid() == 0:
+        drop_capabilities(kept_capabilities)
     give_up_privileges()
 
 
@@ -40,21 +41,8 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _set_limits(file_bytes: int, open_files: int) -> None:
-    for name, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, file_bytes),
-        (resource.RLIMIT_NOFILE, open_files),
-        (resource.RLIMIT_MEMLOCK, 0),
-    ):
-        resource.setrlimit(name, (most, most))
-    # A file that exceeds the limit is an error for the guest, and must not kill it.
-    _libc.signal(_SIGXFSZ, _SIG_IGN)
-
-
-def _drop_capabilities(kept: int) -> None:
-    if os.geteuid() != 0:
-        return
+def drop_capabilities(kept: int = 0) -> None:
+    """Give up all capabilities but these (a bit set), also for every program started later. Raises OSError."""
     number = _CAPSET_X86_64_AND_ARM64.get(os.uname().machine)
     if number is None:
         return
@@ -67,6 +55,18 @@ def _drop_capabilities(kept: int) -> None:
     if _libc.syscall(number, head, sets) != 0:
         # Root in a container that lacks these capabilities gives up all of them.
         _checked(_libc.syscall(number, head, bytes(24)), "capset")
+
+
+def _set_limits(file_bytes: int, open_files: int) -> None:
+    for name, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_NOFILE, open_files),
+        (resource.RLIMIT_MEMLOCK, 0),
+    ):
+        resource.setrlimit(name, (most, most))
+    # A file that exceeds the limit is an error for the guest, and must not kill it.
+    _libc.signal(_SIGXFSZ, _SIG_IGN)
 
 
 def _checked(result: int, what: str) -> None:

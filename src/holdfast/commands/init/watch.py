@@ -1,0 +1,53 @@
+"""The watch of a sandbox's memory and disk: over a limit, the largest command is stopped.
+
+Control groups would cap both, but an ordinary user rarely has one delegated.
+"""
+
+import os
+
+from holdfast.commands.init.runs import Runs
+
+INTERVAL_MS = 100
+_IN_MEMORY = ("/tmp", "/dev/shm", "/run")  # noqa: S108 - the sandbox's own
+
+
+class Watch:
+    """Compares use with limits, each time it is asked."""
+
+    def __init__(self, runs: Runs, *, memory_mb: int, disk_mb: int, layers: str) -> None:
+        self._runs = runs
+        self._memory_mb = memory_mb
+        self._disk_mb = disk_mb
+        self._layers = layers
+        self._free_at_start = self._free_mb()
+
+    def start(self) -> None:
+        """Remember how much room there is before a first command starts."""
+        self._free_at_start = self._free_mb()
+
+    def check(self) -> None:
+        """Stop the largest command if all together use too much."""
+        kept = sum(_used_mb(folder) for folder in _IN_MEMORY)
+        used = self._runs.memory_by_run()
+        if sum(used.values()) + kept > self._memory_mb:
+            # What processes share was counted for each: measure again, exactly, before anything is stopped.
+            used = self._runs.memory_by_run(exact=True)
+            if used and sum(used.values()) + kept > self._memory_mb:
+                self._stop_largest(used, "memory")
+        if self._free_at_start - self._free_mb() > self._disk_mb:
+            self._stop_largest(used, "disk")
+            self._free_at_start = self._free_mb()
+
+    def _stop_largest(self, used: "dict[int, int]", because: str) -> None:
+        run = self._runs.find(max(used, key=lambda id: used[id])) if used else None
+        if run is not None:
+            run.stop(because)
+
+    def _free_mb(self) -> int:
+        found = os.statvfs(self._layers)
+        return found.f_bavail * found.f_frsize >> 20
+
+
+def _used_mb(folder: str) -> int:
+    found = os.statvfs(folder)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize >> 20

@@ -1,0 +1,295 @@
+"""Collection: what programs changed, read from the layer. Its cost follows the changes, not the size of the workspace.
+
+An overlay writes a deletion as a whiteout, and a folder that was replaced as opaque: nothing of the base shows below it, and
+the folders below carry no mark of their own. A rename is a deletion and a creation.
+"""
+
+import hashlib
+import os
+import stat
+
+from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollected
+from holdfast.commands.init import beneath
+from holdfast.commands.layers.layer import (
+    MAX_DEPTH,
+    OPAQUE,
+    ShownFile,
+    WorkspaceLayer,
+    signature_of,
+    status_beneath,
+)
+from holdfast.core import Value
+
+MAX_FILE_BYTES = 32 << 20
+MAX_CHANGES = 5000
+_MAX_LINK_WORDS = 80
+
+
+class _Version(Value):
+    """A regular file as it is: what an effect reports."""
+
+    digest: str
+    size: int
+    mode: int
+
+
+def collect(layer: WorkspaceLayer) -> CollectedChanges:
+    """Compare the layer with what programs were shown. Every process must be stopped. Raises OSError."""
+    return _Collection(layer).run()
+
+
+def read_version(top: int, path: str) -> tuple[bytes, str] | None:
+    """The content and digest of a regular file beneath a folder; None if it is not one, or too large."""
+    file = _open_file(top, path)
+    if file is None:
+        return None
+    with open(file, "rb") as opened:
+        content = opened.read(MAX_FILE_BYTES + 1)
+    return None if len(content) > MAX_FILE_BYTES else (content, hashlib.sha256(content).hexdigest())
+
+
+class _Collection:
+    """One walk over a layer."""
+
+    def __init__(self, layer: WorkspaceLayer) -> None:
+        self._layer = layer
+        self._scratch_rules = layer.scratch()
+        self._effects: list[FileEffect] = []
+        self._scratch: list[str] = []
+        self._not_collected: list[NotCollected] = []
+        self._seen: set[str] = set()
+
+    def run(self) -> CollectedChanges:
+        """Walk the layer, then look for what was shown and is gone."""
+        folders = [("", False)]
+        for folder, is_opaque in folders:
+            if self._is_full():
+                break
+            self._walk(folder, is_opaque, folders)
+        for path in self._layer.shown.keys() - self._seen:
+            self._check_shown(path)
+        if self._is_full():
+            self._refuse(".", f"more than {MAX_CHANGES:,} changes at once; the rest is not proposed")
+        return CollectedChanges(
+            effects=tuple(sorted(self._effects, key=lambda effect: effect.path)),
+            scratch=tuple(sorted(self._scratch)),
+            not_collected=tuple(self._not_collected),
+        )
+
+    def _is_full(self) -> bool:
+        return len(self._effects) + len(self._not_collected) >= MAX_CHANGES
+
+    def _walk(self, folder: str, is_opaque: bool, folders: list[tuple[str, bool]]) -> None:
+        try:
+            opened = beneath.open_folder(self._layer.descriptor, folder)
+        except PermissionError:
+            self._refuse(folder, "cannot be read")
+            return
+        try:
+            names = os.listdir(opened)
+            is_opaque = is_opaque or _is_opaque(opened)
+            if is_opaque:
+                for name in _names_in(self._layer.base, folder) - set(names):
+                    self._gone(_join(folder, name))
+            for name in names:
+                if self._is_full():
+                    return
+                try:
+                    status = os.stat(name, dir_fd=opened, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                self._entry(_join(folder, name), status, is_opaque, folders)
+        finally:
+            os.close(opened)
+
+    def _entry(
+        self, path: str, status: os.stat_result, is_opaque: bool, folders: list[tuple[str, bool]]
+    ) -> None:
+        mode = status.st_mode
+        if stat.S_ISCHR(mode):
+            if path not in self._layer.hidden:
+                self._gone(path)
+            return
+        is_folder = stat.S_ISDIR(mode)
+        if self._scratch_rules.covers(path, is_folder=is_folder):
+            self._add_scratch(path, is_folder=is_folder)
+        elif path in self._layer.hidden:
+            self._refuse(path, "is hidden from commands, so they cannot write it")
+        elif not _is_utf8(path):
+            self._refuse(path.encode("utf-8", "backslashreplace").decode(), "has a name that is not UTF-8")
+        elif is_folder:
+            self._folder(path, is_opaque, folders)
+        elif stat.S_ISLNK(mode):
+            self._link(path)
+        elif not stat.S_ISREG(mode):
+            self._refuse(path, "is not a regular file")
+        elif status.st_size > MAX_FILE_BYTES:
+            self._refuse(path, f"has {status.st_size:,} bytes; at most {MAX_FILE_BYTES:,} can be proposed")
+        else:
+            self._file(path, status)
+
+    def _folder(self, path: str, is_opaque: bool, folders: list[tuple[str, bool]]) -> None:
+        if path.count("/") >= MAX_DEPTH:
+            self._refuse(path[:200], f"is more than {MAX_DEPTH} folders deep")
+            return
+        before = status_beneath(self._layer.base, path)
+        if path in self._layer.shown or (before is not None and stat.S_ISREG(before.st_mode)):
+            self._gone(path)
+        folders.append((path, is_opaque))
+
+    def _link(self, path: str) -> None:
+        target = _read_link(self._layer.descriptor, path)
+        if target != _read_link(self._layer.base, path):
+            shown = target if len(target) <= _MAX_LINK_WORDS else f"{target[:_MAX_LINK_WORDS]}..."
+            self._refuse(path, f"is a link to {shown!r}; links cannot be proposed")
+
+    def _file(self, path: str, status: os.stat_result) -> None:
+        self._seen.add(path)
+        shown = self._layer.shown.get(path)
+        if shown is not None and shown.signature == signature_of(status):
+            return
+        found = read_version(self._layer.descriptor, path)
+        if found is None:
+            self._refuse(path, "cannot be read")
+            return
+        now = _Version(digest=found[1], size=len(found[0]), mode=status.st_mode & 0o777)
+        before = status_beneath(self._layer.base, path)
+        if shown is None and before is not None and stat.S_ISDIR(before.st_mode):
+            self._gone(path)  # a file took the place of a folder
+            before = None
+        if shown is None and before is not None and stat.S_ISLNK(before.st_mode):
+            self._refuse(path, "replaces a link; links cannot be changed")
+            return
+        if not self._is_same(path, now, shown, before):
+            had_content = _had_content(shown, before)
+            self._effects.append(
+                FileEffect(
+                    path=path,
+                    kind="modified" if had_content else "created",
+                    digest=now.digest,
+                    size=now.size,
+                    mode=now.mode,
+                )
+            )
+
+    def _is_same(
+        self, path: str, now: _Version, shown: ShownFile | None, before: os.stat_result | None
+    ) -> bool:
+        if shown is not None:
+            return shown.digest == now.digest and shown.mode == now.mode
+        if before is None or not stat.S_ISREG(before.st_mode):
+            return False
+        if before.st_size != now.size or before.st_mode & 0o777 != now.mode:
+            return False
+        content = read_version(self._layer.base, path)
+        return content is not None and content[1] == now.digest
+
+    def _gone(self, path: str) -> None:
+        """A path of the base, or a whole folder, that programs removed; also staged files in it."""
+        waiting = [path]
+        while waiting and not self._is_full():
+            each = waiting.pop()
+            status = status_beneath(self._layer.base, each)
+            is_folder = status is not None and stat.S_ISDIR(status.st_mode)
+            if self._scratch_rules.covers(each, is_folder=is_folder):
+                self._add_scratch(each, is_folder=is_folder)
+                continue
+            if is_folder:
+                waiting += [_join(each, name) for name in _names_in(self._layer.base, each)]
+                continue
+            if each in self._seen:
+                continue
+            self._seen.add(each)
+            shown = self._layer.shown.get(each)
+            if each in self._layer.hidden:
+                self._refuse(each, "is hidden from commands, so they cannot delete it")
+            elif shown is None and status is not None and stat.S_ISLNK(status.st_mode):
+                self._refuse(each, "is a link; links cannot be changed")
+            elif _had_content(shown, status):
+                self._effects.append(FileEffect(path=each, kind="deleted"))
+
+    def _check_shown(self, path: str) -> None:
+        """A staged file that the walk did not meet: it is gone, or lies in scratch."""
+        shown = self._layer.shown[path]
+        status = status_beneath(self._layer.descriptor, path)
+        if status is not None and stat.S_ISREG(status.st_mode):
+            self._file(path, status)
+        elif shown.digest is not None:
+            self._seen.add(path)
+            self._effects.append(FileEffect(path=path, kind="deleted"))
+
+    def _add_scratch(self, path: str, *, is_folder: bool) -> None:
+        if len(self._scratch) < MAX_CHANGES:
+            shown = path.encode("utf-8", "backslashreplace").decode()
+            self._scratch.append(f"{shown}/" if is_folder else shown)
+
+    def _refuse(self, path: str, because: str) -> None:
+        self._not_collected.append(NotCollected(path=path, because=because))
+
+
+def _had_content(shown: ShownFile | None, before: os.stat_result | None) -> bool:
+    if shown is not None:
+        return shown.digest is not None
+    return before is not None and not stat.S_ISDIR(before.st_mode)
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_opaque(folder: int) -> bool:
+    try:
+        return os.getxattr(folder, OPAQUE) == b"y"
+    except OSError:
+        return False
+
+
+def _names_in(top: int, folder: str) -> set[str]:
+    try:
+        opened = beneath.open_folder(top, folder)
+    except OSError:
+        return set()
+    try:
+        return set(os.listdir(opened))
+    finally:
+        os.close(opened)
+
+
+def _open_file(top: int, path: str) -> int | None:
+    """A regular file of an allowed size; its status is read before its content. None if it is not one."""
+    try:
+        parent, name = beneath.open_parent(top, path)
+    except OSError:
+        return None
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return None
+    finally:
+        os.close(parent)
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+        os.close(file)
+        return None
+    return file
+
+
+def _read_link(top: int, path: str) -> str:
+    try:
+        parent, name = beneath.open_parent(top, path)
+    except OSError:
+        return ""
+    try:
+        return os.readlink(name, dir_fd=parent)
+    except OSError:
+        return ""
+    finally:
+        os.close(parent)
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,122 @@
+"""Scratch: what programs write and nobody reviews, because git ignores it. It stays in the layer and is never proposed.
+
+The rules come from what programs see: a .gitignore in the layer, else the one of the base. `.git` is scratch at any depth.
+Without git a fixed list applies.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from holdfast.commands.init import beneath
+from holdfast.commands.layers.gitignore import MAX_FILE_BYTES, IgnorePattern, parse_patterns
+from holdfast.commands.layers.tracked import TrackedPaths
+
+GIT = ".git"
+_ALWAYS = frozenset({"__pycache__"})
+_WITHOUT_GIT = frozenset(
+    {
+        "__pycache__", ".venv", "venv", "node_modules", "target", "dist", "build", ".tox", ".pytest_cache",
+        ".mypy_cache", ".ruff_cache", ".next", ".gradle",
+    }
+)  # fmt: skip
+
+
+class Scratch:
+    """Decides what is scratch. Valid for one walk: it remembers the files that it read."""
+
+    def __init__(self, layer: int, base: int, *, workspace: Path) -> None:
+        self._layer = layer
+        self._base = base
+        self._patterns: dict[str, list[IgnorePattern]] = {}
+        repository = next((each for each in (workspace, *workspace.parents) if (each / GIT).exists()), None)
+        self._inner = workspace.relative_to(repository).parts if repository else ()
+        self._above = _patterns_above(repository, self._inner) if repository else []
+        self._tracked = TrackedPaths(repository / GIT, within="/".join(self._inner)) if repository else None
+
+    def covers(self, path: str, *, is_folder: bool) -> bool:
+        """Whether a path is scratch; the caller has found that its parents are not."""
+        name = path.rpartition("/")[2]
+        if name == GIT:
+            return True
+        if self._tracked is None:
+            return name in _WITHOUT_GIT
+        is_ignored = name in _ALWAYS or self._is_ignored(path, is_folder)
+        # git never ignores what it tracks.
+        return is_ignored and not self._tracked.has(path, is_folder=is_folder)
+
+    def covers_any_parent(self, path: str) -> bool:
+        """Whether a path or one of its parents is scratch."""
+        names = path.split("/")
+        return any(
+            self.covers("/".join(names[:count]), is_folder=count < len(names))
+            for count in range(1, len(names) + 1)
+        )
+
+    def _is_ignored(self, path: str, is_folder: bool) -> bool:
+        names = path.split("/")
+        # The nearest file decides, and in it the last line that matches.
+        for depth in range(len(names) - 1, -1, -1):
+            inner = names[depth:]
+            for pattern in reversed(self._of_folder("/".join(names[:depth]))):
+                if pattern.matches(inner, is_folder=is_folder):
+                    return not pattern.is_negated
+        for prefix, patterns in self._above:
+            for pattern in reversed(patterns):
+                if pattern.matches([*prefix, *names], is_folder=is_folder):
+                    return not pattern.is_negated
+        return False
+
+    def _of_folder(self, folder: str) -> list[IgnorePattern]:
+        if folder not in self._patterns:
+            path = f"{folder}/.gitignore" if folder else ".gitignore"
+            text = _read(self._layer, path)
+            self._patterns[folder] = parse_patterns((_read(self._base, path) or "") if text is None else text)
+        return self._patterns[folder]
+
+
+def _patterns_above(
+    repository: Path, inner: tuple[str, ...]
+) -> list[tuple[tuple[str, ...], list[IgnorePattern]]]:
+    """The rules from outside the workspace, nearest first: of the folders above it, then the repository's own list.
+
+    Each with the names that lead from its folder to the workspace.
+    """
+    found = [
+        (inner[depth:], _patterns_in(repository.joinpath(*inner[:depth], ".gitignore")))
+        for depth in range(len(inner) - 1, -1, -1)
+    ]
+    return [*found, (inner, _patterns_in(repository / GIT / "info" / "exclude"))]
+
+
+def _patterns_in(file: Path) -> list[IgnorePattern]:
+    try:
+        with file.open("rb") as opened:
+            return parse_patterns(opened.read(MAX_FILE_BYTES).decode(errors="surrogateescape"))
+    except OSError:
+        return []
+
+
+def _read(top: int, path: str) -> str | None:
+    """A small regular file beneath a folder; None if there is none."""
+    try:
+        parent, name = beneath.open_parent(top, path)
+    except OSError:
+        return None
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return "" if _is_whiteout(parent, name) else None
+    finally:
+        os.close(parent)
+    with open(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return ""
+        return opened.read(MAX_FILE_BYTES).decode(errors="surrogateescape")
+
+
+def _is_whiteout(parent: int, name: str) -> bool:
+    try:
+        return stat.S_ISCHR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except OSError:
+        return False

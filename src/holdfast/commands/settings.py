@@ -1,0 +1,26 @@
+"""What a sandbox is opened with: limits, toolchains and the environment of programs."""
+
+import msgspec
+
+from holdfast.core import Value
+
+
+class SandboxSettings(Value):
+    """The limits of a sandbox and what programs in it can see besides the workspace."""
+
+    memory_mb: int = 4096
+    """Memory of all programs together, with what they keep in /tmp."""
+    disk_mb: int = 8192
+    """How much room programs can take on the disk of the layers."""
+    processes: int = 512
+    open_files: int = 4096
+    file_mb: int = 2048
+    """The largest file."""
+    temporary_mb: int = 512
+    """The size of /tmp and of /dev/shm."""
+    toolchains: tuple[str, ...] = ("auto",)
+    """Folders that programs can read, besides the system's; `auto` stands for the ones that are found."""
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
+    """Variables passed on from the host, by the caller's choice."""
+    removed_walls: tuple[str, ...] = ()
+    """For tests alone: walls that are left out, to prove that an attack needs each of them."""
