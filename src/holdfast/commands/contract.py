@@ -104,6 +104,8 @@ class HostVerdict(Value):
     is_allowed: bool
     reason: str = ""
     rule: str = ""
+    allows_private: bool = False
+    """Whether the host may be in a private network: a rule or a person named this very host. Loopback never is."""
 
 
 JudgeHost = Callable[[str, int], Awaitable[HostVerdict]]

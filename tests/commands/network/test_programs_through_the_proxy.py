@@ -1,0 +1,231 @@
+"""Real programs reach a TLS server through the proxy with their ordinary variables, and nothing else."""
+
+import asyncio
+import contextlib
+import datetime
+import hashlib
+import io
+import ipaddress
+import json
+import shutil
+import ssl
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from tests.commands.network.loopback_network import PUBLIC, LoopbackNetwork, ProxyUnderTest, running_proxy
+
+from holdfast.commands.network import proxy_environment
+
+HOST = "packages.example.com"
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for the host that signs itself, with its key in the same file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    day = datetime.timedelta(days=1)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime.datetime.now(datetime.UTC) - day)
+        .not_valid_after(datetime.datetime.now(datetime.UTC) + day)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(HOST), x509.IPAddress(ipaddress.ip_address(PUBLIC))]),
+            False,
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(signed.public_bytes(serialization.Encoding.PEM) + secret)
+    return path
+
+
+class FileServer:
+    """Serves files by path over TLS and records what was asked for."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.asked: list[str] = []
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError), contextlib.closing(writer):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                path = head.split(b" ")[1].decode().partition("?")[0]
+                self.asked.append(path)
+                body = self.files.get(path)
+                status = "404 Not Found" if body is None else "200 OK"
+                kind = "application/json" if body and body.startswith(b"{") else "text/html"
+                answer = (
+                    f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body or b'')}\r\n\r\n"
+                )
+                writer.write(answer.encode() + (body or b""))
+                await writer.drain()
+
+
+class Site:
+    """The TLS server behind the proxy, and the way to run programs that see only the proxy."""
+
+    def __init__(self, proxy: ProxyUnderTest, server: FileServer, certificate: Path, home: Path) -> None:
+        self.proxy = proxy
+        self.server = server
+        self._home = home
+        trust = {
+            name: str(certificate)
+            for name in (
+                "SSL_CERT_FILE",
+                "PIP_CERT",
+                "CURL_CA_BUNDLE",
+                "GIT_SSL_CAINFO",
+                "NODE_EXTRA_CA_CERTS",
+            )
+        }
+        self._environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(home),
+            "npm_config_cafile": str(certificate),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            **trust,
+            **proxy_environment(proxy.port),
+        }
+
+    async def run(self, *argv: str) -> tuple[int | None, str]:
+        process = await asyncio.create_subprocess_exec(
+            *argv, cwd=self._home, env=self._environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            output, _ = await asyncio.wait_for(process.communicate(), 50)
+        except TimeoutError:
+            process.kill()
+            raise
+        return process.returncode, output.decode()
+
+
+@pytest.fixture
+async def site(certificate: Path, tmp_path: Path) -> AsyncIterator[Site]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    files = FileServer()
+    server = await asyncio.start_server(files.handle, "127.0.0.1", 0, ssl=context)
+    network = LoopbackNetwork()
+    network.names[HOST] = [[PUBLIC]]
+    network.servers[PUBLIC, 443] = server.sockets[0].getsockname()[1]
+    async with server, running_proxy(network) as proxy:
+        proxy.allowed = {HOST}
+        yield Site(proxy, files, certificate, tmp_path)
+
+
+@needs("curl")
+async def test_curl_reads_an_allowed_host_and_is_told_why_another_is_refused(site: Site) -> None:
+    site.server.files["/hello"] = b"hello\n"
+    assert await site.run("curl", "-sS", f"https://{HOST}/hello") == (0, "hello\n")
+    assert site.proxy.judged == [(HOST, 443)]
+    code, output = await site.run("curl", "-sSv", "https://evil.example.com/")
+    assert code == 56
+    assert "403" in output
+    assert "X-Holdfast: evil.example.com: not on the list" in output
+    code, output = await site.run("curl", "-sS", "http://169.254.169.254/latest/meta-data/")
+    assert (code, output) == (
+        0,
+        "Holdfast: 169.254.169.254: it is an address of this machine or its link, which programs never reach\n",
+    )
+
+
+async def test_pip_installs_from_an_index_behind_the_proxy(site: Site) -> None:
+    wheel = io.BytesIO()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tiny.py", "answer = 42\n")
+        archive.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        archive.writestr(
+            "tiny-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        archive.writestr("tiny-1.0.dist-info/RECORD", "")
+    site.server.files["/simple/tiny/"] = (
+        b'<a href="/files/tiny-1.0-py3-none-any.whl">tiny-1.0-py3-none-any.whl</a>'
+    )
+    site.server.files["/files/tiny-1.0-py3-none-any.whl"] = wheel.getvalue()
+    code, output = await site.run(
+        sys.executable, "-m", "pip", "install", "--isolated", "--no-input", "--disable-pip-version-check",
+        "--target", "installed", "--index-url", f"https://{HOST}/simple/", "tiny",
+    )  # fmt: skip
+    assert code == 0, output
+    assert "Successfully installed tiny-1.0" in output
+    assert set(site.proxy.network.dialled) == {(PUBLIC, 443)}
+
+
+@needs("npm")
+async def test_npm_installs_from_a_registry_behind_the_proxy(site: Site, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    manifest = json.dumps({"name": "tiny", "version": "1.0.0"}).encode()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        entry = tarfile.TarInfo("package/package.json")
+        entry.size = len(manifest)
+        archive.addfile(entry, io.BytesIO(manifest))
+    tarball = packed.getvalue()
+    dist = {"tarball": f"https://{HOST}/tiny/-/tiny-1.0.0.tgz", "shasum": hashlib.sha1(tarball).hexdigest()}
+    versions = {"1.0.0": {"name": "tiny", "version": "1.0.0", "dist": dist}}
+    site.server.files["/tiny"] = json.dumps(
+        {"name": "tiny", "dist-tags": {"latest": "1.0.0"}, "versions": versions}
+    ).encode()
+    site.server.files["/tiny/-/tiny-1.0.0.tgz"] = tarball
+    code, output = await site.run(
+        "npm", "install", "--no-audit", "--no-fund", "--registry", f"https://{HOST}/", "tiny"
+    )
+    assert code == 0, output
+    assert (tmp_path / "node_modules" / "tiny" / "package.json").read_bytes() == manifest
+
+
+@needs("git")
+async def test_git_clones_over_https_through_the_proxy(site: Site, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for command in (
+        ["init", "-q", "-b", "main", str(source)],
+        [
+            "-C",
+            str(source),
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b.c",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "first",
+        ],
+        ["-C", str(source), "repack", "-adq"],
+        ["-C", str(source), "update-server-info"],
+    ):
+        code, output = await site.run("git", *command)
+        assert code == 0, output
+    for path in (source / ".git").rglob("*"):
+        if path.is_file():
+            site.server.files[f"/repo.git/{path.relative_to(source / '.git')}"] = path.read_bytes()
+    code, output = await site.run("git", "clone", "-q", f"https://{HOST}/repo.git", "clone")
+    assert code == 0, output
+    assert await site.run("git", "-C", "clone", "log", "--format=%s") == (0, "first\n")
+    code, output = await site.run("git", "clone", "-q", "https://evil.example.com/repo.git", "other")
+    assert code == 128
+    assert "403" in output
