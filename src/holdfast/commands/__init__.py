@@ -17,6 +17,13 @@ from holdfast.commands.contract import (
     SandboxTier,
     StagedFile,
 )
+from holdfast.commands.network import (
+    CommandProxy,
+    HostDecision,
+    HostTraffic,
+    ProxyLimits,
+    proxy_environment,
+)
 from holdfast.commands.open import open_sandbox
 from holdfast.commands.probe import probe_sandbox
 from holdfast.commands.settings import SandboxSettings
@@ -24,17 +31,22 @@ from holdfast.commands.settings import SandboxSettings
 __all__ = [
     "CollectedChanges",
     "CommandOutcome",
+    "CommandProxy",
     "CommandRequest",
     "CommandSandbox",
+    "HostDecision",
+    "HostTraffic",
     "HostVerdict",
     "JudgeHost",
     "NotCollected",
     "OnOutput",
     "ProcessStatus",
+    "ProxyLimits",
     "SandboxSettings",
     "SandboxStatus",
     "SandboxTier",
     "StagedFile",
     "open_sandbox",
     "probe_sandbox",
+    "proxy_environment",
 ]
