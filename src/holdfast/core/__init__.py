@@ -87,7 +87,17 @@ from holdfast.core.outcomes import (
     read_outcome,
 )
 from holdfast.core.shell_words import ScriptWords, SimpleCommand, split_argv, split_script
-from holdfast.core.targets import CommandTarget, Location, NameTarget, Paths, PathTarget, Target, UrlTarget
+from holdfast.core.targets import (
+    ApprovedPaths,
+    CommandTarget,
+    Location,
+    NameTarget,
+    Paths,
+    PathTarget,
+    Target,
+    UrlTarget,
+    outside_paths,
+)
 from holdfast.core.text import (
     cut,
     escape_invisible,
@@ -136,6 +146,7 @@ __all__ = [
     "VERDICTS",
     "Amount",
     "Answer",
+    "ApprovedPaths",
     "ArgumentRoles",
     "BlobRef",
     "BudgetDimension",
@@ -231,6 +242,7 @@ __all__ = [
     "mark_lookalikes",
     "new_session_id",
     "new_token",
+    "outside_paths",
     "parse_limits",
     "pluralize",
     "read_outcome",

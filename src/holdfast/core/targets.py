@@ -4,8 +4,11 @@ Resolving a path reads the disk and judging must not, so the gate resolves first
 """
 
 import shlex
-from typing import Protocol
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, runtime_checkable
 
+from holdfast.core.calls import Call
 from holdfast.core.tools import Role
 from holdfast.core.values import Value
 
@@ -94,3 +97,23 @@ class CommandTarget(Value, tag_field="kind", tag="command"):
 
 
 Target = PathTarget | UrlTarget | NameTarget | CommandTarget
+
+
+def outside_paths(targets: Sequence[Target]) -> tuple[PathTarget, ...]:
+    """The targets that are paths outside the workspace."""
+    return tuple(
+        target for target in targets if isinstance(target, PathTarget) and target.location.inside is None
+    )
+
+
+@runtime_checkable
+class ApprovedPaths(Protocol):
+    """A toolset that reaches a path outside the workspace only if the gate has approved it for this call."""
+
+    def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
+        """Why this call cannot work even if it is approved, with the way out; empty if it can."""
+        ...
+
+    def opened(self, call: Call, paths: Sequence[PathTarget]) -> AbstractAsyncContextManager[None]:
+        """Open these paths outside the workspace for one call, until the block exits."""
+        ...

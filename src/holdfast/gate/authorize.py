@@ -91,6 +91,8 @@ class Authorizer:
             return await self._apply_ruling(asked, judgement, registered)
         if isinstance(asked, Escalation):
             return Parked(escalation=asked.id)
+        if obstacle := _obstacle(judgement, registered):
+            return _refusal(decision, "impossible", obstacle)
         if not registered.tool.asks_person and (grant := self._grants.find_covering(judgement.request)):
             return self._authorized(judgement, registered, grant=grant.id)
         if not self._can_ask:
@@ -172,6 +174,15 @@ class Authorizer:
             escalation,
             grant,
         )
+
+
+def _obstacle(judgement: Judgement, registered: RegisteredTool) -> str:
+    """Why an approval could not make this call work: no one is asked about what can never be done."""
+    if registered.approved_paths is None:
+        return ""
+    return registered.approved_paths.obstacle(
+        judgement.request.call, judgement.request.targets, is_staged=judgement.decision.requires_staging
+    )
 
 
 def _refusal(decision: Decision, kind: str, reason: str) -> Decision:

@@ -1,11 +1,12 @@
 """Executing an authorized call: every result becomes an event, and what is executed is exactly what was judged."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 
 import msgspec
 
-from holdfast.core import Amount, CallStatus, Clock, Json, Paths, Performed
+from holdfast.core import Amount, CallStatus, Clock, Json, Paths, Performed, outside_paths
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.core.events import CallSettled
 from holdfast.gate.authorize import Authorized
@@ -46,10 +47,11 @@ class Executor:
         try:
             async with self._deadlines.limit():
                 self._check_unchanged(authorized)
-                # An approved call is still staged if another rule or tier requires staging.
-                performed = await authorized.registered.toolset.perform(
-                    call, is_staged=authorized.decision.requires_staging
-                )
+                async with _open_outside_paths(authorized):
+                    # An approved call is still staged if another rule or tier requires staging.
+                    performed = await authorized.registered.toolset.perform(
+                        call, is_staged=authorized.decision.requires_staging
+                    )
             readable = await self._readable(authorized, performed.result)
             result = self._output_filter.filter_result(readable)
         except (DeadlineExceeded, ToolTimeout):
@@ -109,6 +111,12 @@ class Executor:
 
 _LONG_RESULT = 100
 """Items that are judged one by one on the event loop; more are judged in a thread."""
+
+
+def _open_outside_paths(authorized: Authorized) -> AbstractAsyncContextManager[None]:
+    """Open the paths outside the workspace that this call was authorized for."""
+    opener, paths = authorized.registered.approved_paths, outside_paths(authorized.targets)
+    return opener.opened(authorized.call, paths) if opener is not None and paths else nullcontext()
 
 
 def at_most(reserved: Amount) -> Amount:

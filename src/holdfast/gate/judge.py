@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.core import (
     MAX_DEPTH,
+    ApprovedPaths,
     Call,
     CostEstimator,
     Decision,
@@ -23,12 +24,15 @@ from holdfast.policy import NO_FACTS, Policy, Request, Resolver, SessionFacts, a
 
 
 class RegisteredTool(NamedTuple):
-    """A tool, the toolset that executes it, the digest of its definition, and an upper bound on what a call costs."""
+    """A tool, the toolset that executes it, the digest of its definition, and what else the toolset can do."""
 
     tool: Tool
     toolset: Toolset
     digest: str
     estimator: CostEstimator | None
+    """Knows an upper bound on what a call costs."""
+    approved_paths: ApprovedPaths | None = None
+    """Opens paths outside the workspace for an approved call."""
 
 
 class ToolRegistry:
@@ -62,10 +66,12 @@ class ToolRegistry:
             self._tools = {}
             for toolset, tools in zip(self._toolsets, groups, strict=True):
                 estimator = toolset if isinstance(toolset, CostEstimator) else None
+                opener = toolset if isinstance(toolset, ApprovedPaths) else None
                 for offered in tools:
                     tool = annotate(offered, self._policy)
                     # The first toolset to register a name keeps it: a later one cannot replace it.
-                    self._tools.setdefault(tool.name, RegisteredTool(tool, toolset, tool.digest, estimator))
+                    registered = RegisteredTool(tool, toolset, tool.digest, estimator, opener)
+                    self._tools.setdefault(tool.name, registered)
         return self._tools
 
 

@@ -8,13 +8,27 @@ import asyncio
 import base64
 import binascii
 import errno
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 import msgspec
 
-from holdfast.core import Amount, Call, Change, Json, Performed, Tool, Value
-from holdfast.core.errors import InvalidInput, ToolFailed
-from holdfast.world.contract import World
+from holdfast.core import (
+    Amount,
+    Call,
+    CallId,
+    Change,
+    Json,
+    PathTarget,
+    Performed,
+    Target,
+    Tool,
+    Value,
+    outside_paths,
+)
+from holdfast.core.errors import InvalidInput, PathRefused, ToolFailed
+from holdfast.world.contract import Stat, World
+from holdfast.world.folder.outside_world import OutsideWorld
 from holdfast.world.paths.names import GUEST_ROOTS
 from holdfast.world.staging.staged_world import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
@@ -75,6 +89,9 @@ class WorldToolset:
         self._world = world
         self._staged = staged
         self._keep = keep
+        self._outside = OutsideWorld()
+        self._opened: dict[CallId, dict[str, str]] = {}
+        """The paths outside the workspace that a call in flight may use: as given, and the real path."""
 
     def tools(self) -> tuple[Tool, ...]:
         return WORLD_TOOLS
@@ -86,12 +103,36 @@ class WorldToolset:
             return Amount()
         return Amount(bytes_written=len(content.encode("utf-8", "surrogatepass")))
 
+    def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
+        outside = outside_paths(targets)
+        if outside and is_staged:
+            return (
+                f"{outside[0].location.real!r} is outside the workspace, and only changes inside it can be staged; "
+                "write a copy inside the workspace"
+            )
+        if outside and len(outside) < len(targets):
+            return (
+                "a file cannot be moved into or out of the workspace; read it, write it at its new place, and "
+                "delete the old one"
+            )
+        return ""
+
+    @asynccontextmanager
+    async def opened(self, call: Call, paths: Sequence[PathTarget]) -> AsyncIterator[None]:
+        self._opened[call.id] = {path.location.given: path.location.real for path in paths}
+        try:
+            yield
+        finally:
+            del self._opened[call.id]
+
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         """Execute one operation."""
         try:
             arguments = msgspec.convert(call.arguments, _Arguments)
         except msgspec.ValidationError as error:
             raise InvalidInput(f"{call.operation}: {error}") from None
+        if opened := self._opened.get(call.id):
+            return await self._perform_outside(call.operation, arguments, opened, is_staged=is_staged)
         match call.operation:
             case "world.write" | "world.append" | "world.delete" | "world.move":
                 return await self._change(call.operation, arguments, is_staged=is_staged)
@@ -102,25 +143,60 @@ class WorldToolset:
                 withdrawn = self._staged.withdraw(arguments.paths)
                 return Performed(result=[change.path for change in withdrawn], changes=withdrawn)
             case "world.list" | "world.search" | "world.fingerprint" | "world.proposals":
-                return Performed(result=await asyncio.to_thread(self._inspect, call.operation, arguments))
+                return Performed(result=await asyncio.to_thread(self._search, call.operation, arguments))
             case _:
-                return Performed(result=self._inspect(call.operation, arguments))
+                return Performed(result=self._inspect(call.operation, arguments, self._staged))
 
-    def _inspect(self, operation: str, arguments: _Arguments) -> Json:
-        """Execute an operation that changes nothing."""
+    async def _perform_outside(
+        self, operation: str, given: _Arguments, opened: dict[str, str], *, is_staged: bool
+    ) -> Performed:
+        """Execute an approved operation on the real paths of the host. It is never staged, and no rewind undoes it."""
+        named = {name: value for name in _PATH_ARGUMENTS if (value := getattr(given, name))}
+        if is_staged or not set(named.values()) <= opened.keys():
+            raise PathRefused(f"{operation} mixes paths inside and outside the workspace, or is staged")
+        arguments = msgspec.structs.replace(given, **{name: opened[value] for name, value in named.items()})
+        outside = self._outside
+        match operation:
+            case "world.write" | "world.append":
+                write = outside.write if operation == "world.write" else outside.append
+                write(arguments.place, arguments.body)
+                body = len(arguments.body)
+                return Performed(result=body, amount=Amount(bytes_written=body))
+            case "world.delete":
+                outside.delete(arguments.place, recursive=arguments.recursive)
+            case "world.move":
+                outside.move(arguments.source, arguments.destination)
+            case "world.make_folder":
+                outside.make_folder(arguments.place)
+            case "world.fingerprint":
+                return Performed(result=outside.fingerprint(arguments.place))
+            case _:
+                return Performed(result=self._inspect(operation, arguments, outside))
+        return Performed()
+
+    def _inspect(self, operation: str, arguments: _Arguments, world: World) -> Json:
+        """Execute a quick operation that changes nothing."""
+        prefix = "/" if world is self._outside else ""
         match operation:
             case "world.read":
-                return self._read(arguments)
+                return _read(arguments, world)
             case "world.exists":
-                return self._staged.exists(arguments.place)
+                return world.exists(arguments.place)
             case "world.stat":
-                return _plain(self._staged.stat(arguments.place))
+                return _plain(world.stat(arguments.place), prefix)
             case "world.entries":
-                return _plain(self._staged.entries(arguments.place))
+                return [_plain(each, prefix) for each in world.entries(arguments.place)]
+            case _:
+                raise ToolFailed(f"the world has no operation {operation!r}")
+
+    def _search(self, operation: str, arguments: _Arguments) -> Json:
+        """Execute a slow operation that changes nothing."""
+        match operation:
             case "world.list":
                 return list(self._staged.list(arguments.glob))
             case "world.search":
-                return _plain(self._staged.search(arguments.query, arguments.glob, limit=arguments.limit))
+                found = self._staged.search(arguments.query, arguments.glob, limit=arguments.limit)
+                return [msgspec.structs.asdict(hit) for hit in found]
             case "world.fingerprint":
                 return self._staged.fingerprint(arguments.path)
             case "world.proposals":
@@ -130,36 +206,6 @@ class WorldToolset:
                 ]
             case _:
                 raise ToolFailed(f"the world has no operation {operation!r}")
-
-    def _read(self, arguments: _Arguments) -> str:
-        is_text = arguments.encoding != "base64"
-        is_piece = arguments.offset > 0 or arguments.length is not None
-        size = self._staged.stat(arguments.place).size
-        length = max(0, size - arguments.offset)
-        if arguments.length is not None:
-            length = min(length, arguments.length)
-        if length > MAX_READ_BYTES:
-            raise OSError(
-                errno.EFBIG,
-                f"a read returns at most {MAX_READ_BYTES:,} bytes, and this one has {length:,}; "
-                "read the file in pieces, with offset and length",
-                arguments.place,
-            )
-        content = self._staged.read(arguments.place)
-        if is_piece:
-            start = arguments.offset
-            end = len(content) if arguments.length is None else start + arguments.length
-            if is_text:
-                start, end = _character_start(content, start), _character_start(content, end)
-            content = content[start:end]
-        if not is_text:
-            return base64.b64encode(content).decode()
-        try:
-            return content.decode()
-        except UnicodeDecodeError:
-            raise InvalidInput(
-                f"{arguments.place!r} is not UTF-8 text", hint="read it with encoding base64"
-            ) from None
 
     async def _change(self, operation: str, arguments: _Arguments, *, is_staged: bool) -> Performed:
         # A file with a staged change is changed in the overlay, which would otherwise hide the new content.
@@ -203,6 +249,37 @@ class WorldToolset:
                 return []
 
 
+def _read(arguments: _Arguments, world: World) -> str:
+    is_text = arguments.encoding != "base64"
+    is_piece = arguments.offset > 0 or arguments.length is not None
+    size = world.stat(arguments.place).size
+    length = max(0, size - arguments.offset)
+    if arguments.length is not None:
+        length = min(length, arguments.length)
+    if length > MAX_READ_BYTES:
+        raise OSError(
+            errno.EFBIG,
+            f"a read returns at most {MAX_READ_BYTES:,} bytes, and this one has {length:,}; "
+            "read the file in pieces, with offset and length",
+            arguments.place,
+        )
+    content = world.read(arguments.place)
+    if is_piece:
+        start = arguments.offset
+        end = len(content) if arguments.length is None else start + arguments.length
+        if is_text:
+            start, end = _character_start(content, start), _character_start(content, end)
+        content = content[start:end]
+    if not is_text:
+        return base64.b64encode(content).decode()
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(
+            f"{arguments.place!r} is not UTF-8 text", hint="read it with encoding base64"
+        ) from None
+
+
 def _character_start(content: bytes, offset: int) -> int:
     """The offset of the first character that starts at or after an offset.
 
@@ -218,8 +295,9 @@ _MAX_CHARACTER_BYTES = 4
 """In UTF-8."""
 
 
-def _plain(value: Value | tuple[Value, ...]) -> Json:
-    """A value as JSON, with every field."""
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return msgspec.structs.asdict(value)
+_PATH_ARGUMENTS = frozenset({"path", "source", "destination"})
+
+
+def _plain(found: Stat, prefix: str) -> Json:
+    """What is at a path as JSON, with every field."""
+    return msgspec.structs.asdict(found) | {"path": prefix + found.path}

@@ -7,7 +7,6 @@ library requires that the task that enters its context also leaves it, so each c
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import mcp_types
@@ -22,6 +21,7 @@ from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.client.endpoint import Endpoint, load_connector
 from holdfast.mcp.client.errors import call_error, is_connection_closed, start_error
 from holdfast.mcp.client.notifications import NotificationReceiver, RateLimiter
+from holdfast.mcp.client.roots import Roots
 from holdfast.mcp.client.subscriptions import Subscriptions
 from holdfast.mcp.client.tool_definitions import MAX_TOOLS
 from holdfast.mcp.config.servers import ServerSpec
@@ -150,6 +150,18 @@ class ServerConnection:
             async with asyncio.timeout(self._spec.call_seconds):
                 await self._notifications.unsubscribe(self._client, uri)
 
+    async def announce_roots(self, roots: Roots) -> None:
+        """Report changed roots, and wait until the server knows them. With the 2026-07 protocol it asks in each call."""
+        if not is_legacy(self.protocol) or not self.is_open:
+            return
+        with contextlib.suppress(MCPError, TimeoutError):
+            async with asyncio.timeout(self._spec.call_seconds):
+                session = self._client.session
+                await session.send_notification(mcp_types.RootsListChangedNotification())
+                await roots.wait_until_listed(
+                    lambda: session.send_request(mcp_types.PingRequest(), mcp_types.EmptyResult)
+                )
+
     async def set_log_level(self) -> None:
         """Send the requested log level to the server, if it answers in time."""
         with contextlib.suppress(TimeoutError):
@@ -174,7 +186,7 @@ async def connect(
     spec: ServerSpec,
     *,
     process: SupervisedProcess | None,
-    workspace: Path,
+    roots: Roots,
     environ: Mapping[str, str],
     clock: Clock,
     listener: Listener,
@@ -189,16 +201,16 @@ async def connect(
         spec.name, listener=listener, subscriptions=subscriptions, rate_limiter=own_limiter
     )
 
-    async def roots(context: ClientRequestContext) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
-        uri: Any = workspace.as_uri()
-        return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=uri, name="workspace")])
+    async def list_roots(context: ClientRequestContext) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
+        listed: list[Any] = [{"uri": uri, "name": name} for uri, name in roots.list()]
+        return mcp_types.ListRootsResult(roots=listed)
 
     endpoint = Endpoint(spec=spec, environ=environ, rate_limiter=rate_limiter, process=process)
     # No sampling and no elicitation: a server must not use our model or ask a person through us.
     client = Client(
         load_connector(spec)(endpoint),
         mode="legacy" if protocol and is_legacy(protocol) else "auto",
-        list_roots_callback=roots,
+        list_roots_callback=list_roots,
         message_handler=notifications.handle,
         client_info=mcp_types.Implementation(name="holdfast", version="0.1.0"),
         input_required_max_rounds=MAX_INPUT_ROUNDS,

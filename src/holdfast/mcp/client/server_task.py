@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.core import Clock
 from holdfast.core.errors import HoldfastError, ToolFailed
+from holdfast.mcp.client.roots import Roots
 from holdfast.mcp.client.subscriptions import Subscriptions
 from holdfast.mcp.config.environment import arguments_for, environment_for
 from holdfast.mcp.config.sandbox import confined_command
@@ -59,6 +60,7 @@ class ServerTask:
         spec: ServerSpec,
         *,
         workspace: Path,
+        roots: Roots,
         environ: Mapping[str, str],
         clock: Clock,
         listener: Listener,
@@ -69,6 +71,7 @@ class ServerTask:
         """`on_lost` is called with the reason if the server ends on its own after it answered."""
         self._spec = spec
         self._workspace = workspace
+        self._roots = roots
         self._environ = environ
         self._clock = clock
         self._listener = listener
@@ -100,7 +103,7 @@ class ServerTask:
             async with connect(
                 self._spec,
                 process=process,
-                workspace=self._workspace,
+                roots=self._roots,
                 environ=self._environ,
                 clock=self._clock,
                 listener=self._listener,

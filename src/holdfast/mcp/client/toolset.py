@@ -6,15 +6,29 @@ before it runs, so opening a session waits for no server.
 
 import asyncio
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.core import Call, Clock, Paths, Performed, SystemClock, Tool, has_invisible, pluralize
+from holdfast.core import (
+    Call,
+    Clock,
+    Paths,
+    PathTarget,
+    Performed,
+    SystemClock,
+    Target,
+    Tool,
+    has_invisible,
+    outside_paths,
+    pluralize,
+)
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.client.accepted_tools import AcceptedTools
 from holdfast.mcp.client.resources import EXTRAS
 from holdfast.mcp.client.results import ResultFormatter, format_for_code, resolve_arguments, tool_error
+from holdfast.mcp.client.roots import Roots, folder_of
 from holdfast.mcp.client.server_task import Backoff, ServerTask
 from holdfast.mcp.client.subscriptions import Subscriptions
 from holdfast.mcp.client.tool_definitions import RefusedTool
@@ -34,6 +48,10 @@ from holdfast.mcp.trust.pins import Pins
 
 if TYPE_CHECKING:
     from holdfast.mcp.client.connection import ServerConnection
+
+
+ROOT_RETRIES, ROOT_RETRY_SECONDS = 3, 0.1
+_NOT_STAGED = "{} acts outside the workspace and cannot be staged"
 
 
 class McpToolset:
@@ -69,6 +87,7 @@ class McpToolset:
         self._is_stale = False
         self._backoff = Backoff(self._clock)
         self._subscriptions = Subscriptions()
+        self._roots = Roots(workspace)
         self._has_extras = has_extras
         self._accepted = AcceptedTools(
             spec, pins=pins, annotations=annotations or known_roles(), has_extras=has_extras
@@ -116,10 +135,36 @@ class McpToolset:
         """Start the server and compare its tools with the pins. Raises ToolError if it does not start."""
         await self.connection()
 
+    def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
+        if is_staged:
+            return f"{_NOT_STAGED.format(call.operation)}; use the workspace's own tools for files, or change the policy"
+        sandbox = self.spec.sandbox
+        changed = [path.location.real for path in outside_paths(targets) if path.role != "read-path"]
+        if sandbox is None or all(
+            sandbox.may_write(path, self._workspace, self._environ) for path in changed
+        ):
+            return ""
+        return (
+            f"the sandbox of server {self.spec.name!r} does not let it change {changed[0]!r}; "
+            "a person can add the folder to 'allowWrite' in mcp-servers.json"
+        )
+
+    @asynccontextmanager
+    async def opened(self, call: Call, paths: Sequence[PathTarget]) -> AsyncIterator[None]:
+        folders = [folder_of(path.location.real) for path in paths]
+        connection = await self.connection()
+        if self._roots.add(folders):
+            await connection.announce_roots(self._roots)
+        try:
+            yield
+        finally:
+            if self._roots.remove(folders):
+                await asyncio.shield(connection.announce_roots(self._roots))
+
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         if is_staged:
             raise ToolFailed(
-                f"{call.operation} acts outside the workspace and cannot be staged",
+                _NOT_STAGED.format(call.operation),
                 hint="change the policy to allow, deny or escalate it",
             )
         name = call.operation.partition(".")[2]
@@ -136,10 +181,15 @@ class McpToolset:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             self._notify(Progressed(call=call.id, progress=progress, total=total, message=message or ""))
 
+        arguments = resolve_arguments(tool, call.arguments, self._paths)
         try:
-            result = await connection.call(
-                name, resolve_arguments(tool, call.arguments, self._paths), on_progress
-            )
+            result = await connection.call(name, arguments, on_progress)
+            for _ in range(ROOT_RETRIES if tool.is_read_only and self._roots.has_extra else 0):
+                if not result.is_error:
+                    break
+                # The server may still be checking the roots of this call. Only a read is repeated.
+                await asyncio.sleep(ROOT_RETRY_SECONDS)
+                result = await connection.call(name, arguments, on_progress)
         except HoldfastError:
             if connection.is_open:
                 raise
@@ -225,6 +275,7 @@ class McpToolset:
         return ServerTask(
             self.spec,
             workspace=self._workspace,
+            roots=self._roots,
             environ=self._environ,
             clock=self._clock,
             listener=self._on_notification,

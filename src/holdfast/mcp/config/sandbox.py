@@ -49,6 +49,11 @@ class Sandbox(Value, forbid_unknown_fields=True):
         """Whether the server may open sockets."""
         return self.network is True or (isinstance(self.network, Domains) and _is_open(self.network))
 
+    def may_write(self, path: str, workspace: Path, environ: Mapping[str, str]) -> bool:
+        """Whether a confined server may write at a real path."""
+        allowed = (_resolve(each, workspace, environ) for each in self.filesystem.allow_write)
+        return any(path == each or path.startswith(f"{each.rstrip('/')}/") for each in allowed)
+
 
 def parse_sandbox(given: object) -> Sandbox | None:
     """Parse the `sandbox` of an entry; None if there is none. Raises msgspec.ValidationError."""
@@ -77,9 +82,7 @@ def confined_command(
         )
 
     def resolve(given: str) -> str:
-        home = environ.get("HOME", "/")
-        expanded = home + given[1:] if given == "~" or given.startswith("~/") else given
-        return os.path.realpath(workspace / expanded)
+        return _resolve(given, workspace, environ)
 
     files = sandbox.filesystem
     writable = [resolve(each) for each in files.allow_write]
@@ -96,6 +99,12 @@ def confined_command(
         "network": sandbox.has_network,
     }
     return [sys.executable, "-I", "-S", "-c", _CONFINE, json.dumps(rules), *command]
+
+
+def _resolve(given: str, workspace: Path, environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME", "/")
+    expanded = home + given[1:] if given == "~" or given.startswith("~/") else given
+    return os.path.realpath(workspace / expanded)
 
 
 def _is_open(domains: Domains) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.core import Location
 from holdfast.core.errors import PathRefused
 from holdfast.world.folder.files import PlainFiles
-from holdfast.world.paths.names import GUEST_ROOTS, check_text, is_within, normal, relative
+from holdfast.world.paths.names import GUEST_ROOTS, check_text, is_reachable, is_within, normal, relative
 from holdfast.world.paths.open_beneath import BeneathRoot, SymlinkEncountered
 from holdfast.world.paths.protected import REPOSITORY, Protections, repository_among, repository_of
 from holdfast.world.paths.symlinks import relative_to, resolve_symlinks
@@ -103,7 +103,7 @@ class WorldPaths:
             given=given,
             real=real,
             protected=self._protection_of(None, real),
-            problem=_kind_problem(real),
+            problem=_kind_problem(real) or _name_problem(real),
             read_only=repository_of(real.strip("/") or ".", lambda each: os.path.lexists(f"/{each}")),
         )
 
@@ -111,7 +111,7 @@ class WorldPaths:
         for place in self._places if inside is None else self._places_inside:
             if is_within(real, place) or is_within(place, real):
                 return place
-        return None if inside is None else self._protections.protection_of(inside)
+        return self._protections.protection_of(real.strip("/") if inside is None else inside)
 
 
 MAX_WALKED = 1_000_000
@@ -141,6 +141,10 @@ def _kind_problem(real: str) -> str | None:
     if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
         return None
     return f"{real!r} is not a regular file or folder"
+
+
+def _name_problem(real: str) -> str | None:
+    return None if is_reachable(real.strip("/") or ".") else f"{real!r} is not a path that can be shown"
 
 
 def _showable(given: str) -> str:
