@@ -17,6 +17,7 @@ from holdfast.commands.contract import (
     SandboxTier,
     StagedFile,
 )
+from holdfast.commands.git import clean_git_config
 from holdfast.commands.network import (
     CommandProxy,
     HostDecision,
@@ -46,6 +47,7 @@ __all__ = [
     "SandboxStatus",
     "SandboxTier",
     "StagedFile",
+    "clean_git_config",
     "open_sandbox",
     "probe_sandbox",
     "proxy_environment",
