@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import assert_never
 
 from holdfast.commands.contract import CommandSandbox, SandboxStatus
-from holdfast.commands.full_sandbox import open_full_sandbox
+from holdfast.commands.full.open import open_full_sandbox
 from holdfast.commands.settings import SandboxSettings
 from holdfast.core.errors import CommandError
 

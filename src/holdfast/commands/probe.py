@@ -14,7 +14,7 @@ import msgspec
 
 import holdfast.process.landlock as landlock
 from holdfast.commands.contract import CommandRequest, SandboxStatus, SandboxTier
-from holdfast.commands.full_sandbox import open_full_sandbox
+from holdfast.commands.full.open import open_full_sandbox
 from holdfast.commands.settings import SandboxSettings
 from holdfast.core import Value, encode
 from holdfast.core.errors import CommandError

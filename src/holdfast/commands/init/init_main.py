@@ -137,6 +137,9 @@ def _serve(host: socket.socket, requests: Requests, runs: Runs, watch: Watch) ->
         ready = poll.poll(INTERVAL_MS if runs else None)
         if runs and time.monotonic() - checked_at > INTERVAL_MS / 1000:
             watch.check()
+            ports = runs.changed_ports()
+            if ports is not None:
+                _send(host, {"ports": ports})
             checked_at = time.monotonic()
         for descriptor, _ in ready:
             if descriptor == woken:

@@ -6,6 +6,8 @@ import signal
 
 _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 _MAX_ROUNDS = 2000
+_LISTEN = "0A"
+_MAX_FILE = 64 << 10
 
 
 class ProcessTable:
@@ -48,6 +50,33 @@ class ProcessTable:
                     kb += int(line.split()[1])
         return kb // 1024
 
+    def listening(self) -> "dict[int, int]":
+        """The ports on which somebody listens, by the number of the socket."""
+        found = {}
+        for name in ("1/net/tcp", "1/net/tcp6"):
+            for line in self._read(name).splitlines()[1:]:
+                fields = line.split()
+                if len(fields) > 9 and fields[3] == _LISTEN:
+                    found[int(fields[9])] = int(fields[1].rpartition(":")[2], 16)
+        return found
+
+    def sockets(self, pids: "list[int]") -> "set[int]":
+        """The numbers of the sockets that these processes hold."""
+        found = set()
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                folder = os.open(
+                    f"{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._descriptor
+                )
+                try:
+                    for name in os.listdir(folder):
+                        target = os.readlink(name, dir_fd=folder)
+                        if target.startswith("socket:["):
+                            found.add(int(target[8:-1]))
+                finally:
+                    os.close(folder)
+        return found
+
     def kill_below(self, top: int) -> int:
         """Kill all descendants of a process and reap them; returns how many there were."""
         most = 0
@@ -78,7 +107,7 @@ class ProcessTable:
         except OSError:
             return ""
         try:
-            return os.read(descriptor, 8192).decode("ascii", "replace")
+            return os.read(descriptor, _MAX_FILE).decode("ascii", "replace")
         except OSError:
             return ""
         finally:

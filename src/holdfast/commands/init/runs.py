@@ -40,6 +40,7 @@ class Runs:
         self._table = ProcessTable(processes)
         self._runs: dict[int, SupervisedRun] = {}
         self._frozen: list[int] = []
+        self._listening: dict[int, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._runs)
@@ -101,6 +102,18 @@ class Runs:
         """The memory of each command in MiB."""
         measure = self._table.exact_mb if exact else self._table.resident_mb
         return {run.id: measure(self._table.below(run.supervisor)) for run in self._runs.values()}
+
+    def changed_ports(self) -> "list[tuple[int, list[int]]] | None":
+        """The ports on which each command listens; None if that is as it was."""
+        listening = self._table.listening()
+        if listening == self._listening:
+            return None
+        self._listening = listening
+        found = []
+        for run in self._runs.values():
+            held = self._table.sockets(self._table.below(run.supervisor))
+            found.append((run.id, sorted({port for number, port in listening.items() if number in held})))
+        return found
 
     def _kill_strays(self) -> None:
         strays = [

@@ -37,11 +37,17 @@ class Channel:
     """Sends requests to an init process and completes their futures as the replies arrive."""
 
     def __init__(
-        self, connection: socket.socket, *, on_ended: Callable[[Ended], None], on_gone: Callable[[], None]
+        self,
+        connection: socket.socket,
+        *,
+        on_ended: Callable[[Ended], None],
+        on_ports: Callable[[dict[int, tuple[int, ...]]], None],
+        on_gone: Callable[[], None],
     ) -> None:
         connection.setblocking(False)
         self._connection = connection
         self._on_ended = on_ended
+        self._on_ports = on_ports
         self._on_gone = on_gone
         self._waiting: dict[int, asyncio.Future[InitReply]] = {}
         self._next_id = 0
@@ -127,6 +133,8 @@ class Channel:
         match message:
             case {"ended": int(run), "code": int(code)}:
                 self._on_ended(_ended(run, code, message))
+            case {"ports": list(found)}:
+                self._on_ports(_ports(found))
             case {"ready": True}:
                 if not self._first.done():
                     self._first.set_result(None)
@@ -166,6 +174,16 @@ def _ended(run: int, code: int, message: dict[str, object]) -> Ended:
         memory_mb=memory if isinstance(memory, int) else 0,
         stopped_because=str(message.get("stopped_because", "")),
     )
+
+
+def _ports(found: list[object]) -> dict[int, tuple[int, ...]]:
+    return {
+        run: tuple(port for port in ports if isinstance(port, int))
+        for each in found
+        if isinstance(each, list)
+        for run, ports in [each]
+        if isinstance(run, int) and isinstance(ports, list)
+    }
 
 
 async def _writable(connection: socket.socket) -> None:

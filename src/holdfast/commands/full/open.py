@@ -1,0 +1,82 @@
+"""Opening a full sandbox: the init process and its configuration."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast.commands.contract import SandboxStatus
+from holdfast.commands.environment import build_environment
+from holdfast.commands.full.sandbox import FullSandbox
+from holdfast.commands.layers.layer import WorkspaceLayer
+from holdfast.commands.layout import HOME, Layout, layout_of
+from holdfast.commands.settings import SandboxSettings
+from holdfast.commands.toolchains import find_toolchains
+from holdfast.core import JsonObject
+from holdfast.process.bare_python import stub_packages
+
+_INIT = (
+    f"{stub_packages('holdfast.commands', 'holdfast.commands.init')}"
+    "from holdfast.commands.init.init_main import main\nmain()\n"
+)
+_INOTIFY_INSTANCES = 48
+_ALWAYS_WRITABLE = ("/tmp", "/run", "/dev/shm")  # noqa: S108 - the sandbox's own
+
+
+async def open_full_sandbox(
+    workspace: Path, state: Path, *, settings: SandboxSettings, status: SandboxStatus
+) -> FullSandbox:
+    """Open a full sandbox over a workspace; the layers are in the state folder. Raises CommandError."""
+    for folder in ("workspace/upper", "workspace/work", "home/upper", "home/work", "root"):
+        (state / folder).mkdir(parents=True, exist_ok=True)
+    toolchains = find_toolchains(settings.toolchains, workspace=workspace)
+    layout = layout_of(toolchains.folders, workspace=workspace)
+    ours, init = _start_init()
+    layer = WorkspaceLayer(state / "workspace" / "upper", workspace)
+    sandbox = FullSandbox(workspace=workspace, layer=layer, settings=settings, status=status, init=init)
+    try:
+        environment = build_environment(toolchains, added=settings.environment)
+        await sandbox.attach(ours, _configuration(workspace, state, layout, settings), environment)
+    except BaseException:
+        await sandbox.close()
+        raise
+    return sandbox
+
+
+def _start_init() -> "tuple[socket.socket, subprocess.Popen[bytes]]":
+    """Start the init process; its configuration goes over the socket, because arguments show in lists of processes."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        init = subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-I", "-S", "-X", "utf8", "-c", _INIT],
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={},
+            cwd="/",
+        )
+    return ours, init
+
+
+def _configuration(workspace: Path, state: Path, layout: Layout, settings: SandboxSettings) -> JsonObject:
+    return {
+        "root": str(state / "root"),
+        "workspace": str(workspace),
+        "read_only": [list(each) for each in layout.read_only],
+        "links": [list(each) for each in layout.links],
+        "files": dict(layout.files),
+        "empty_folders": [str(workspace), HOME],
+        "layers": {
+            "workspace-base": str(workspace),
+            "workspace-state": str(state / "workspace"),
+            "home-state": str(state / "home"),
+        },
+        "fixed_overlays": [{"at": HOME, "name": "home", "has_base": False}],
+        "overlays": [{"at": str(workspace), "name": "workspace", "has_base": True}],
+        "writable": [*_ALWAYS_WRITABLE, HOME, str(workspace)],
+        "temporary_mb": settings.temporary_mb,
+        "inotify_instances": _INOTIFY_INSTANCES,
+        "memory_mb": settings.memory_mb,
+        "disk_mb": settings.disk_mb,
+        "without": list(settings.removed_walls),
+    }
