@@ -1,6 +1,7 @@
 """Fixtures of the sandbox tests: a small workspace, and a sandbox over it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class Ran:
         self.output = output
 
 
-Shell = Callable[..., Awaitable[Ran]]
+Shell = Callable[..., Coroutine[Any, Any, Ran]]
 
 
 async def run_in(sandbox: CommandSandbox, script: str, **fields: Any) -> Ran:
@@ -88,3 +89,8 @@ def shell(sandbox: CommandSandbox) -> Shell:
         return await run_in(sandbox, script, **fields)
 
     return run
+
+
+def run_outside(*argv: str, cwd: Path) -> None:
+    """Run a program on the host, to its end."""
+    subprocess.run(argv, cwd=cwd, check=True, stdin=subprocess.DEVNULL)

@@ -34,7 +34,7 @@ class Output:
 
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(20):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the kernel has no event for it
             await asyncio.sleep(0.01)
 
 

@@ -88,6 +88,16 @@ def remove(top: int, path: str) -> None:
         os.close(parent)
 
 
+def remove_empty(top: int, path: str) -> None:
+    """Remove a folder if it is empty."""
+    with contextlib.suppress(OSError):
+        parent, name = open_parent(top, path)
+        try:
+            os.rmdir(name, dir_fd=parent)
+        finally:
+            os.close(parent)
+
+
 def remove_tree(parent: int, name: str) -> None:
     """Remove an entry of a folder with everything below it, however deep. Raises OSError."""
     try:

@@ -12,9 +12,10 @@ from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollecte
 from holdfast.commands.init import beneath
 from holdfast.commands.layers.layer import (
     MAX_DEPTH,
-    OPAQUE,
     ShownFile,
     WorkspaceLayer,
+    hides_base,
+    names_beneath,
     signature_of,
     status_beneath,
 )
@@ -87,9 +88,9 @@ class _Collection:
             return
         try:
             names = os.listdir(opened)
-            is_opaque = is_opaque or _is_opaque(opened)
+            is_opaque = is_opaque or hides_base(opened)
             if is_opaque:
-                for name in _names_in(self._layer.base, folder) - set(names):
+                for name in names_beneath(self._layer.base, folder) - set(names):
                     self._gone(_join(folder, name))
             for name in names:
                 if self._is_full():
@@ -195,7 +196,7 @@ class _Collection:
                 self._add_scratch(each, is_folder=is_folder)
                 continue
             if is_folder:
-                waiting += [_join(each, name) for name in _names_in(self._layer.base, each)]
+                waiting += [_join(each, name) for name in names_beneath(self._layer.base, each)]
                 continue
             if each in self._seen:
                 continue
@@ -239,24 +240,6 @@ def _is_utf8(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _is_opaque(folder: int) -> bool:
-    try:
-        return os.getxattr(folder, OPAQUE) == b"y"
-    except OSError:
-        return False
-
-
-def _names_in(top: int, folder: str) -> set[str]:
-    try:
-        opened = beneath.open_folder(top, folder)
-    except OSError:
-        return set()
-    try:
-        return set(os.listdir(opened))
-    finally:
-        os.close(opened)
 
 
 def _open_file(top: int, path: str) -> int | None:

@@ -49,19 +49,24 @@ class WorkspaceLayer:
         return Scratch(self.descriptor, self.base, workspace=self.workspace)
 
     def show(self, staged: Sequence[StagedFile], hidden: Collection[str]) -> None:
-        """Make the layer hold exactly the staged changes, the hidden files and scratch. Raises OSError."""
+        """Make the layer hold exactly the staged changes, the hidden files and scratch. Raises OSError.
+
+        Folders stay as programs left them where the files allow it: an empty one stays, and one that was removed stays
+        removed if all its files are deleted.
+        """
         wanted = {file.path: self._wanted(file) for file in staged}
-        unchanged = self._clear(wanted, frozenset(hidden))
+        cleared = _Clearing(self, wanted, frozenset(hidden)).run()
         shown: dict[str, ShownFile] = {}
         for file in staged:
-            if file.path in unchanged:
+            if file.path in cleared.unchanged:
                 shown[file.path] = self.shown[file.path]
-            elif file.content is None:
-                self._hide(file.path)
-                shown[file.path] = ShownFile(digest=None)
-            else:
+            elif file.content is not None:
                 shown[file.path] = self._write(file.path, file.content, file.mode)
-        for path in hidden:
+            else:
+                if not any(_is_beneath(file.path, folder) for folder in cleared.removed):
+                    self._hide(file.path)
+                shown[file.path] = ShownFile(digest=None)
+        for path in (*cleared.removed, *hidden):
             self._hide(path)
         self.shown, self.hidden = shown, frozenset(hidden)
 
@@ -77,6 +82,11 @@ class WorkspaceLayer:
             return stat.S_IMODE(mode) & 0o777
         found = status_beneath(self.base, path)
         return found.st_mode & 0o777 if found is not None and stat.S_ISREG(found.st_mode) else 0o644
+
+    def is_base_folder(self, path: str) -> bool:
+        """Whether the base has a folder at a path."""
+        found = status_beneath(self.base, path)
+        return found is not None and stat.S_ISDIR(found.st_mode)
 
     def _wanted(self, file: StagedFile) -> str | None:
         return (
@@ -105,78 +115,113 @@ class WorkspaceLayer:
         finally:
             os.close(parent)
 
-    def _clear(self, wanted: dict[str, str | None], hidden: frozenset[str]) -> set[str]:
-        """Remove all that is neither scratch nor wanted; returns the files that are already as wanted."""
-        scratch = self.scratch()
-        unchanged: set[str] = set()
+
+class _Clearing:
+    """Removes from a layer all that is neither scratch nor wanted."""
+
+    def __init__(self, layer: WorkspaceLayer, wanted: dict[str, str | None], hidden: frozenset[str]) -> None:
+        self._layer = layer
+        self._wanted = wanted
+        self._hidden = hidden
+        self._scratch = layer.scratch()
+        self.unchanged: set[str] = set()
+        """Files that are already as wanted."""
+        self.removed: list[str] = []
+        """Folders of the base that programs removed, with nothing in them that is wanted."""
+        self._empty: set[str] = set()
+
+    def run(self) -> "_Clearing":
+        """Clear the layer. Raises OSError."""
         folders: list[str] = [""]
         # Folders are found before what is in them, and removed in the opposite order.
         for folder in folders:
-            self._clear_folder(
-                folder, folders, scratch=scratch, wanted=wanted, hidden=hidden, unchanged=unchanged
-            )
+            self._clear_folder(folder, folders)
+        parents = {
+            path[:at] for path in (*self._wanted, *self._hidden) for at, c in enumerate(path) if c == "/"
+        }
         for folder in reversed(folders[1:]):
-            parent, name = beneath.open_parent(self.descriptor, folder)
-            try:
-                with contextlib.suppress(OSError):
-                    os.rmdir(name, dir_fd=parent)
-            finally:
-                os.close(parent)
-        return unchanged
+            if folder not in parents and folder not in self._empty:
+                beneath.remove_empty(self._layer.descriptor, folder)
+        self.removed = [folder for folder in self.removed if self._is_all_deleted(folder)]
+        return self
 
-    def _clear_folder(
-        self,
-        folder: str,
-        folders: list[str],
-        *,
-        scratch: Scratch,
-        wanted: dict[str, str | None],
-        hidden: frozenset[str],
-        unchanged: set[str],
-    ) -> None:
-        opened = beneath.open_folder(self.descriptor, folder)
+    def _clear_folder(self, folder: str, folders: list[str]) -> None:
+        opened = beneath.open_folder(self._layer.descriptor, folder)
         try:
+            entries = list(_entries(opened))
             if folder:
-                self._reset_folder(opened, folder)
-            for name, status in _entries(opened):
+                self._reset_folder(opened, folder, entries)
+            for name, status in entries:
                 path = f"{folder}/{name}" if folder else name
-                is_folder = stat.S_ISDIR(status.st_mode)
-                is_whiteout = stat.S_ISCHR(status.st_mode)
-                if scratch.covers(path, is_folder=is_folder or (is_whiteout and self._is_base_folder(path))):
-                    continue
-                if is_folder and path.count("/") < MAX_DEPTH and path not in wanted:
-                    folders.append(path)
-                elif is_whiteout and (path in hidden or wanted.get(path, "") is None):
-                    if path in wanted:
-                        unchanged.add(path)
-                elif self._is_unchanged(path, status, wanted):
-                    unchanged.add(path)
-                else:
+                if not self._is_kept(path, status, folders):
                     beneath.remove_tree(opened, name)
         finally:
             os.close(opened)
 
-    def _reset_folder(self, opened: int, folder: str) -> None:
-        with contextlib.suppress(OSError):
-            os.removexattr(opened, OPAQUE)
-        found = status_beneath(self.base, folder)
-        if found is not None and stat.S_ISDIR(found.st_mode):
-            mode = stat.S_IMODE(found.st_mode)
-            if stat.S_IMODE(os.fstat(opened).st_mode) != mode:
-                os.fchmod(opened, mode)
+    def _is_kept(self, path: str, status: os.stat_result, folders: list[str]) -> bool:
+        is_folder = stat.S_ISDIR(status.st_mode)
+        is_whiteout = stat.S_ISCHR(status.st_mode)
+        hides_folder = is_whiteout and self._layer.is_base_folder(path)
+        if self._scratch.covers(path, is_folder=is_folder or hides_folder):
+            return True
+        if is_folder and path.count("/") < MAX_DEPTH and path not in self._wanted:
+            folders.append(path)
+            return True
+        if hides_folder:
+            self.removed.append(path)
+            return False
+        if is_whiteout and self._wanted.get(path, "") is None and path in self._layer.shown:
+            self.unchanged.add(path)
+            return True
+        if is_whiteout and path in self._hidden:
+            return True
+        if self._is_unchanged(path, status):
+            self.unchanged.add(path)
+            return True
+        return False
 
-    def _is_unchanged(self, path: str, status: os.stat_result, wanted: dict[str, str | None]) -> bool:
-        before = self.shown.get(path)
+    def _reset_folder(self, opened: int, folder: str, entries: list[tuple[str, os.stat_result]]) -> None:
+        """Let the base show through again, but remember what was empty and what of the base was removed."""
+        names = {name for name, _ in entries}
+        base = status_beneath(self._layer.base, folder)
+        if base is None or not stat.S_ISDIR(base.st_mode):
+            if all(stat.S_ISCHR(status.st_mode) for _, status in entries):
+                self._empty.add(folder)
+            return
+        if hides_base(opened):
+            os.removexattr(opened, OPAQUE)
+            gone = (f"{folder}/{name}" for name in names_beneath(self._layer.base, folder) - names)
+            self.removed += [path for path in gone if self._layer.is_base_folder(path)]
+        mode = stat.S_IMODE(base.st_mode)
+        if stat.S_IMODE(os.fstat(opened).st_mode) != mode:
+            os.fchmod(opened, mode)
+
+    def _is_unchanged(self, path: str, status: os.stat_result) -> bool:
+        before = self._layer.shown.get(path)
         return (
             before is not None
             and before.digest is not None
             and before.signature == signature_of(status)
-            and wanted.get(path) == f"{before.digest}:{before.mode}"
+            and self._wanted.get(path) == f"{before.digest}:{before.mode}"
         )
 
-    def _is_base_folder(self, path: str) -> bool:
-        found = status_beneath(self.base, path)
-        return found is not None and stat.S_ISDIR(found.st_mode)
+    def _is_all_deleted(self, folder: str) -> bool:
+        """Whether every file of the base in a folder is to be deleted, and none is staged in it."""
+        if any(content is not None and _is_beneath(path, folder) for path, content in self._wanted.items()):
+            return False
+        waiting = [folder]
+        while waiting:
+            inner = waiting.pop()
+            for name in names_beneath(self._layer.base, inner):
+                path = f"{inner}/{name}"
+                is_folder = self._layer.is_base_folder(path)
+                if self._scratch.covers(path, is_folder=is_folder):
+                    continue
+                if is_folder:
+                    waiting.append(path)
+                elif path not in self._wanted:
+                    return False
+        return True
 
 
 def status_beneath(top: int, path: str) -> os.stat_result | None:
@@ -193,6 +238,26 @@ def status_beneath(top: int, path: str) -> os.stat_result | None:
         os.close(parent)
 
 
+def names_beneath(top: int, folder: str) -> set[str]:
+    """The names in a folder beneath `top`; none if it is not a folder."""
+    try:
+        opened = beneath.open_folder(top, folder)
+    except OSError:
+        return set()
+    try:
+        return set(os.listdir(opened))
+    finally:
+        os.close(opened)
+
+
+def hides_base(folder: int) -> bool:
+    """Whether an opened folder of the layer hides the base's folder completely."""
+    try:
+        return os.getxattr(folder, OPAQUE) == b"y"
+    except OSError:
+        return False
+
+
 def signature_of(status: os.stat_result) -> tuple[int, int, int]:
     """What changes whenever a file changes."""
     return (status.st_ino, status.st_ctime_ns, status.st_size)
@@ -201,6 +266,10 @@ def signature_of(status: os.stat_result) -> tuple[int, int, int]:
 def digest_of(content: bytes) -> str:
     """SHA-256, as in effects."""
     return hashlib.sha256(content).hexdigest()
+
+
+def _is_beneath(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/")
 
 
 def _entries(folder: int) -> Iterable[tuple[str, os.stat_result]]:
