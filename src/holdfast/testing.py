@@ -4,10 +4,12 @@ async with memory_session([use("execute_code", {"code": "..."}), "Done."]) as se
     outcome = await session.send("hello")
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from holdfast.agent import SessionGuests
+from holdfast.commands import Program, SandboxStatus, ScriptedFile, ScriptedSandbox
 from holdfast.core import PERSON, Clock, Escalation, FakeClock, Limits, Outcome, Response, Toolset
 from holdfast.core.events import SessionOpened
 from holdfast.guests import Engine, ScriptedEngine
@@ -35,8 +37,13 @@ async def memory_session(
     toolsets: Sequence[Toolset] = (),
     can_ask: bool = True,
     instructions: str = "",
+    programs: Mapping[str, Program] | None = None,
 ) -> AsyncIterator[Session]:
-    """Open a session in memory. Pass a part to share it between sessions or to inspect it."""
+    """Open a session in memory. Pass a part to share it between sessions or to inspect it.
+
+    With `programs`, even an empty table, the session has a scripted command sandbox and the `shell.*` tools.
+    """
+    world = world or MemoryWorld()
     clock = clock or FakeClock()
     store = store or MemoryStore(clock=clock)
     policy = policy or FixedPolicy(default="allow")
@@ -54,7 +61,7 @@ async def memory_session(
     parts = SessionParts(
         journal=await store.create(opened),
         store=store,
-        staged=StagedWorld(world or MemoryWorld()),
+        staged=StagedWorld(world),
         paths=LexicalPaths(),
         policy=policy,
         model=model,
@@ -64,6 +71,8 @@ async def memory_session(
         clock=clock,
         can_ask=can_ask,
         instructions=instructions,
+        open_sandbox=None if programs is None else partial(_scripted_sandbox, world, programs),
+        sandbox_status=SandboxStatus(tier="none" if programs is None else "full"),
     )
     session = await build_session(parts)
     try:
@@ -72,6 +81,13 @@ async def memory_session(
         await session.close()
         await engine.close()
         await store.close()
+
+
+async def _scripted_sandbox(world: World, programs: Mapping[str, Program]) -> ScriptedSandbox:
+    def files() -> dict[str, ScriptedFile]:
+        return {path: ScriptedFile(world.read(path), world.stat(path).mode) for path in world.files()}
+
+    return ScriptedSandbox(files, programs=programs)
 
 
 class ScriptedTransport:

@@ -4,11 +4,12 @@ A new turn, one that a crash interrupted and one that waited for approval overni
 """
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from holdfast.agent.code_run import CodeRun
-from holdfast.agent.conversation import Conversation
+from holdfast.agent.conversation import SHELL, Conversation
 from holdfast.agent.model_step import ModelStep
-from holdfast.agent.prompt import EXECUTE_CODE, operation_name
+from holdfast.agent.prompt import EXECUTE_CODE, RUN_COMMAND, operation_name
 from holdfast.agent.tool_replies import (
     call_returned,
     call_skipped,
@@ -21,20 +22,24 @@ from holdfast.agent.tool_replies import (
     tool_return,
     traceback_note,
 )
+from holdfast.commands import MAX_TIMEOUT_SECONDS
 from holdfast.core import (
     Call,
     Clock,
     Cycle,
     Error,
+    Failed,
     Needs,
     Outcome,
     Parked,
+    Refused,
+    Returned,
     ToolCallPart,
     call_id,
     is_success,
     read_outcome,
 )
-from holdfast.core.errors import EngineNotBuilt, HoldfastError, StoreError
+from holdfast.core.errors import EngineNotBuilt, HoldfastError, InvalidInput, StoreError
 from holdfast.core.events import CodePosted, Noted, TurnEnded, TurnParked
 from holdfast.gate import Gate, time_limit
 from holdfast.models import OnText
@@ -90,7 +95,11 @@ class Turn:
 
     def language_of(self, language: str | None) -> str:
         """The language that posted code runs as; by default the session's own. Raises InvalidInput."""
-        return self._code.language_of(language)
+        if language != SHELL:
+            return self._code.language_of(language)
+        if self._gate.tool(RUN_COMMAND) is None:
+            raise InvalidInput("this session cannot run programs", hint="see why with: holdfast doctor")
+        return SHELL
 
     async def park(self) -> None:
         """Record the time worked, before the turn waits for a person or the session is released."""
@@ -106,6 +115,8 @@ class Turn:
     async def _step(self, on_text: OnText) -> Outcome | None:
         """Take one step: ask the model, execute one of its calls, or find that the turn is over."""
         state = self._conversation
+        if state.posted_code is not None and state.posted_code.language == SHELL:
+            return await self._run_host_command(state.posted_code)
         if state.posted_code is not None:
             return await self._run_host_code(state.posted_code)
         if state.reply is not None:
@@ -199,6 +210,27 @@ class Turn:
         if ended.status == "ok":
             return success_outcome(ended.value, staged)
         return Error(message=ended.error, code=f"guest-{ended.status}")
+
+    async def _run_host_command(self, posted: CodePosted) -> Outcome | None:
+        """Run the command that a person typed; its end is the turn's end."""
+        call = Call(
+            id=call_id(posted.turn, 1),
+            operation=RUN_COMMAND,
+            arguments={"script": posted.code, "timeout_s": MAX_TIMEOUT_SECONDS},
+            principal=posted.principal,
+        )
+        answer = explain_refusal(raise_if_over_budget(await self._gate.submit(call)))
+        match answer:
+            case Parked():
+                return self._waiting_outcome()
+            case Returned():
+                return success_outcome(answer.value, self._staged_by_turn())
+            case Refused():
+                return Error(message=answer.reason, code="refused")
+            case Failed():
+                return Error(message=answer.reason, code=f"command-{answer.error}")
+            case _:
+                assert_never(answer)
 
     def _waiting_outcome(self) -> Needs | None:
         """What the turn waits for; None if it was answered in the meantime and the turn continues."""

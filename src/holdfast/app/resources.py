@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.commands import CommandSandboxes, SystemSandboxes
 from holdfast.config import read_config
 from holdfast.core import Clock, SystemClock
 from holdfast.guests import Engines
@@ -22,6 +23,7 @@ async def compose_resources(
     clock: Clock | None,
     servers: Sequence[ServerSpec] | None,
     max_sessions: int,
+    sandboxes: CommandSandboxes | None = None,
 ) -> SharedResources:
     """Open a data directory and everything below it. Settings and servers that are None come from its files."""
     clock = clock or SystemClock()
@@ -39,6 +41,7 @@ async def compose_resources(
         clock=clock,
         servers=tuple(servers),
         redactor=redact,
+        sandboxes=sandboxes or SystemSandboxes(directory.cache),
         live=LiveSessions(max_sessions=max_sessions),
     )
 

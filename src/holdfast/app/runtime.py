@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from holdfast.app.resources import compose_resources
+from holdfast.commands import CommandSandboxes
 from holdfast.config import project_budget
 from holdfast.core import Clock, Limits, Toolset, parse_limits
 from holdfast.core.errors import SessionNotFound
@@ -52,6 +53,7 @@ class Runtime:
         clock: Clock | None = None,
         servers: Sequence[ServerSpec] | None = None,
         max_sessions: int = 10_000,
+        sandboxes: CommandSandboxes | None = None,
     ) -> "Runtime":
         """Open a data directory and everything below it; close it with `close`.
 
@@ -67,6 +69,7 @@ class Runtime:
             clock=clock,
             servers=servers,
             max_sessions=max_sessions,
+            sandboxes=sandboxes,
         )
         return cls(shared)
 

@@ -1,6 +1,7 @@
 """Commands: real programs in an operating-system sandbox over the staged workspace.
 
-`contract` says what a sandbox does. What a program changed is collected and returned as values; this package judges nothing.
+`contract` says what a sandbox does, and `scripted` is its public fake. `toolset` offers the `shell.*` tools. What a program changed
+is collected and returned as values; this package judges nothing and writes nothing to the workspace.
 """
 
 from holdfast.commands.contract import (
@@ -17,37 +18,56 @@ from holdfast.commands.contract import (
     SandboxTier,
     StagedFile,
 )
+from holdfast.commands.factory import CommandSandboxes, NoSandboxes, ScriptedSandboxes, SystemSandboxes
 from holdfast.commands.git import clean_git_config
-from holdfast.commands.network import (
-    CommandProxy,
-    HostDecision,
-    HostTraffic,
-    ProxyLimits,
-    proxy_environment,
-)
+from holdfast.commands.network import CommandProxy, HostDecision, HostTraffic, ProxyLimits, proxy_environment
 from holdfast.commands.open import open_sandbox
 from holdfast.commands.probe import probe_sandbox
+from holdfast.commands.scripted import Program, ScriptedFile, ScriptedProcess, ScriptedSandbox, folder_files
+from holdfast.commands.session_sandbox import OpenSandbox, SessionSandbox
 from holdfast.commands.settings import SandboxSettings
+from holdfast.commands.shell_settings import ShellSettings
+from holdfast.commands.tools import MAX_TIMEOUT_SECONDS, SHELL_TOOLS
+from holdfast.commands.toolset import CommandNetwork, CommandToolset, HostLog, JudgedHost, OnCommandOutput
 
 __all__ = [
+    "MAX_TIMEOUT_SECONDS",
+    "SHELL_TOOLS",
     "CollectedChanges",
+    "CommandNetwork",
     "CommandOutcome",
     "CommandProxy",
     "CommandRequest",
     "CommandSandbox",
+    "CommandSandboxes",
+    "CommandToolset",
     "HostDecision",
+    "HostLog",
     "HostTraffic",
     "HostVerdict",
     "JudgeHost",
+    "JudgedHost",
+    "NoSandboxes",
     "NotCollected",
+    "OnCommandOutput",
     "OnOutput",
+    "OpenSandbox",
     "ProcessStatus",
+    "Program",
     "ProxyLimits",
     "SandboxSettings",
     "SandboxStatus",
     "SandboxTier",
+    "ScriptedFile",
+    "ScriptedProcess",
+    "ScriptedSandbox",
+    "ScriptedSandboxes",
+    "SessionSandbox",
+    "ShellSettings",
     "StagedFile",
+    "SystemSandboxes",
     "clean_git_config",
+    "folder_files",
     "open_sandbox",
     "probe_sandbox",
     "proxy_environment",

@@ -3,7 +3,7 @@
 A program that embeds Holdfast reads the same files, or passes `Settings` instead.
 """
 
-from holdfast.config.edit import Scalar, with_value
+from holdfast.config.edit import Setting, with_value
 from holdfast.config.load import (
     PROJECT_CONFIG,
     Configured,
@@ -25,7 +25,7 @@ __all__ = [
     "ConfigField",
     "Configured",
     "ProjectSettings",
-    "Scalar",
+    "Setting",
     "check_config",
     "config_text",
     "current_key",

@@ -2,19 +2,21 @@
 
 import re
 import tomllib
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from holdfast.config.renamed_keys import current_key, old_keys_in
 from holdfast.core.errors import InvalidInput
 
 Scalar = str | int | float | bool
+Setting = Scalar | Sequence[Scalar]
 
 
-def with_value(text: str, key: str, value: Scalar) -> str:
+def with_value(text: str, key: str, value: Setting) -> str:
     """The text with a dotted key set to a value and old names of that key removed. Raises InvalidInput if that fails."""
     import tomlkit
 
+    value = value if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
     before = tomllib.loads(text)
     document = tomlkit.parse(text if text.endswith("\n") or not text else f"{text}\n")
     old_keys = [old for old in old_keys_in(before) if current_key(old) == key]
@@ -40,7 +42,7 @@ def _table(document: MutableMapping[str, Any], key: str) -> MutableMapping[str, 
     return inner
 
 
-def _set(table: MutableMapping[str, Any], name: str, value: Scalar) -> None:
+def _set(table: MutableMapping[str, Any], name: str, value: Setting) -> None:
     from tomlkit import TOMLDocument, item
     from tomlkit.items import SingleKey, Table
 
@@ -64,7 +66,7 @@ def _position(body: list[Any], name: str) -> int:
     return next((index for index, (_, item) in enumerate(body) if not isinstance(item, Comment)), len(body))
 
 
-def _check_only_this_changed(before: dict[str, Any], after: str, changes: dict[str, Scalar | None]) -> None:
+def _check_only_this_changed(before: dict[str, Any], after: str, changes: dict[str, Setting | None]) -> None:
     """Compare all values, because a person may have written the file in a way that `with_value` does not expect."""
     for key, value in changes.items():
         *tables, name = key.split(".")

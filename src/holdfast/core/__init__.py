@@ -30,6 +30,7 @@ from holdfast.core.decisions import (
     restricts,
     strictest,
 )
+from holdfast.core.effects import JudgedEffect, SettledEffects
 from holdfast.core.executed_files import EXECUTED_FILES, runs_when
 from holdfast.core.hosts import canonical_host, is_public_address, is_public_host
 from holdfast.core.ids import (
@@ -177,6 +178,7 @@ __all__ = [
     "GrantReach",
     "Json",
     "JsonObject",
+    "JudgedEffect",
     "Label",
     "LargeArguments",
     "Limits",
@@ -203,6 +205,7 @@ __all__ = [
     "Scope",
     "ScriptWords",
     "SessionId",
+    "SettledEffects",
     "SimpleCommand",
     "SystemClock",
     "Target",

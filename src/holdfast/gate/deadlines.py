@@ -28,12 +28,18 @@ class DeadlineWatcher:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
-    async def limit(self) -> AsyncIterator[None]:
-        """Run the block until its deadline. Raises DeadlineExceeded after cancelling it."""
+    async def limit(self, own_seconds: float | None = None) -> AsyncIterator[None]:
+        """Run the block until its deadline. Raises DeadlineExceeded after cancelling it.
+
+        A call with a limit of its own has its own timer: the shared one relies on the order of the calls.
+        """
         loop = asyncio.get_running_loop()
-        limit = asyncio.timeout(None)
+        limit = asyncio.timeout(own_seconds)
         try:
             async with limit:
+                if own_seconds is not None:
+                    yield
+                    return
                 self._deadlines[limit] = loop.time() + self.seconds
                 if self._loop is not loop:
                     self._expire_due(loop)

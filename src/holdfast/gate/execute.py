@@ -6,7 +6,7 @@ from functools import partial
 
 import msgspec
 
-from holdfast.core import Amount, CallStatus, Clock, Json, Paths, Performed, outside_paths
+from holdfast.core import Amount, CallStatus, Clock, Json, Paths, Performed, TimeLimited, outside_paths
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.core.events import CallSettled
 from holdfast.gate.authorize import Authorized
@@ -44,18 +44,18 @@ class Executor:
         performed: Performed | None = None
         result, error = None, ""
         status: CallStatus = "ok"
+        toolset = authorized.registered.toolset
+        own_seconds = toolset.time_limit(call) if isinstance(toolset, TimeLimited) else None
         try:
-            async with self._deadlines.limit():
+            async with self._deadlines.limit(own_seconds):
                 self._check_unchanged(authorized)
                 async with _open_outside_paths(authorized):
                     # An approved call is still staged if another rule or tier requires staging.
-                    performed = await authorized.registered.toolset.perform(
-                        call, is_staged=authorized.decision.requires_staging
-                    )
+                    performed = await toolset.perform(call, is_staged=authorized.decision.requires_staging)
             readable = await self._readable(authorized, performed.result)
             result = self._output_filter.filter_result(readable)
         except (DeadlineExceeded, ToolTimeout):
-            status, error = "timeout", f"no answer within {self._deadlines.seconds:g} seconds"
+            status, error = "timeout", f"no answer within {own_seconds or self._deadlines.seconds:g} seconds"
             performed = Performed(amount=at_most(reserved))
         except asyncio.CancelledError:
             settled = CallSettled(

@@ -21,6 +21,7 @@ from holdfast.core import (
     Escalation,
     EscalationId,
     Failed,
+    FileEffect,
     GrantId,
     Json,
     Limits,
@@ -29,11 +30,12 @@ from holdfast.core import (
     Principal,
     Refused,
     Response,
+    SettledEffects,
     Tool,
     Toolset,
     Value,
 )
-from holdfast.core.errors import BudgetExceeded
+from holdfast.core.errors import BudgetExceeded, CommandError
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -45,6 +47,7 @@ from holdfast.core.events import (
 from holdfast.gate.authorize import Authorized, Authorizer
 from holdfast.gate.budget import Budget, cost_of
 from holdfast.gate.call_index import CallIndex, answer_of
+from holdfast.gate.commands.file_effects import Effects, EffectTarget, ReadChanged, StoreBlob
 from holdfast.gate.control_requests import ControlRequests
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.execute import Executor, at_most
@@ -95,6 +98,8 @@ class Gate:
         output_filter: OutputFilter | None = None,
         fetch_blob: FetchBlob | None = None,
         facts: Callable[[], SessionFacts] = SessionFacts,
+        effect_writer: EffectTarget | None = None,
+        keep_blob: StoreBlob | None = None,
     ) -> None:
         self._journal = journal
         self._clock = clock
@@ -140,6 +145,16 @@ class Gate:
             call_seconds=self._settings.call_seconds,
         )
         self._model_calls = ModelCalls(journal=journal, budget=self.budget)
+        self._effects: Effects | None = None
+        if effect_writer is not None and keep_blob is not None:
+            self._effects = Effects(
+                journal=journal,
+                judge=self._judge,
+                grants=self.grants,
+                budget=self.budget,
+                writer=effect_writer,
+                keep=keep_blob,
+            )
 
     @property
     def policy(self) -> Policy:
@@ -217,10 +232,21 @@ class Gate:
                 self.budget.release(reservation)
                 self.grants.release_use(call.id)
                 raise
+            finally:
+                if self._effects is not None:
+                    self._effects.release(call.id)
             await self._record_warnings()
             return answer_of(
                 outcome if not blobs else msgspec.structs.replace(outcome, result=settled.result)
             )
+
+    async def settle_effects(
+        self, call: Call, effects: Sequence[FileEffect], read: ReadChanged, *, is_staged: bool = False
+    ) -> SettledEffects:
+        """Judge what a command changed, record the verdicts, and write, stage or drop each effect."""
+        if self._effects is None:
+            raise CommandError("this session has no workspace that programs can change")
+        return await self._effects.settle(call, effects, read, is_staged=is_staged)
 
     async def ask_model(
         self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText

@@ -8,9 +8,14 @@ import msgspec
 from holdfast.core import (
     MAX_DEPTH,
     ApprovedPaths,
+    BlobRef,
     Call,
     CostEstimator,
     Decision,
+    FileEffect,
+    JsonObject,
+    Label,
+    LargeArguments,
     Paths,
     PathTarget,
     Target,
@@ -18,6 +23,7 @@ from holdfast.core import (
     Toolset,
     is_too_deep,
 )
+from holdfast.core import digest as content_digest
 from holdfast.gate.call_index import CallIndex
 from holdfast.gate.refusals import deny
 from holdfast.policy import NO_FACTS, Policy, Request, Resolver, SessionFacts, annotate, validate_arguments
@@ -132,6 +138,34 @@ class Judge:
         if registered.tool.asks_person and decision.verdict != "deny":
             decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
         return Judgement(request, decision, registered, digest)
+
+    async def judge_effect(self, call: Call, effect: FileEffect) -> Judgement:
+        """Judge what a program did to a file as the call that would have done it. The content is known by its digest."""
+        operation = "world.delete" if effect.kind == "deleted" else "world.write"
+        arguments: JsonObject = {"path": effect.path}
+        large = None
+        if effect.kind != "deleted":
+            arguments["content"] = f"[{effect.size:,} bytes]"
+            large = LargeArguments(
+                blobs={"content": BlobRef(digest=effect.digest, size=effect.size)},
+                digest=content_digest([operation, effect.path, effect.digest, effect.mode]),
+            )
+        origin = Label(source=f"{call.operation} {call.id}")
+        made = Call(
+            id=call.id,
+            operation=operation,
+            arguments=arguments,
+            principal=call.principal,
+            labels=(*call.labels, origin),
+            large=large,
+        )
+        registered = self._registry.get(operation)
+        if registered is None:
+            denied = deny("unknown-tool", "this session has no workspace that can be changed")
+            return Judgement(Request(call=made, tool=None), denied, None, made.digest)
+        targets = await self._resolver.targets(registered.tool, arguments, self._paths)
+        request = Request(call=made, tool=registered.tool, targets=targets)
+        return Judgement(request, self.policy.judge(request), registered, made.digest)
 
     def changed_since_judged(
         self,

@@ -26,7 +26,12 @@ from holdfast.policy.targets import Resolver, contents_of, targets_of
 from holdfast.policy.tiers import combine
 from holdfast.policy.tool_roles import KNOWN_TOOLS, annotate
 from holdfast.policy.urls import canonical_url
-from holdfast.policy.visibility import hide_unreadable_paths, most_permissive_verdict, readable_paths
+from holdfast.policy.visibility import (
+    hide_unreadable_paths,
+    most_permissive_verdict,
+    read_verdict,
+    readable_paths,
+)
 
 __all__ = [
     "KNOWN_TOOLS",
@@ -66,6 +71,7 @@ __all__ = [
     "narrowed_by_project",
     "parse_plain_yaml",
     "policy_text",
+    "read_verdict",
     "readable_paths",
     "run_examples",
     "targets_of",

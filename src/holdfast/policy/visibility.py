@@ -55,6 +55,12 @@ def _verdict_on_reading(policy: Policy, path: str, paths: Paths) -> Verdict:
     return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict
 
 
+def read_verdict(policy: Policy, target: PathTarget) -> Verdict:
+    """The verdict on reading a file that was located already."""
+    call = Call(id=call_id(1, 1), operation=_READ.name, arguments={"path": target.location.given})
+    return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict
+
+
 def _path(each: Json) -> str | None:
     if isinstance(each, dict):
         each = each.get("path")

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.agent import CodeRun, Conversation, ModelStep, SessionGuests, Turn
+from holdfast.commands import OpenSandbox, SandboxStatus
 from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset
 from holdfast.core.events import ProposalsCommitted
 from holdfast.gate import (
@@ -22,8 +23,9 @@ from holdfast.gate import (
     audit_view,
 )
 from holdfast.models import Model, ModelToolset
-from holdfast.policy import Policy
+from holdfast.policy import Policy, SessionFacts
 from holdfast.session.approver import Approver
+from holdfast.session.commands.session_commands import SessionCommands
 from holdfast.session.restore_points import TurnRestorePoints, open_restore_points
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
@@ -31,7 +33,7 @@ from holdfast.session.staged_changes import already_committed, restage, staged_c
 from holdfast.session.status import Status
 from holdfast.session.tools import PersonToolset, ViewToolset, as_json
 from holdfast.store import Home, Journal, Redactor, Store
-from holdfast.world import StagedWorld, World, WorldToolset
+from holdfast.world import EffectWriter, StagedWorld, World, WorldToolset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,9 @@ class SessionParts:
     tree: TreeBudget | None = None
     """The budget that it shares with its forks."""
     approver: Approver | None = None
+    open_sandbox: OpenSandbox | None = None
+    """Opens the sandbox for programs; None if none stands, and then there are no `shell.*` tools."""
+    sandbox_status: SandboxStatus = field(default_factory=lambda: SandboxStatus(tier="none"))
     can_ask: bool = True
     instructions: str = ""
     """Added to the model's system prompt."""
@@ -84,7 +89,8 @@ async def build_session(parts: SessionParts) -> Session:
     await restage(parts.staged, journal, parts.store)
     await _record_lost_commit(parts.staged, journal)
     status, conversation = Status(journal), Conversation(journal)
-    gate = _gate(parts, status)
+    commands = _commands(parts)
+    gate = _gate(parts, status, commands)
     # Closed in reverse order: the lease is released when nothing can write any more.
     resources = AsyncExitStack()
     resources.callback(parts.on_close, journal.session)
@@ -92,6 +98,8 @@ async def build_session(parts: SessionParts) -> Session:
     for close in parts.closers:
         resources.push_async_callback(close)
     resources.push_async_callback(parts.guests.close)
+    if commands is not None:
+        resources.push_async_callback(commands.close)
     points = await _open_restore_points(parts, resources)
     await _publish(parts, gate, resources)
     model_step = ModelStep(
@@ -117,12 +125,35 @@ async def build_session(parts: SessionParts) -> Session:
         store=parts.store,
         restore_points=points,
         resources=resources,
+        commands=commands,
     )
     session.approver = parts.approver
     return session
 
 
-def _gate(parts: SessionParts, status: Status) -> Gate:
+def _commands(parts: SessionParts) -> SessionCommands | None:
+    """The programs of the session; None where no sandbox stands, or a weaker one than the settings want."""
+    wanted = parts.settings.shell.enabled
+    tier = parts.sandbox_status.tier
+    if (
+        parts.open_sandbox is None
+        or wanted is False
+        or tier == "none"
+        or (tier != "full" and wanted == "auto")
+    ):
+        return None
+    return SessionCommands(
+        open=parts.open_sandbox,
+        status=parts.sandbox_status,
+        journal=parts.journal,
+        store=parts.store,
+        staged=parts.staged,
+        redactor=parts.redactor,
+        settings=parts.settings.shell,
+    )
+
+
+def _gate(parts: SessionParts, status: Status, commands: SessionCommands | None) -> Gate:
     """The gate, with the tools that every session has and the session's own."""
     own: list[Toolset] = [
         WorldToolset(parts.staged.base, parts.staged, keep=parts.store.put_blob),
@@ -137,6 +168,8 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
     ]
     if parts.model is not None:
         own.append(ModelToolset(parts.model))
+    if commands is not None:
+        own.append(commands.toolset)
     saved_grants = SavedGrants(parts.disk.home.grants) if parts.disk is not None else None
     if saved_grants is not None:
         saved_grants.load()  # report a damaged file at the start
@@ -160,7 +193,12 @@ def _gate(parts: SessionParts, status: Status) -> Gate:
         ),
         output_filter=OutputFilter(redactor=parts.redactor),
         fetch_blob=parts.store.blob,
+        effect_writer=EffectWriter(parts.staged),
+        keep_blob=parts.store.put_blob,
+        facts=lambda: SessionFacts(tier=commands.status.tier if commands is not None else None),
     )
+    if commands is not None:
+        commands.connect(gate)
     return gate
 
 

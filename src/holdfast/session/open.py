@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.agent import SessionGuests
+from holdfast.commands import SHELL_TOOLS, CommandSandbox, SandboxStatus
 from holdfast.core import PERSON, Limits, SessionId, check_session_id
 from holdfast.core.events import SessionOpened
 from holdfast.core.projection import ReplayedHistory
@@ -16,7 +17,7 @@ from holdfast.gate import open_tree_budget
 from holdfast.guests import Guest
 from holdfast.mcp import McpFiles, McpToolset, start_servers
 from holdfast.models import api_key_of, key_variables
-from holdfast.policy import narrowed_by_project
+from holdfast.policy import Policy, narrowed_by_project
 from holdfast.session.branches.rewind_fork import plan_fork
 from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.options import (
@@ -234,6 +235,10 @@ async def _session_parts(
         sandbox = check_sandbox(name, policy)
         return shared.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents)
 
+    async def open_sandbox() -> CommandSandbox:
+        state = private_folder(own / "sandbox")
+        return await shared.sandboxes.open(Path(root), state=state, settings=settings.shell)
+
     if resolved.engine is None:
         check_sandbox(resolved.sandbox, policy)
     guests = SessionGuests(resolved.sandbox, create_guest)
@@ -252,6 +257,8 @@ async def _session_parts(
         toolsets=[*resolved.toolsets, *servers],
         language=shared.engines.toolsets("lisp"),
         redactor=shared.redactor,
+        open_sandbox=open_sandbox,
+        sandbox_status=await _sandbox_status(shared, policy),
         tree=tree,
         approver=resolved.approver,
         can_ask=resolved.can_ask,
@@ -261,6 +268,12 @@ async def _session_parts(
         on_close=shared.live.remove,
     )
     return parts, servers
+
+
+async def _sandbox_status(shared: SharedResources, policy: Policy) -> SandboxStatus:
+    """The sandbox for programs. Where they are switched off, or the policy denies them all, nobody looks for one."""
+    is_wanted = shared.settings.shell.enabled is not False and any(map(policy.could_allow, SHELL_TOOLS))
+    return await shared.sandboxes.probe() if is_wanted else SandboxStatus(tier="none")
 
 
 def _server_toolsets(shared: SharedResources, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:

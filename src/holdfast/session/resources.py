@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from holdfast.commands import CommandSandboxes, NoSandboxes
 from holdfast.core import Clock
 from holdfast.guests import Engines
 from holdfast.mcp import ServerSpec
@@ -23,4 +24,6 @@ class SharedResources:
     servers: Sequence[ServerSpec] = ()
     redactor: Redactor = field(default_factory=Redactor)
     """Removes secrets from what the store writes and from what guests receive; it learns the key of each opened model."""
+    sandboxes: CommandSandboxes = field(default_factory=NoSandboxes)
+    """Opens the sandboxes in which the programs of sessions run."""
     live: LiveSessions = field(default_factory=LiveSessions)

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from pathlib import Path
 
 from holdfast.agent import Conversation, ModelStep, Turn
+from holdfast.commands import ProcessStatus, SandboxStatus
 from holdfast.core import (
     DIMENSIONS,
     PERSON,
@@ -43,10 +44,11 @@ from holdfast.models import OnText
 from holdfast.session.approver import Approver, ask_approver
 from holdfast.session.branches.merge import Merge, MergePlan, MergeSide, fork_base, parent_of
 from holdfast.session.branches.rewind_fork import RewindPlan, plan_rewind
+from holdfast.session.commands.session_commands import SessionCommands
 from holdfast.session.diagnostics import Diagnostic, diagnostics_of
 from holdfast.session.event_stream import EventStream
 from holdfast.session.restore_points import TurnRestorePoints
-from holdfast.session.staged_changes import restage
+from holdfast.session.staged_changes import approved_paths, restage
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turn_lock import TurnLock
 from holdfast.session.turn_result import TurnResult
@@ -70,6 +72,7 @@ class Session:
         store: Store,
         restore_points: TurnRestorePoints,
         resources: AsyncExitStack,
+        commands: SessionCommands | None = None,
     ) -> None:
         self._journal = journal
         self._conversation = conversation
@@ -80,6 +83,7 @@ class Session:
         self._store = store
         self._restore_points = restore_points
         self._resources = resources
+        self._commands = commands
         self._lock = TurnLock(journal.session, status)
         self._event_stream = EventStream(journal)
         self._closing: asyncio.Task[None] | None = None
@@ -89,6 +93,10 @@ class Session:
         self.approver_name = "approver"
         """The transport recorded for the approver's answers."""
         self.on_text: OnText = lambda _: None
+        self.on_output: OnText = lambda _: None
+        """Receives the output of a program while it runs."""
+        if commands is not None:
+            commands.toolset.on_output = lambda _, text: self.on_output(text)
 
     @property
     def id(self) -> SessionId:
@@ -251,10 +259,16 @@ class Session:
         """Staged changes that wait to be committed or rejected."""
         return self._staged.proposals()
 
-    async def commit(self, *paths: str, principal: Principal = PERSON) -> tuple[str, ...]:
-        """Commit staged changes, all of these or none. Raises CommitConflict."""
+    async def commit(
+        self, *paths: str, principal: Principal = PERSON, approve: bool = False
+    ) -> tuple[str, ...]:
+        """Commit staged changes, all of these or none. Raises CommitConflict.
+
+        A proposal that asks (`Proposal.asks`) is committed only if its own path is given, or with `approve`. Without
+        that it stays staged.
+        """
         self._lock.check_not_closed()
-        changes = self._staged.commit(paths or None)
+        changes = self._staged.commit(approved_paths(self._staged, paths, approve=approve))
         await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
         if self.status.turns and self._lock.holder is None and not self.status.has_open_turn:
             # A fork starts from here, where nothing that was committed is staged.
@@ -301,6 +315,17 @@ class Session:
         merge.stage(paths)
         return merge
 
+    # -- programs
+
+    def processes(self) -> tuple[ProcessStatus, ...]:
+        """The programs that the agent started in the background, running or ended."""
+        return self._commands.processes() if self._commands is not None else ()
+
+    @property
+    def sandbox_status(self) -> SandboxStatus:
+        """The sandbox that programs run in; its tier is `none` if the session runs no programs."""
+        return self._commands.status if self._commands is not None else SandboxStatus(tier="none")
+
     # -- rewind
 
     async def plan_rewind(self, to: int) -> RewindPlan:
@@ -311,6 +336,8 @@ class Session:
         """Rewind to the end of a turn: messages, files, staged changes, budget and grants together."""
         async with self._lock.acquire():
             plan = await self.plan_rewind(to)
+            if self._commands is not None:
+                await self._commands.rewind()
             await self._restore_points.restore(plan)
             await self._journal.append(SessionRewound(seq=plan.seq, turn=to, principal=principal))
             await restage(self._staged, self._journal, self._store)

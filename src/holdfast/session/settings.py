@@ -3,6 +3,7 @@
 from typing import Literal
 
 from holdfast.agent import Mode
+from holdfast.commands import ShellSettings
 from holdfast.core import Limits, Value
 from holdfast.guests import GuestLimits, Sandbox
 from holdfast.models import ModelSettings
@@ -42,5 +43,7 @@ class Settings(Value, forbid_unknown_fields=True):
     """Limits of a session. `usd`, `time` and `bytes` are accepted as keys too, and quantities such as "50k" or "5m"."""
     turn_budget: Limits = Limits(steps=50, calls=1000, bytes_written=2_000_000_000)
     """Limits of one turn."""
+    shell: ShellSettings = ShellSettings()
+    """Programs that the agent runs in the command sandbox: whether, with which limits, and what they may see."""
     code: GuestLimits = GuestLimits()
     """Limits of one run of code in a sandbox. A run that exceeds one is stopped and its error names the limit."""

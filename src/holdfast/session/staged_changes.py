@@ -1,8 +1,10 @@
 """Staged changes that are still open, projected from the journal: staged less committed or rejected."""
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
 
 from holdfast.core import Change
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallSettled,
     ForkChangesStaged,
@@ -30,6 +32,23 @@ def staged_changes(recorded: Iterable[RecordedEvent]) -> list[Change]:
             case _:
                 pass
     return staged
+
+
+def approved_paths(staged: StagedWorld, paths: Sequence[str], *, approve: bool) -> Sequence[str] | None:
+    """The paths to commit: a change that asks must be named itself. None is all. Raises InvalidInput if nothing is left."""
+    asking = staged.asking()
+    if approve or not asking:
+        return tuple(paths) or None
+    named = {staged.resolve(path) for path in paths}
+    chosen = staged.chosen(paths or None)
+    approved = [path for path in chosen if path not in asking or path in named]
+    if not approved:
+        listed = ", ".join(path for path in chosen if path in asking)
+        raise InvalidInput(
+            f"these changes need your approval by name: {listed}",
+            hint=f"look at them with /diff, then /commit {shlex.quote(next(iter(asking)))}",
+        )
+    return approved
 
 
 async def restage(staged: StagedWorld, journal: Journal, store: Store) -> None:

@@ -1,6 +1,7 @@
 """The world: the files that a guest sees. Path resolution, workspaces, staged changes and restore points."""
 
 from holdfast.world.contract import Hit, Stat, World
+from holdfast.world.effect_writer import EffectWriter
 from holdfast.world.folder.folder_world import FolderWorld
 from holdfast.world.folder.open_folder import TrustedFolders, open_folder, reopen_folder
 from holdfast.world.folder.quota import Quota
@@ -20,6 +21,7 @@ __all__ = [
     "MAX_QUICK_BYTES",
     "WORLD_TOOLS",
     "ChangesSince",
+    "EffectWriter",
     "FolderWorld",
     "Hit",
     "MemoryWorld",

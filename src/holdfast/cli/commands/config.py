@@ -22,7 +22,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console
 from holdfast.config import (
     ConfigField,
-    Scalar,
+    Setting,
     check_config,
     config_text,
     current_key,
@@ -127,10 +127,10 @@ def _show(console: Console, home: Home, rows: list[_Row], project: Path | None, 
 
 def _set(console: Console, home: Home, field: ConfigField, text: str) -> None:
     try:
-        value: Scalar | Decimal | None = (
+        value: Setting | Decimal | None = (
             budget_dimension(field.key.rpartition(".")[2]).parse(text)
             if field.key.startswith(("budget.", "turn_budget."))
-            else msgspec.convert(text, field.type, strict=False)
+            else msgspec.convert(_parts(text, field), field.type, strict=False)
         )
     except msgspec.ValidationError as error:
         # "got `str`" only says that the value was typed on a command line.
@@ -152,6 +152,13 @@ def _set(console: Console, home: Home, field: ConfigField, text: str) -> None:
     console.say(f"{field.key} = {_text(value)} in {home.config}")
 
 
+def _parts(text: str, field: ConfigField) -> str | list[str]:
+    """The text, or its parts between commas if the field is a list."""
+    if not isinstance(field.default, tuple):
+        return text
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def _field(key: str) -> ConfigField:
     known = {field.key: field for field in fields()}
     table, _, word = key.rpartition(".")
@@ -169,4 +176,6 @@ def _field(key: str) -> ConfigField:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_text, value))
     return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,19 +5,9 @@ Changes of the workspace stay in the `CallSettled` of the command; nothing is ru
 
 from holdfast.core.calls import BlobRef
 from holdfast.core.decisions import Verdict
+from holdfast.core.effects import JudgedEffect
 from holdfast.core.events.base import Event
 from holdfast.core.ids import CallId
-from holdfast.core.tools import FileEffect
-from holdfast.core.values import Value
-
-
-class JudgedEffect(Value):
-    """What a program did to a file, and what the policy decided about it."""
-
-    effect: FileEffect = FileEffect()
-    verdict: Verdict = "deny"
-    rule: str = ""
-    reason: str = ""
 
 
 class SandboxOpened(Event, tag="sandbox-opened"):

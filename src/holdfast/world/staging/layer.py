@@ -15,6 +15,8 @@ class Staged(NamedTuple):
     modified_ms: int
     replaced_bytes: int | None = None
     """The size of the file in the base, or None."""
+    asks: str = ""
+    """Why a person must approve the change by name before it is committed; empty if nobody must."""
 
     @property
     def grown_bytes(self) -> int:

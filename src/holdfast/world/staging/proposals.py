@@ -24,6 +24,8 @@ class Proposal(Value):
     mode: int | None = None
     runs_when: str | None = None
     """What makes another program run or trust the file, as in "this runs when you ..."; None if nothing known does."""
+    asks: str = ""
+    """Why the change must be approved by name before it is committed; empty if it need not."""
 
 
 def describe(
@@ -34,6 +36,7 @@ def describe(
     mode: int | None = None,
     mode_before: int | None = None,
     renamed_from: str | None = None,
+    asks: str = "",
 ) -> Proposal:
     """The proposal from one content to another. None means no file, or an unchanged mode."""
     kind: Literal["created", "modified", "deleted"] = (
@@ -64,6 +67,7 @@ def describe(
         renamed_from=renamed_from,
         mode=mode,
         runs_when=runs_when(path),
+        asks=asks,
     )
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
+import msgspec
+
 from holdfast.core import Change, Clock
 from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
 from holdfast.world.contract import NOTHING, World, fingerprint_of
@@ -40,6 +42,23 @@ class StagedWorld(Overlay):
         files = dict(self._layer.files)  # a copy, because an engine calls this from a thread
         return {path: each.content for path, each in files.items()}
 
+    def staged_modes(self) -> dict[str, int | None]:
+        """The staged mode of each changed file; None if it is deleted or has none of its own."""
+        files = dict(self._layer.files)
+        return {path: each.mode for path, each in files.items()}
+
+    def asking(self) -> dict[str, str]:
+        """The staged changes that a person must approve by name before they are committed, each with the reason."""
+        return {path: each.asks for path, each in sorted(self._layer.files.items()) if each.asks}
+
+    def ask_about(self, change: Change, asks: str) -> Change:
+        """Mark a change that was just staged as one that a person must approve by name."""
+        staged = self._layer.files.get(change.path)
+        if staged is None:
+            return change  # it brought the file back to what the base has
+        self._put(change.path, staged._replace(asks=asks))
+        return msgspec.structs.replace(change, asks=asks)
+
     def proposals(self) -> tuple[Proposal, ...]:
         """Every staged change, sorted by path."""
         gone = {each.before: path for path, each in self._layer.files.items() if each.content is None}
@@ -47,7 +66,7 @@ class StagedWorld(Overlay):
 
     def commit(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
         """Commit staged changes, all of the chosen ones or none. Raises CommitConflict."""
-        chosen = self._chosen(paths)
+        chosen = self.chosen(paths)
         # Before the first change: what is staged may come from a journal that somebody else wrote.
         self._check_changes(chosen)
         steps = tuple(self._step(path) for path in chosen)
@@ -74,7 +93,7 @@ class StagedWorld(Overlay):
 
     def reject(self, paths: Sequence[str] | None = None) -> tuple[str, ...]:
         """Drop staged changes and return their paths."""
-        chosen = self._chosen(paths)
+        chosen = self.chosen(paths)
         self._drop(chosen)
         if paths is None:
             self._layer.clear_folders()
@@ -89,7 +108,7 @@ class StagedWorld(Overlay):
                 continue
             text = None if change.after is None else content(change.after)
             before, size = change.before or NOTHING, self._size_in_base(path)
-            self._put(path, Staged(text, before, change.mode, self._clock.now_ms(), size))
+            self._put(path, Staged(text, before, change.mode, self._clock.now_ms(), size, change.asks))
 
     def is_committed(self, change: Change) -> bool:
         """Whether the base already has a staged change, because a crash followed its commit before the record was written."""
@@ -107,7 +126,7 @@ class StagedWorld(Overlay):
 
     def withdraw(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
         """Drop staged changes for a guest. The returned changes record that each file is as in the base again."""
-        befores = {path: self._layer.files[path].before or None for path in self._chosen(paths)}
+        befores = {path: self._layer.files[path].before or None for path in self.chosen(paths)}
         self.reject(paths)
         return tuple(
             Change(
@@ -120,7 +139,8 @@ class StagedWorld(Overlay):
             for path, before in befores.items()
         )
 
-    def _chosen(self, paths: Sequence[str] | None) -> tuple[str, ...]:
+    def chosen(self, paths: Sequence[str] | None) -> tuple[str, ...]:
+        """The staged changes at or below these paths, or all. Raises InvalidInput if nothing is staged at one of them."""
         if paths is None:
             return tuple(sorted(self._layer.files))
         chosen: set[str] = set()
@@ -150,6 +170,7 @@ class StagedWorld(Overlay):
             mode=staged.mode,
             mode_before=mode_before,
             renamed_from=source,
+            asks=staged.asks,
         )
 
     def _step(self, path: str) -> Step:

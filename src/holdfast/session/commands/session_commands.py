@@ -1,0 +1,88 @@
+"""The programs of a session: the command sandbox and the `shell.*` tools, connected to its gate, journal and staged files."""
+
+from collections.abc import Sequence
+
+from holdfast.commands import (
+    CommandToolset,
+    OpenSandbox,
+    ProcessStatus,
+    SandboxStatus,
+    SessionSandbox,
+    ShellSettings,
+    StagedFile,
+)
+from holdfast.core.events import SandboxOpened
+from holdfast.gate import Gate
+from holdfast.session.commands.hidden_files import HiddenFiles
+from holdfast.store import Journal, Redactor, Store
+from holdfast.world import StagedWorld
+
+
+class SessionCommands:
+    """What a session needs to run programs. `connect` hands it the gate, which judges what they change."""
+
+    def __init__(
+        self,
+        *,
+        open: OpenSandbox,
+        status: SandboxStatus,
+        journal: Journal,
+        store: Store,
+        staged: StagedWorld,
+        redactor: Redactor,
+        settings: ShellSettings,
+    ) -> None:
+        self._journal = journal
+        self._staged = staged
+        self._settings = settings
+        self._gate: Gate | None = None
+        self._sandbox = SessionSandbox(
+            open=open,
+            status=status,
+            staged=self._staged_files,
+            hidden=HiddenFiles(staged.base, policy=lambda: self._connected.policy),
+            record=journal.append_deferred,
+        )
+        self.toolset = CommandToolset(
+            self._sandbox,
+            settle=lambda call, effects, read, *, is_staged: self._connected.settle_effects(
+                call, effects, read, is_staged=is_staged
+            ),
+            keep=store.put_blob,
+            record=journal.append_deferred,
+            redact=redactor,
+            settings=settings,
+        )
+
+    def connect(self, gate: Gate) -> None:
+        """Judge with this gate from now on."""
+        self._gate = gate
+
+    @property
+    def status(self) -> SandboxStatus:
+        """The tier and the walls of the sandbox."""
+        return self._sandbox.status
+
+    def processes(self) -> tuple[ProcessStatus, ...]:
+        """The background processes, running or ended."""
+        return self._sandbox.processes()
+
+    async def rewind(self) -> None:
+        """Stop every program before the files under it are restored. Scratch belongs to no restore point."""
+        has_scratch = any(isinstance(entry.event, SandboxOpened) for entry in self._journal.recorded)
+        await self._sandbox.rewound(drops_scratch=has_scratch and self._settings.scratch == "drop")
+
+    async def close(self) -> None:
+        """Stop every program."""
+        await self._sandbox.close()
+
+    @property
+    def _connected(self) -> Gate:
+        assert self._gate is not None, "a session connects its gate before it takes a turn"
+        return self._gate
+
+    def _staged_files(self) -> Sequence[StagedFile]:
+        contents, modes = self._staged.staged_contents(), self._staged.staged_modes()
+        return [
+            StagedFile(path=path, content=content, mode=modes.get(path)) for path, content in contents.items()
+        ]

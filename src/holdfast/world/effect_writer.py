@@ -1,0 +1,39 @@
+"""Writing what programs did to files into the workspace, or into what is staged over it. The gate decides which."""
+
+from collections.abc import Callable
+
+from holdfast.core import Change, FileEffect
+from holdfast.core.errors import PathRefused
+from holdfast.world.contract import World
+from holdfast.world.staging.staged_world import StagedWorld
+
+ReadContent = Callable[[], bytes]
+"""Loads the new content of a file."""
+
+
+class EffectWriter:
+    """Applies judged effects. Each is applied as a whole; none is applied through a symlink."""
+
+    def __init__(self, staged: StagedWorld) -> None:
+        self._staged = staged
+
+    def apply(
+        self, effect: FileEffect, read: ReadContent, *, is_staged: bool, asks: str = ""
+    ) -> tuple[Change, ...]:
+        """Write or stage one effect. Raises PathRefused, QuotaExceeded or OSError, and then nothing is changed."""
+        staged = self._staged
+        # A program changed the name itself. Following a symlink would change another file.
+        if staged.resolve(effect.path) != effect.path:
+            raise PathRefused(f"{effect.path!r} is a symlink, or is reached through one")
+        # A file with a staged change is changed in the overlay, which would otherwise hide the new content.
+        into: World = staged if is_staged or staged.has_staged(effect.path) else staged.base
+        if effect.kind == "deleted":
+            changes = into.delete(effect.path) if into.exists(effect.path) else ()
+        else:
+            content = read()
+            if into.exists(effect.path) and into.stat(effect.path).kind == "folder":
+                into.delete(effect.path)  # empty: a program replaced the folder by a file
+            changes = (into.write(effect.path, content, mode=effect.mode),)
+        if not asks:
+            return changes
+        return tuple(staged.ask_about(change, asks) if change.is_staged else change for change in changes)
