@@ -15,7 +15,7 @@ from holdfast.app import Runtime
 from holdfast.core import Escalation, FunctionToolset, JsonObject, Response, Tool, encode
 from holdfast.core.events import CallSettled, RecordedEvent, TurnEnded
 from holdfast.guests import Engines, Guest, Sandbox, ScriptedEngine, StagedContents, script
-from holdfast.models import OnText, Prompt, Reply, ScriptedModel, ScriptedReply, use
+from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
 
 SESSION = "cut-off"
@@ -58,9 +58,9 @@ class Counted(ScriptedModel):
         super().__init__(replies)
         self._path = path
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         note(self._path, str(len(prompt.messages)))
-        return await super().ask(prompt, on_text)
+        return await super().ask(prompt, on_piece)
 
 
 def note(path: Path, line: str) -> None:

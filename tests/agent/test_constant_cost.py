@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core import PERSON, Limits, ModelMessage, Ok, TextPart, Usage, UserMessage
 from holdfast.core.events import MessagePosted, ModelReplied, TurnEnded
-from holdfast.models import OnText, Prompt, Reply, say, use
+from holdfast.models import OnPiece, Prompt, Reply, say, use
 from holdfast.session import Session, Settings
 from holdfast.testing import memory_session
 
@@ -18,7 +18,7 @@ class InstantModel:
     name = "scripted:instant"
     context_tokens = None
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         is_asked = isinstance(prompt.messages[-1], UserMessage)
         return use("world__exists", {"path": "a.txt"}) if is_asked else say("done")
 

@@ -119,7 +119,7 @@ def test_the_status_line_is_idle_after_compact(tmp_path: Path) -> None:
         assert user.wait_for("draft")
         user.resize(30, 100)
         assert user.wait_for("tokens")
-        assert "thinking" not in user.seen[before:]
+        assert "waiting for the model" not in user.seen[before:]
         assert user.end("\x15\x04") == 0
 
 

@@ -37,6 +37,19 @@ async def test_the_status_line_shows_activity_waiting_calls_model_cost_budget_an
     ), line
 
 
+@pytest.mark.parametrize("columns", [30, 80, 100])
+async def test_the_status_line_fits_and_keeps_what_needs_the_person(columns: int) -> None:
+    ask = use("execute_code", {"code": script({"call": "person.ask", "arguments": {"question": "which?"}})})
+    async with memory_session([ask], limits=Limits(tokens=50_000, calls=9)) as session:
+        activity = Activity()
+        session.follow(activity)
+        await session.send("write it")
+        line = status_line(session, activity, queued=2, window_tokens=100_000, columns=columns)
+    assert "1 waiting for you" in line
+    assert "$0.00" in line
+    assert len(line) <= max(columns, 80)  # narrower, what needs the person is still there
+
+
 def test_the_status_line_is_below_the_editor(tmp_path: Path) -> None:
     words = prepared(tmp_path, runs("open('n.txt', 'w').write('new')"), "Written.")
     with terminal(*words, home=tmp_path, **ANSWERS) as user:

@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.app import Runtime
 from holdfast.cli.chat.chat import chat_at_terminal
 from holdfast.core import Call, CallId
-from holdfast.models import OnText, Prompt, Reply, ScriptedModel
+from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel
 from holdfast.session import Session
 
 
@@ -19,11 +19,11 @@ class Eager(ScriptedModel):
 
     session: Session
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         for number, name in enumerate(("a.txt", "b.txt", "c.txt"), start=1):
             call = Call(id=CallId(f"1.{number}"), operation="world.delete", arguments={"path": name})
             await self.session._gate.submit(call)
-        return await super().ask(prompt, on_text)
+        return await super().ask(prompt, on_piece)
 
 
 async def main(home: Path) -> int:

@@ -33,7 +33,7 @@ from holdfast.core.events import (
     ModelFailed,
 )
 from holdfast.gate import Gate, GateSettings
-from holdfast.models import ModelToolset, OnText, Prompt, Reply, ScriptedModel, price_of, say
+from holdfast.models import ModelToolset, OnPiece, Prompt, Reply, ReplyPiece, ScriptedModel, price_of, say
 from holdfast.policy import FixedPolicy, LexicalPaths, Request
 from holdfast.store import Journal
 
@@ -61,7 +61,7 @@ class FailingModel(ScriptedModel):
         super().__init__([])
         self._paid = paid
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         raise ModelError("broke off", usage=self._paid)
 
 
@@ -72,8 +72,8 @@ class EndlessModel(ScriptedModel):
         super().__init__([])
         self.has_begun = asyncio.Event()
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
-        on_text("y" * 60)
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
+        on_piece(ReplyPiece(text="y" * 60))
         self.has_begun.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -142,7 +142,7 @@ async def test_a_cancelled_model_is_charged_for_the_prompt_and_the_partial_reply
     asking = (
         gate.ask_model_aside(turn=1, model=model, prompt=PROMPT, as_event=compacted)
         if is_aside
-        else gate.ask_model(turn=1, step=1, model=model, prompt=PROMPT, on_text=lambda _: None)
+        else gate.ask_model(turn=1, step=1, model=model, prompt=PROMPT, on_piece=lambda _: None)
     )
     task = asyncio.create_task(asking)
     await model.has_begun.wait()
@@ -259,7 +259,7 @@ class LongReplyModel(ScriptedModel):
     def __init__(self) -> None:
         super().__init__([], name="anthropic:claude-sonnet-4-5")
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         usage = Usage(input_tokens=100, output_tokens=prompt.max_tokens or 1_000_000)
         usage = msgspec.structs.replace(usage, cost_usd=price_of(self.name, usage))
         return Reply(message=say("well").message, usage=usage)
@@ -272,7 +272,7 @@ async def test_a_reply_is_no_longer_than_the_remaining_money_pays_for() -> None:
     async def ask_on() -> None:
         for step in range(1, 100):
             await gate.ask_model(
-                turn=1, step=step, model=LongReplyModel(), prompt=PROMPT, on_text=lambda _: None
+                turn=1, step=step, model=LongReplyModel(), prompt=PROMPT, on_piece=lambda _: None
             )
 
     with pytest.raises(BudgetExceeded, match="budget for usd"):

@@ -17,7 +17,7 @@ from holdfast.core import (
     Usage,
     UserMessage,
 )
-from holdfast.models import Prompt, Reply, ToolOffer, say, use_all
+from holdfast.models import Prompt, Reply, ReplyPiece, ToolOffer, say, use_all
 from holdfast.models.providers import PROVIDERS
 
 HELLO = Prompt(system="Be brief.", messages=(UserMessage(text="hello"),))
@@ -29,12 +29,16 @@ TOOL = ToolOffer(
 TEXT = "Grüße aus 北京: a reply in several pieces 🪸 and a\nsecond line."
 
 
+def said(kind: str, pieces: list[ReplyPiece]) -> str:
+    return "".join(piece.text for piece in pieces if piece.kind == kind)
+
+
 async def test_the_streamed_pieces_are_the_text_of_the_reply(create_scripted: CreateScripted) -> None:
     model = await create_scripted([TEXT])
-    pieces: list[str] = []
+    pieces: list[ReplyPiece] = []
     reply = await model.ask(HELLO, pieces.append)
     assert reply.message.text == TEXT
-    assert "".join(pieces) == TEXT
+    assert "".join(piece.text for piece in pieces) == TEXT
     assert len(pieces) > 3
     assert reply.finish == "stop"
 
@@ -93,9 +97,10 @@ async def test_reasoning_is_not_part_of_the_text(create_scripted: CreateScripted
         usage=Usage(input_tokens=5, output_tokens=5),
     )
     model = await create_scripted([thoughtful])
-    pieces: list[str] = []
+    pieces: list[ReplyPiece] = []
     reply = await model.ask(HELLO, pieces.append)
-    assert reply.message.text == "Done." == "".join(pieces)
+    assert reply.message.text == "Done." == said("text", pieces)
+    assert said("thinking", pieces) == "first this, then that"
     assert [part.text for part in reply.message.parts if isinstance(part, ThinkingPart)] == [
         "first this, then that"
     ]

@@ -8,7 +8,7 @@ from tests.support.provider_stub import BrokenCall, Cut, Endless, Fault, Garbled
 
 from holdfast.core import UserMessage
 from holdfast.core.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
-from holdfast.models import ModelSettings, Prompt, ToolOffer
+from holdfast.models import ModelSettings, Prompt, ReplyPiece, ToolOffer
 
 HELLO = Prompt(system="Be brief.", messages=(UserMessage(text="hello"),))
 TOOL = ToolOffer(name="look", description="", parameters={"type": "object", "properties": {}})
@@ -81,11 +81,14 @@ async def test_a_broken_connection_is_retried_and_the_person_sees_it(
 ) -> None:
     stub = await start_stub([Cut(text="half a "), "the whole"])
     model = create_at(kind, stub.url)
-    shown: list[str] = []
+    shown: list[ReplyPiece] = []
     reply = await model.ask(HELLO, shown.append)
     await model.close()
     assert reply.message.text == "the whole"
-    assert "".join(shown) == "half a \n[the connection broke; retrying]\nthe whole"
+    [notice] = [number for number, piece in enumerate(shown) if piece.kind == "retry"]
+    assert "".join(piece.text for piece in shown[:notice]) == "half a "
+    assert shown[notice].text.endswith("; attempt 2 of 5 in 0 s")
+    assert "".join(piece.text for piece in shown[notice + 1 :]) == "the whole"
 
 
 @each_provider

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.core import JsonObject, ToolMessage, ToolReturn, UserMessage
 from holdfast.core.errors import ContextExceeded, ModelMissing, ModelRefused, ModelUnavailable
-from holdfast.models import ModelSettings, Prompt, RetryPolicy, ToolOffer, create_model, say
+from holdfast.models import ModelSettings, Prompt, ReplyPiece, RetryPolicy, ToolOffer, create_model, say
 from holdfast.models.local import LocalModel
 
 ENGINE = Path(__file__).parent / "fake_engine"
@@ -56,24 +56,24 @@ def last_request(tmp_path: Path) -> Any:
 
 async def test_text_is_streamed(load: Load) -> None:
     model = load("Guten Tag, schön.")
-    shown: list[str] = []
+    shown: list[ReplyPiece] = []
     reply = await model.ask(HELLO, shown.append)
-    assert reply.message.text == "Guten Tag, schön." == "".join(shown)
+    assert reply.message.text == "Guten Tag, schön." == "".join(piece.text for piece in shown)
     assert len(shown) > 3
 
 
 async def test_an_answer_is_streamed_without_its_json(load: Load) -> None:
     model = load('{"answer": "It is \\"four\\".\\nDone."}')
-    shown: list[str] = []
+    shown: list[ReplyPiece] = []
     reply = await model.ask(WORK, shown.append)
-    assert reply.message.text == 'It is "four".\nDone.' == "".join(shown)
+    assert reply.message.text == 'It is "four".\nDone.' == "".join(piece.text for piece in shown)
     assert len(shown) > 3
     assert reply.finish == "stop"
 
 
 async def test_a_call_is_parsed_and_not_shown(load: Load) -> None:
     model = load('{"tool": "execute_code", "arguments": {"code": "print(2+2)"}}')
-    shown: list[str] = []
+    shown: list[ReplyPiece] = []
     reply = await model.ask(WORK, shown.append)
     [call] = reply.message.tool_calls
     assert (call.tool, call.arguments) == ("execute_code", {"code": "print(2+2)"})

@@ -18,7 +18,7 @@ from tests.support.provider_stub.wire import StreamEvent, Wire
 
 from holdfast.core import ModelMessage, TextPart, ThinkingPart, ToolCallPart, Usage, UserMessage, encode
 from holdfast.core.errors import ModelError
-from holdfast.models import Model, ModelSettings, OnText, Prompt, Reply
+from holdfast.models import Model, ModelSettings, OnPiece, Prompt, Reply, ReplyPiece
 
 Ask = Callable[..., Awaitable[Reply | ModelError]]
 WIRES: dict[str, Wire] = {
@@ -65,14 +65,14 @@ async def ask(stack: AsyncExitStack) -> Ask:
     stub = await stack.enter_async_context(StubServer(lambda _: Raw(content=body), key=KEY))
     models: dict[str, Model] = {}
 
-    async def send(kind: str, content: bytes, on_text: OnText = lambda _: None) -> Reply | ModelError:
+    async def send(kind: str, content: bytes, on_piece: OnPiece = lambda _: None) -> Reply | ModelError:
         nonlocal body
         body = content
         if kind not in models:
             models[kind] = create_at(kind, stub.url, settings=ModelSettings(max_attempts=1))
             stack.push_async_callback(models[kind].close)
         try:
-            return await models[kind].ask(HELLO, on_text)
+            return await models[kind].ask(HELLO, on_piece)
         except ModelError as error:
             return error
 
@@ -121,10 +121,14 @@ async def test_surrogate_halves_are_joined_or_replaced(ask: Ask, kind: str) -> N
     content = to_frames(list(WIRES[kind].events(REPLY, model="m", size=4)))
     for piece, halved in {'"some"': r'"som\ud83d"', '" wor"': r'"\ude00wor"', '"ds"': r'"d\udc00"'}.items():
         content = content.replace(piece.encode(), halved.encode())
-    shown: list[str] = []
+    shown: list[ReplyPiece] = []
     ended = await ask(kind, content, shown.append)
     assert isinstance(ended, Reply)
-    assert ended.message.text == "".join(shown) == "som\U0001f600word\ufffd"
+    assert (
+        ended.message.text
+        == "".join(piece.text for piece in shown if piece.kind == "text")
+        == "som\U0001f600word\ufffd"
+    )
 
 
 @pytest.mark.parametrize("kind", WIRES)
@@ -173,11 +177,11 @@ async def test_any_bytes_end_in_a_reply_or_an_error(ask: Ask, kind: str, content
     await ask(kind, content)
 
 
-async def test_an_exception_of_on_text_is_not_blamed_on_the_provider() -> None:
+async def test_an_exception_of_on_piece_is_not_blamed_on_the_provider() -> None:
     class DisplayFailed(Exception):
         pass
 
-    def show(_: str) -> None:
+    def show(_: ReplyPiece) -> None:
         raise DisplayFailed
 
     async with StubServer(["words"], key=KEY) as stub:

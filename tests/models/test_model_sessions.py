@@ -27,7 +27,7 @@ from holdfast.core.events import (
     TurnEnded,
 )
 from holdfast.guests import script
-from holdfast.models import ModelSettings, Reply, say
+from holdfast.models import ModelSettings, Reply, ReplyPiece, say
 from holdfast.session import Session
 from holdfast.testing import memory_session
 
@@ -70,10 +70,10 @@ async def test_a_split_reply_with_reasoning_and_two_calls_is_handled(
 ) -> None:
     stub = await start_stub([REASONING_AND_TWO_CALLS, "Both are there."], packet=5)
     session = await start_session(kind, stub.url)
-    shown: list[str] = []
-    session.on_text = shown.append
+    shown: list[ReplyPiece] = []
+    session.on_piece = shown.append
     assert await session.send("look") == Ok(value="Both are there.")
-    assert "".join(shown) == "I look – schön – at both.Both are there."
+    assert "".join(piece.text for piece in shown) == "I look – schön – at both.Both are there."
     assert len(shown) > 4
     recorded: list[RecordedEvent] = []
     session.follow(recorded.append)

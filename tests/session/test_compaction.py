@@ -16,7 +16,7 @@ from holdfast.core import (
 from holdfast.core.errors import ContextExceeded, InvalidInput
 from holdfast.core.events import HistoryCompacted, MessagePosted
 from holdfast.guests import script
-from holdfast.models import OnText, Prompt, Reply, say, use
+from holdfast.models import OnPiece, Prompt, Reply, say, use
 from holdfast.session import Settings
 from holdfast.testing import memory_session
 
@@ -31,7 +31,7 @@ class SummarizingModel:
         self._window = window
         self.heard: list[Prompt] = []
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         if prompt.system.startswith("Summarize"):
             return say("they counted to three")
         if len(prompt.messages) > self._window:

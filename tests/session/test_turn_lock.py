@@ -7,7 +7,7 @@ import pytest
 from holdfast.core import Escalation, Needs, Nonconverged, Ok, Response
 from holdfast.core.errors import SessionIsClosed, SessionNotReady
 from holdfast.guests import script
-from holdfast.models import OnText, Prompt, Reply, ScriptedModel, ScriptedReply, say, use
+from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
 from holdfast.testing import memory_session
@@ -48,9 +48,9 @@ class SlowSummaryModel(ScriptedModel):
         self.asked = asyncio.Event()
         self.answers = asyncio.Event()
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         if not prompt.system.startswith("Summarize"):
-            return await super().ask(prompt, on_text)
+            return await super().ask(prompt, on_piece)
         self.asked.set()
         await self.answers.wait()
         return say("a summary")

@@ -11,7 +11,7 @@ from holdfast.core import Clock, FakeClock, SessionId, Toolset, UserMessage, Ver
 from holdfast.guests import ScriptedEngine
 from holdfast.models import Reply as ModelReply
 from holdfast.models import ScriptedModel, say
-from holdfast.models.contract import OnText, Prompt
+from holdfast.models.contract import OnPiece, Prompt
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.session import Session, SessionParts, Settings, build_session
 from holdfast.store import Home, MemoryStore, Store
@@ -95,11 +95,11 @@ class EchoModel(ScriptedModel):
         super().__init__([reply] * 100)
         self._hanging = hanging
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> ModelReply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> ModelReply:
         if messages_to(prompt)[-1] == "hang":
             self._hanging.set()
             await asyncio.get_running_loop().create_future()
-        return await super().ask(prompt, on_text)
+        return await super().ask(prompt, on_piece)
 
 
 def messages_to(prompt: Prompt) -> list[str]:

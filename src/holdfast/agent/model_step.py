@@ -12,7 +12,7 @@ from holdfast.core import Message, ModelMessage, Tool, ToolMessage, UserMessage,
 from holdfast.core.errors import ContextExceeded, InvalidInput, ModelMissing
 from holdfast.core.events import HistoryCompacted
 from holdfast.gate import Gate
-from holdfast.models import Model, OnText, Prompt, preload
+from holdfast.models import Model, OnPiece, Prompt, preload
 
 _INSTRUCTIONS = """\
 Summarize the conversation below for the agent that will continue it. Keep what the person asked for and decided, what was \
@@ -103,12 +103,12 @@ class ModelStep:
         if self._model is not None:
             await preload(self._model)
 
-    async def ask(self, on_text: OnText) -> None:
+    async def ask(self, on_piece: OnPiece) -> None:
         """Record one reply, or compact the history to make room for it. Raises BudgetExceeded or ModelError."""
         state, model = self._conversation, self.model
         try:
             await self._gate.ask_model(
-                turn=state.turn, step=state.steps + 1, model=model, prompt=self._prompt(), on_text=on_text
+                turn=state.turn, step=state.steps + 1, model=model, prompt=self._prompt(), on_piece=on_piece
             )
         except ContextExceeded:
             if not self._auto_compact or not state.messages_through(state.turn - 1):

@@ -42,7 +42,7 @@ from holdfast.core import (
 from holdfast.core.errors import EngineNotBuilt, HoldfastError, InvalidInput, StoreError
 from holdfast.core.events import CodePosted, Noted, TurnEnded, TurnParked
 from holdfast.gate import Gate, time_limit
-from holdfast.models import OnText
+from holdfast.models import OnPiece
 from holdfast.store import Journal
 
 MAX_CALLS = 128
@@ -72,10 +72,10 @@ class Turn:
         self._proposals = proposals
         self._started: float | None = None
 
-    async def advance(self, on_text: OnText) -> Outcome:
+    async def advance(self, on_piece: OnPiece) -> Outcome:
         """Take steps until the turn ends or waits for a person (`Needs`, with an escalation open)."""
         try:
-            while (outcome := await self._run_within_time_limit(on_text)) is None:
+            while (outcome := await self._run_within_time_limit(on_piece)) is None:
                 pass
         except StoreError:
             raise  # without a journal there is no way to end the turn
@@ -112,7 +112,7 @@ class Turn:
         started, self._started = self._started, None
         return 0.0 if started is None else round(self._clock.monotonic() - started, 6)
 
-    async def _step(self, on_text: OnText) -> Outcome | None:
+    async def _step(self, on_piece: OnPiece) -> Outcome | None:
         """Take one step: ask the model, execute one of its calls, or find that the turn is over."""
         state = self._conversation
         if state.posted_code is not None and state.posted_code.language == SHELL:
@@ -131,16 +131,16 @@ class Turn:
                 return Cycle(value=self._last_text(), length=self._gate.loop_detector.length)
             if not state.reply.tool_calls:
                 return success_outcome(state.reply.text, self._staged_by_turn())
-        await self._model_step.ask(on_text)
+        await self._model_step.ask(on_piece)
         return None
 
-    async def _run_within_time_limit(self, on_text: OnText) -> Outcome | None:
+    async def _run_within_time_limit(self, on_piece: OnPiece) -> Outcome | None:
         """Take steps while the budget has time. None if the sandbox had to be built first."""
         self._started = self._clock.monotonic()
         self._gate.budget.check()
         try:
             async with time_limit(self._gate.budget):
-                while (outcome := await self._step(on_text)) is None:
+                while (outcome := await self._step(on_piece)) is None:
                     pass
                 return outcome
         except EngineNotBuilt as not_built:

@@ -61,7 +61,7 @@ from holdfast.gate.provenance import Provenance
 from holdfast.gate.refusals import deny, exhausted_dimension, over_budget
 from holdfast.gate.saved_grants import SavedGrants
 from holdfast.gate.tree_budget import TreeBudget
-from holdfast.models import Model, OnText, Prompt, Reply
+from holdfast.models import Model, OnPiece, Prompt, Reply
 from holdfast.policy import Policy, SessionFacts
 from holdfast.store import Journal
 
@@ -249,11 +249,13 @@ class Gate:
         return await self._effects.settle(call, effects, read, is_staged=is_staged)
 
     async def ask_model(
-        self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText
+        self, *, turn: int, step: int, model: Model, prompt: Prompt, on_piece: OnPiece
     ) -> Reply:
         """Ask the model, recorded and charged like any effect. Raises BudgetExceeded or ModelError."""
         await self.apply_control_requests()
-        reply = await self._model_calls.ask(turn=turn, step=step, model=model, prompt=prompt, on_text=on_text)
+        reply = await self._model_calls.ask(
+            turn=turn, step=step, model=model, prompt=prompt, on_piece=on_piece
+        )
         await self._record_warnings()
         return reply
 

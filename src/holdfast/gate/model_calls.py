@@ -13,7 +13,7 @@ from holdfast.core import Amount, ModelMessage, Usage, encode
 from holdfast.core.errors import ModelError
 from holdfast.core.events import Event, ModelAsked, ModelFailed, ModelReplied
 from holdfast.gate.budget import Budget
-from holdfast.models import Model, OnText, Prompt, Reply, price_of
+from holdfast.models import Model, OnPiece, Prompt, Reply, ReplyPiece, price_of
 from holdfast.store import Journal
 
 Summary = TypeVar("Summary", bound=Event)
@@ -33,9 +33,9 @@ class ModelCalls:
         self._budget = budget
         self._last = Usage()
 
-    async def ask(self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, *, turn: int, step: int, model: Model, prompt: Prompt, on_piece: OnPiece) -> Reply:
         """Ask for one reply. Raises BudgetExceeded before anything is spent, or ModelError."""
-        async with self._recorded_request(turn, step, model, prompt, on_text) as reply:
+        async with self._recorded_request(turn, step, model, prompt, on_piece) as reply:
             self._last = reply.usage if reply.usage.input_tokens else self._estimate(prompt, reply)
             await self._journal.append(
                 ModelReplied(
@@ -60,16 +60,17 @@ class ModelCalls:
 
     @asynccontextmanager
     async def _recorded_request(
-        self, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText
+        self, turn: int, step: int, model: Model, prompt: Prompt, on_piece: OnPiece
     ) -> AsyncIterator[Reply]:
         """Ask with the intent recorded first; the budget stays reserved until the caller has recorded the reply."""
         amount, allowed = self._max_spend(model, prompt)
         heard_bytes = 0
 
-        def count_and_forward(text: str) -> None:
+        def count_and_forward(piece: ReplyPiece) -> None:
             nonlocal heard_bytes
-            heard_bytes += len(text.encode())
-            on_text(text)
+            if piece.kind != "retry":
+                heard_bytes += len(piece.text.encode())
+            on_piece(piece)
 
         def failed(code: str, reason: str, usage: Usage) -> ModelFailed:
             return ModelFailed(turn=turn, step=step, code=code, reason=reason, usage=usage)

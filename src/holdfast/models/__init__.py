@@ -3,7 +3,17 @@
 A provider's library loads with the first request to one of its models, or by `preload`, not with this package.
 """
 
-from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer, api_key_of, preload
+from holdfast.models.contract import (
+    Model,
+    OnPiece,
+    PieceKind,
+    Prompt,
+    Reply,
+    ReplyPiece,
+    ToolOffer,
+    api_key_of,
+    preload,
+)
 from holdfast.models.factory import create_model
 from holdfast.models.keys import find_key, key_variables, keys_present, resolve_model, secrets
 from holdfast.models.local import LocalModel
@@ -24,11 +34,13 @@ __all__ = [
     "ModelSettings",
     "ModelSpec",
     "ModelToolset",
-    "OnText",
+    "OnPiece",
+    "PieceKind",
     "Price",
     "PriceList",
     "Prompt",
     "Reply",
+    "ReplyPiece",
     "RetryPolicy",
     "ScriptedModel",
     "ScriptedReply",

@@ -1,12 +1,22 @@
 """The contract of a language model: messages and tools in, one reply out, its text streamed. A model proposes; it never acts."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from holdfast.core import Finish, JsonObject, Message, ModelMessage, Usage, Value, encode
 
-OnText = Callable[[str], None]
-"""Called with each piece of text as it arrives. For display only; the reply is what gets recorded."""
+PieceKind = Literal["text", "thinking", "retry"]
+
+
+class ReplyPiece(Value):
+    """A piece of a reply as it arrives: text of the answer, text of the reasoning, or the notice of another attempt."""
+
+    text: str
+    kind: PieceKind = "text"
+
+
+OnPiece = Callable[[ReplyPiece], None]
+"""Called with each piece as it arrives. For display only; the reply is what gets recorded."""
 
 
 class ToolOffer(Value):
@@ -53,7 +63,7 @@ class Model(Protocol):
         """The size of its context window, if known."""
         ...
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         """Request one reply. Raises ModelUnavailable, ModelRefused or ContextExceeded; cancelling closes the connection."""
         ...
 

@@ -6,7 +6,7 @@ A provider's library takes about a second of CPU to import. A prompt that is rea
 import asyncio
 from collections.abc import Callable
 
-from holdfast.models.contract import Model, OnText, Prompt, Reply
+from holdfast.models.contract import Model, OnPiece, Prompt, Reply
 
 
 class DeferredModel:
@@ -36,8 +36,8 @@ class DeferredModel:
         """Load the library now."""
         await self._model()
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
-        return await (await self._model()).ask(prompt, on_text)
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
+        return await (await self._model()).ask(prompt, on_piece)
 
     async def close(self) -> None:
         if self._built is not None:

@@ -13,6 +13,7 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ThinkingPart,
     ThinkingPartDelta,
     ToolCallPartDelta,
 )
@@ -23,7 +24,7 @@ from pydantic_ai.usage import RequestUsage
 
 from holdfast.core import Finish, ModelMessage, Usage, pluralize
 from holdfast.core.errors import ModelUnavailable
-from holdfast.models.contract import OnText, Prompt, Reply
+from holdfast.models.contract import OnPiece, PieceKind, Prompt, Reply, ReplyPiece
 from holdfast.models.errors import PROVIDER_ERRORS, ReplyTooLong, classify
 from holdfast.models.prices import context_tokens, price_of_request
 from holdfast.models.retry import RetryPolicy
@@ -31,7 +32,6 @@ from holdfast.models.specs import ModelSettings, ModelSpec
 from holdfast.models.surrogates import SurrogateJoiner
 from holdfast.models.translate import MalformedReply, from_library, parameters, to_library
 
-_RETRY_NOTICE = "\n[the connection broke; retrying]\n"
 _BYTES_PER_TOKEN = 4
 MAX_REPORTED_TOKENS = 10**9
 """No reply has more tokens; a larger number is not a count."""
@@ -62,10 +62,10 @@ class ProviderModel:
     def context_tokens(self) -> int | None:
         return self._settings.context_tokens or context_tokens(self._spec)
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         paid: list[Usage] = []
         try:
-            return await self._retry_policy.run(self._ask_with_retries(prompt, on_text, paid))
+            return await self._retry_policy.run(self._ask_with_retries(prompt, on_piece, paid))
         except TimeoutError:
             raise ModelUnavailable(
                 f"{self._spec} did not finish within {pluralize(self._retry_policy.timeout_seconds, 'second')}",
@@ -76,28 +76,36 @@ class ProviderModel:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _ask_with_retries(self, prompt: Prompt, on_text: OnText, paid: list[Usage]) -> Reply:
+    async def _ask_with_retries(self, prompt: Prompt, on_piece: OnPiece, paid: list[Usage]) -> Reply:
         started = self._retry_policy.start()
-        shown = _ShownText(on_text)
         for attempt in itertools.count(1):
             try:
-                message, finish = await self._attempt(prompt, shown, paid)
+                message, finish = await self._attempt(prompt, on_piece, paid)
             except PROVIDER_ERRORS as error:
                 failure = classify(error, self._spec, key=self.key)
             else:
                 return Reply(message=message, usage=_total(paid) or Usage(), finish=finish)
-            can_retry = failure.is_transient and await self._retry_policy.wait(
-                attempt, started=started, retry_after_seconds=failure.retry_after_seconds
+            delay = (
+                self._retry_policy.delay(
+                    attempt, started=started, retry_after_seconds=failure.retry_after_seconds
+                )
+                if failure.is_transient
+                else None
             )
-            if not can_retry:
+            if delay is None:
                 # No cause: the library's errors contain the bodies of requests and responses.
                 raise failure.error(_total(paid)) from None
-            if shown.size:
-                on_text(_RETRY_NOTICE)
+            on_piece(
+                ReplyPiece(
+                    text=f"{failure.message}; attempt {attempt + 1} of {self._retry_policy.max_attempts} in {delay:.0f} s",
+                    kind="retry",
+                )
+            )
+            await self._retry_policy.sleep(delay)
         raise AssertionError("unreachable: itertools.count never ends")
 
     async def _attempt(
-        self, prompt: Prompt, shown: "_ShownText", paid: list[Usage]
+        self, prompt: Prompt, on_piece: OnPiece, paid: list[Usage]
     ) -> tuple[ModelMessage, Finish]:
         """Send the request once. Its usage is added to `paid`, with or without a reply."""
         async with AsyncExitStack() as stack:
@@ -112,9 +120,11 @@ class ProviderModel:
                 )
             )
             size = 0
+            joiners = {kind: _joiner(kind, on_piece) for kind in _SHOWN_KINDS}
             try:
-                async for text, size in _read(stream):
-                    shown.show(text)
+                async for kind, text, size in _read(stream):
+                    if text:
+                        joiners[kind].add(text)
                     if size > self._settings.max_reply_bytes:
                         raise ReplyTooLong
             finally:
@@ -154,24 +164,19 @@ def _is_count(tokens: object) -> bool:
     return isinstance(tokens, int) and 0 <= tokens <= MAX_REPORTED_TOKENS
 
 
-class _ShownText:
-    """Passes text to `on_text` and counts it."""
-
-    def __init__(self, on_text: OnText) -> None:
-        self._joiner = SurrogateJoiner(on_text)
-        self.size = 0
-
-    def show(self, text: str) -> None:
-        if text:
-            self.size += len(text)
-            self._joiner.add(text)
+_SHOWN_KINDS: tuple[PieceKind, ...] = ("text", "thinking")
 
 
-async def _read(stream: StreamedResponse) -> AsyncIterator[tuple[str, int]]:
-    """Each piece of text, and the size of the reply so far, including reasoning and arguments."""
+def _joiner(kind: PieceKind, on_piece: OnPiece) -> SurrogateJoiner:
+    return SurrogateJoiner(lambda text: on_piece(ReplyPiece(text=text, kind=kind)))
+
+
+async def _read(stream: StreamedResponse) -> AsyncIterator[tuple[PieceKind, str, int]]:
+    """Each piece of text or reasoning, and the size of the reply so far, including arguments."""
     events = aiter(stream)
     size = 0
     while (event := await _malformed_if_unexpected(anext(events, None))) is not None:
+        kind: PieceKind = "text"
         piece = ""
         match event:
             case (
@@ -184,11 +189,15 @@ async def _read(stream: StreamedResponse) -> AsyncIterator[tuple[str, int]]:
                 size += len(text)
             case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=str(text))):
                 size += len(text)
-            case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))):
+            case (
+                PartStartEvent(part=ThinkingPart(content=str(text)))
+                | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text)))
+            ):
+                kind, piece = "thinking", text
                 size += len(text)
             case _:
                 pass
-        yield piece, size
+        yield kind, piece, size
 
 
 async def _malformed_if_unexpected(work: Awaitable[_Result]) -> _Result:

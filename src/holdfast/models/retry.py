@@ -47,17 +47,18 @@ class RetryPolicy:
         """The time of the first attempt, to pass to `wait`."""
         return self._clock.monotonic()
 
-    async def wait(self, attempt: int, *, started: float, retry_after_seconds: float | None) -> bool:
-        """Wait before the next attempt; `attempt` counts from 1. Returns False at once if there must not be another."""
+    def delay(self, attempt: int, *, started: float, retry_after_seconds: float | None) -> float | None:
+        """The seconds to wait after a failed attempt, counted from 1; None if there must not be another."""
         if attempt >= self.max_attempts:
-            return False
+            return None
         backoff = min(_FIRST_WAIT_SECONDS * 2 ** (attempt - 1), _MAX_WAIT_SECONDS)
         # Half of the wait is random, so that many sessions do not retry at the same moment.
         seconds = backoff * (0.5 + self._jitter() / 2)
         if retry_after_seconds is not None:
             seconds = max(seconds, retry_after_seconds)
         seconds_left = self.timeout_seconds - (self._clock.monotonic() - started)
-        if seconds >= seconds_left:
-            return False
+        return seconds if seconds < seconds_left else None
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait before the next attempt."""
         await self._sleep(seconds)
-        return True

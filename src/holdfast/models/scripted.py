@@ -17,13 +17,14 @@ from holdfast.core import (
     ModelMessage,
     Part,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     Usage,
     encode,
     pluralize,
 )
 from holdfast.core.errors import InvalidConfig, ModelUnavailable
-from holdfast.models.contract import OnText, Prompt, Reply
+from holdfast.models.contract import OnPiece, PieceKind, Prompt, Reply, ReplyPiece
 
 ScriptedReply = Reply | str | Callable[[Prompt], Reply]
 """A reply, the text of one, or a function that makes one from the prompt."""
@@ -64,12 +65,19 @@ class ScriptedModel:
     def context_tokens(self) -> int | None:
         return None
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         reply = self.reply_to(prompt)
-        text = reply.message.text
-        for start in range(0, len(text), _PIECE_LENGTH):
-            await asyncio.sleep(0)  # lets a cancelled turn stop here
-            on_text(text[start : start + _PIECE_LENGTH])
+        for part in reply.message.parts:
+            match part:
+                case TextPart(text=text):
+                    kind: PieceKind = "text"
+                case ThinkingPart(text=text):
+                    kind = "thinking"
+                case ToolCallPart():
+                    continue
+            for start in range(0, len(text), _PIECE_LENGTH):
+                await asyncio.sleep(0)  # lets a cancelled turn stop here
+                on_piece(ReplyPiece(text=text[start : start + _PIECE_LENGTH], kind=kind))
         return reply
 
     def reply_to(self, prompt: Prompt) -> Reply:

@@ -40,7 +40,7 @@ from holdfast.core.events import (
     TurnReopened,
 )
 from holdfast.gate import AuditEntry, AuditStats, Budget, Gate, Ruling, audit_stats, audit_view
-from holdfast.models import OnText
+from holdfast.models import OnPiece
 from holdfast.session.approver import Approver, ask_approver
 from holdfast.session.branches.merge import Merge, MergePlan, MergeSide, fork_base, parent_of
 from holdfast.session.branches.rewind_fork import RewindPlan, plan_rewind
@@ -92,8 +92,9 @@ class Session:
         self.approver: Approver | None = None
         self.approver_name = "approver"
         """The transport recorded for the approver's answers."""
-        self.on_text: OnText = lambda _: None
-        self.on_output: OnText = lambda _: None
+        self.on_piece: OnPiece = lambda _: None
+        """Receives the pieces of a model's reply while it arrives."""
+        self.on_output: Callable[[str], None] = lambda _: None
         """Receives the output of a program while it runs."""
         if commands is not None:
             commands.toolset.on_output = lambda _, text: self.on_output(text)
@@ -456,10 +457,10 @@ class Session:
                 self.workspace.recount()
                 await self._restore_points.make_missing(len(self.status.turns))
                 await self._post(*posted)
-            outcome = await self._turn.advance(self.on_text)
+            outcome = await self._turn.advance(self.on_piece)
             while self.escalations() and self.approver is not None:
                 await ask_approver(self.approver, self._gate, transport=self.approver_name)
-                outcome = await self._turn.advance(self.on_text)
+                outcome = await self._turn.advance(self.on_piece)
             if not self.status.has_open_turn:
                 await self._restore_points.make(self._conversation.turn)
             return outcome

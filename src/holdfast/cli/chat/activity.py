@@ -21,10 +21,13 @@ from holdfast.core.events import (
     TurnEnded,
     TurnReopened,
 )
+from holdfast.models import PieceKind
 from holdfast.session import Session
 
 FINISHING = "finishing"
 """The answer is complete; the turn ends once its restore point is saved."""
+
+_RECEIVED: dict[PieceKind, str] = {"text": "answering", "thinking": "thinking", "retry": "retrying"}
 
 
 class Activity:
@@ -44,7 +47,7 @@ class Activity:
             case ModelAsked():
                 if not self._is_in_turn:
                     self._since = time.monotonic()
-                self.doing = "thinking"
+                self.doing = "waiting for the model"
             case ModelReplied():
                 self.doing = "calling tools" if event.message.tool_calls else FINISHING
                 self.context_tokens = event.usage.input_tokens + event.usage.output_tokens
@@ -65,6 +68,10 @@ class Activity:
                 self.context_tokens = 0  # unknown until the next model reply
             case _:
                 pass
+
+    def receive(self, kind: PieceKind) -> None:
+        """The model sent a piece of its reply."""
+        self.doing = _RECEIVED[kind]
 
     @property
     def seconds(self) -> float:

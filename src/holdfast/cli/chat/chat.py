@@ -4,6 +4,7 @@ Lines may be typed at any time. Slash commands run at once; messages are queued 
 """
 
 import asyncio
+import shutil
 import sys
 from collections import deque
 from contextlib import nullcontext
@@ -13,11 +14,12 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import FINISHING, Activity
+from holdfast.cli.chat.folded import FoldedTexts, RunView
 from holdfast.cli.chat.slash import COMMANDS, run_slash_command
 from holdfast.cli.terminal.answer_stream import AnswerStream
 from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.keyboard import Keyboard, LineKeyboard, RawKeyboard
-from holdfast.cli.terminal.line_editor import EditedLines, LineSource, PlainLines
+from holdfast.cli.terminal.line_editor import REFRESH_SECONDS, EditedLines, LineSource, PlainLines
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen, Screen
 from holdfast.cli.terminal.status_line import status_line
@@ -28,6 +30,7 @@ from holdfast.cli.views.session_log import SessionLog
 from holdfast.core import Outcome, Proposed, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ModelReplied, RecordedEvent
+from holdfast.models import ReplyPiece
 from holdfast.session import Session, TurnDriver
 
 _TURN_CLOSE_SECONDS = 2.0
@@ -47,7 +50,8 @@ class Chat:
         self.log = SessionLog()
         self.queue: deque[str] = deque()
         self._keyboard = keyboard
-        self._stream = AnswerStream(screen.answer, is_plain=screen.is_plain)
+        self.folded = FoldedTexts(partial(screen.say, folds=True))
+        self._stream = AnswerStream(screen, fold=self.folded.fold)
         self._more = asyncio.Event()
         self._left = asyncio.Event()
         self._turn: asyncio.Task[Outcome | None] | None = None
@@ -104,8 +108,11 @@ class Chat:
         self.log = SessionLog()
         session.follow(self.log)
         session.follow(self._end_block)
+        session.follow(
+            RunView(live=partial(self.screen.live, "code"), fold=self.folded.fold, after=session.last_seq)
+        )
         session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq))
-        session.on_text = self._stream
+        session.on_piece = self._show_piece
         session.approver_name = self.name
         session.approver = TerminalApprover(
             Console(is_plain=self.screen.is_plain),
@@ -181,7 +188,11 @@ class Chat:
         if self._window_tokens is None and self.activity.context_tokens:
             self._window_tokens = _context_window(self.session.status.model)
         return status_line(
-            self.session, self.activity, queued=len(self.queue), window_tokens=self._window_tokens or None
+            self.session,
+            self.activity,
+            queued=len(self.queue),
+            window_tokens=self._window_tokens or None,
+            columns=shutil.get_terminal_size().columns - 2,
         )
 
     async def _work(self) -> None:
@@ -196,6 +207,7 @@ class Chat:
 
     async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn
+        ticker = asyncio.create_task(self._redraw_regularly())
         # In plain mode there is no status line, so progress is printed.
         with (
             ProgressIndicator(lambda: self.activity.doing, is_plain=True)
@@ -203,6 +215,7 @@ class Chat:
             else nullcontext()
         ):
             await asyncio.wait({turn})
+        ticker.cancel()
         self._stream.end()
         if turn.cancelled():
             self.screen.say("  stopped; completed actions are not undone", "ask")
@@ -219,6 +232,16 @@ class Chat:
         if self.screen.is_plain and not self.queue:
             self.screen.say("  ready")  # without a spinner, the end of a turn must be announced
         await self.screen.settle()
+
+    def _show_piece(self, piece: ReplyPiece) -> None:
+        self.activity.receive(piece.kind)
+        self._stream(piece)
+
+    async def _redraw_regularly(self) -> None:
+        """Keep the status line moving while a turn runs. An idle prompt draws nothing."""
+        while isinstance(self.screen, LiveScreen):
+            self.screen.redraw()
+            await asyncio.sleep(REFRESH_SECONDS)
 
     def _show_staged(self) -> None:
         if staged := self.session.proposals():
@@ -252,7 +275,13 @@ async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool
         screen = LiveScreen()
         chat = Chat(runtime=runtime, screen=screen, keyboard=RawKeyboard())
         history = runtime.home.root / "history"
-        chat.source = EditedLines(screen, history=history, status=chat.status, words=COMMANDS.keys)
+        chat.source = EditedLines(
+            screen,
+            history=history,
+            status=chat.status,
+            words=COMMANDS.keys,
+            unfold=chat.folded.unfold,
+        )
     welcome(chat.screen, session)
     return await chat.run(session)
 

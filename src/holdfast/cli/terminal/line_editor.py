@@ -5,6 +5,7 @@ import signal
 import termios
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,10 +14,13 @@ from holdfast.cli.terminal.screen import LiveScreen, PlainScreen
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 REFRESH_SECONDS = 0.5
+"""How often the status line is drawn again while a turn runs."""
+_MIN_REDRAW_SECONDS = 0.04
 _LOCAL_FLAGS = 3
 _IDLE_HINT = "  no turn is running; Ctrl-D quits"
 Interrupt = Callable[[], bool]
@@ -72,10 +76,12 @@ class EditedLines:
         history: Path,
         status: Callable[[], str],
         words: Callable[[], Iterable[str]],
+        unfold: Callable[[], None] = lambda: None,
     ) -> None:
         from prompt_toolkit import PromptSession
 
         self._screen = screen
+        self._unfold = unfold
         self._interrupt: Interrupt = lambda: False
         self._prompt = PromptSession[str](
             history=_history(history),
@@ -83,10 +89,12 @@ class EditedLines:
             complete_while_typing=True,
             key_bindings=self._bindings(),
             bottom_toolbar=lambda: f" {status()}",
-            refresh_interval=REFRESH_SECONDS,
             reserve_space_for_menu=4,
             enable_suspend=True,
         )
+        # Tokens arrive faster than a terminal needs to be drawn.
+        self._prompt.app.min_redraw_interval = _MIN_REDRAW_SECONDS
+        screen.redraw = self._prompt.app.invalidate
 
     def open(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
@@ -99,12 +107,18 @@ class EditedLines:
         while True:
             await self._screen.available.wait()
             try:
-                line = await self._prompt.prompt_async("... " if lines else "> ", handle_sigint=False)
+                mark = "... " if lines else "> "
+                line = await self._prompt.prompt_async(partial(self._message, mark), handle_sigint=False)
             except EOFError:
                 return None
             lines.append(line.removesuffix("\\"))
             if not line.endswith("\\"):
                 return "\n".join(lines)
+
+    def _message(self, mark: str) -> "StyleAndTextTuples":
+        size = self._prompt.app.output.get_size()
+        lines = self._screen.region.lines(size.columns, size.rows)
+        return [*((style, f"{line}\n") for style, line in lines), ("", mark)]
 
     def close(self) -> None:
         self._interrupt = lambda: False
@@ -123,6 +137,10 @@ class EditedLines:
             if not event.current_buffer.text:
                 self._screen.say(_IDLE_HINT, "dim")
             event.current_buffer.reset()
+
+        @keys.add("c-o")
+        def _show_folded(event: "KeyPressEvent") -> None:
+            self._unfold()
 
         @keys.add("escape", "enter")
         @keys.add("escape", "c-j")  # what the terminal sends for Alt-Enter while the editor is suspended

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.padding import Padding
@@ -34,8 +35,19 @@ class _OpenCode(CodeBlock):
         yield Padding(code, _INDENT)
 
 
+_NOT_INTERPRETED = ("autolink", "entity", "image", "reference")
+"""Rules that would hide what the model wrote: `&lt;`, the address of an image, the definition of a link."""
+
+
 class LeftMarkdown(Markdown):
-    """Markdown with these headings and code blocks."""
+    """Markdown with these headings and code blocks, in which text between angle brackets is text and not HTML."""
+
+    def __init__(self, markup: str) -> None:
+        # hyperlinks=False: print the target of a link instead of hiding it behind its text.
+        super().__init__("", hyperlinks=False)
+        parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+        self.markup = markup
+        self.parsed = parser.disable([*_NOT_INTERPRETED]).parse(markup)
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,

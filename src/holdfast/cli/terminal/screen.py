@@ -3,10 +3,11 @@
 import asyncio
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from holdfast.cli.terminal.console import Tone, paint
+from holdfast.cli.terminal.live_region import LiveRegion, Section
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.terminal.wrap import fold
 from holdfast.core import escape_invisible
@@ -16,6 +17,9 @@ class PlainScreen:
     """Linear output: each line is written once, below the last one, and nothing is redrawn."""
 
     is_plain = True
+
+    def live(self, section: Section, text: str) -> None:
+        """Nothing is redrawn here, so nothing unfinished is shown."""
 
     def answer(self, text: str) -> None:
         """Write part of the agent's answer to stdout."""
@@ -43,12 +47,20 @@ class LiveScreen:
     is_plain = False
 
     def __init__(self) -> None:
+        self.region = LiveRegion()
+        self.redraw: Callable[[], None] = lambda: None
+        """Draws the editor and the live region again, soon."""
         self.available = asyncio.Event()
         """Set while no question has the screen. The editor waits for it before it starts a line."""
         self.available.set()
         self._pending: list[str] = []
         self._lock = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
+
+    def live(self, section: Section, text: str) -> None:
+        """Show text that is still in progress above the input line."""
+        self.region.show(section, text)
+        self.redraw()
 
     def answer(self, text: str) -> None:
         """Write part of the agent's answer."""

@@ -3,17 +3,26 @@
 from decimal import Decimal
 
 from holdfast.cli.chat.activity import Activity
+from holdfast.cli.terminal.wrap import cell_width
 from holdfast.core import DIMENSIONS, Dimension, budget_word
 from holdfast.session import Session
 
 _MAX_NAME_LENGTH = 32
+_SEPARATOR = " · "
 _SPINNER = "|/-\\"
 
 
-def status_line(session: Session, activity: Activity, *, queued: int, window_tokens: int | None) -> str:
-    """Build the status line."""
+def status_line(
+    session: Session,
+    activity: Activity,
+    *,
+    queued: int,
+    window_tokens: int | None,
+    columns: int | None = None,
+) -> str:
+    """Build the status line. Of what does not fit into `columns`, the tokens go first, then the model, then the limits."""
     spent = session.budget.spent
-    # What needs the user comes first, because a narrow terminal cuts off the end.
+    # What needs the user comes first and is never left out.
     parts = []
     if activity.doing:
         spinner = _SPINNER[int(activity.seconds * 4) % len(_SPINNER)]
@@ -24,16 +33,21 @@ def status_line(session: Session, activity: Activity, *, queued: int, window_tok
         (len(session.proposals()), "staged"),
     )
     parts += [f"{count} {what}" for count, what in counts if count]
+    model, tokens = _model(session.status.model), f"{short(spent.tokens)} tokens"
+    remaining = _remaining(session)
     parts += [
-        _model(session.status.model),
-        f"{short(spent.tokens)} tokens",
+        model,
+        tokens,
         "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.2f}",
-        *_remaining(session),
+        *remaining,
     ]
     if activity.context_tokens:
         share = f" ({100 * activity.context_tokens // window_tokens}%)" if window_tokens else ""
         parts.append(f"context {short(activity.context_tokens)}{share}")
-    return " · ".join(parts)
+    for least in (tokens, model, *reversed(remaining)):
+        if columns is not None and cell_width(_SEPARATOR.join(parts)) > columns:
+            parts.remove(least)
+    return _SEPARATOR.join(parts)
 
 
 def _model(name: str) -> str:

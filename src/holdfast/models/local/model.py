@@ -15,7 +15,7 @@ from holdfast.core import (
     pluralize,
 )
 from holdfast.core.errors import ContextExceeded, ModelRefused, ModelUnavailable
-from holdfast.models.contract import OnText, Prompt, Reply
+from holdfast.models.contract import OnPiece, Prompt, Reply, ReplyPiece
 from holdfast.models.local.grammar import join_code_lines, request
 from holdfast.models.local.process import LocalProcess
 from holdfast.models.retry import RetryPolicy
@@ -53,9 +53,9 @@ class LocalModel:
     def context_tokens(self) -> int:
         return self._settings.context_tokens or DEFAULT_CONTEXT_TOKENS
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         try:
-            return await self._retry_policy.run(self._ask(prompt, on_text))
+            return await self._retry_policy.run(self._ask(prompt, on_piece))
         except TimeoutError:
             raise ModelUnavailable(
                 f"{self._name} did not finish within {pluralize(self._retry_policy.timeout_seconds, 'second')}",
@@ -65,13 +65,13 @@ class LocalModel:
     async def close(self) -> None:
         await self._process.close()
 
-    async def _ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def _ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         body = request(
             prompt,
             max_tokens=prompt.max_tokens or self._settings.max_tokens or DEFAULT_MAX_TOKENS,
             temperature=self._settings.temperature or 0.0,
         )
-        partial = _PartialReply(has_tools=bool(prompt.tools), on_text=on_text)
+        partial = _PartialReply(has_tools=bool(prompt.tools), on_piece=on_piece)
         chunks = self._process.chunks(body)
         try:
             async for chunk in chunks:
@@ -103,8 +103,8 @@ class LocalModel:
 class _PartialReply:
     """A reply while it streams in."""
 
-    def __init__(self, *, has_tools: bool, on_text: OnText) -> None:
-        self._has_tools, self._on_text = has_tools, on_text
+    def __init__(self, *, has_tools: bool, on_piece: OnPiece) -> None:
+        self._has_tools, self._on_piece = has_tools, on_piece
         self.text = ""
         self._shown = ""
         self._finish: str | None = None
@@ -149,7 +149,7 @@ class _PartialReply:
     def _show(self) -> None:
         answer = self._parsed().get("answer")
         if isinstance(answer, str) and len(answer) > len(self._shown):
-            self._on_text(answer[len(self._shown) :])
+            self._on_piece(ReplyPiece(text=answer[len(self._shown) :]))
             self._shown = answer
 
     def _parsed(self) -> JsonObject:

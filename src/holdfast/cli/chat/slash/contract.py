@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 from holdfast.app import Runtime
+from holdfast.cli.chat.folded import FoldedTexts
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.views.session_log import SessionLog
 from holdfast.core.errors import InvalidInput
@@ -15,6 +16,7 @@ class ChatContext(Protocol):
 
     session: Session
     log: SessionLog
+    folded: FoldedTexts
 
     @property
     def name(self) -> str:

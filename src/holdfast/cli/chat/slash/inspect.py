@@ -54,3 +54,8 @@ async def why(chat: ChatContext, rest: str) -> None:
         raise InvalidInput("there is no such call", hint="/logs shows the call numbers")
     for line in explain(wanted[0]):
         chat.screen.say(f"  {line}", folds=True)
+
+
+async def unfold(chat: ChatContext, rest: str) -> None:
+    """Print the newest folded text."""
+    chat.folded.unfold()

@@ -29,7 +29,7 @@ async def _help(chat: ChatContext, rest: str) -> None:
     width = max(len(command.usage) for command in COMMANDS.values())
     for command in COMMANDS.values():
         chat.screen.say(f"  {command.usage:<{width}}  {command.description}")
-    chat.screen.say("  Ctrl-C stops the turn, Ctrl-D quits")
+    chat.screen.say("  Ctrl-C stops the turn, Ctrl-O unfolds, Ctrl-D quits")
     chat.screen.say("  Alt-Enter, or a backslash at the end of a line, continues the message on a new line")
 
 
@@ -39,6 +39,7 @@ _ALL = (
     Command("/deny [N] [reason]", "deny a waiting call", approvals.deny),
     Command("/grants", "list saved approvals", approvals.grants),
     Command("/logs [all]", "show messages, code, calls, answers and notes", inspect.logs),
+    Command("/unfold", "show the newest folded code, output or reasoning (Ctrl-O)", inspect.unfold),
     Command("/budget [add usd=1]", "show limits and spending; add raises a limit", inspect.budget),
     Command("/cost", "show spending in one line", inspect.cost),
     Command("/diff [PATH...]", "show staged changes", files.diff),

@@ -1,0 +1,61 @@
+"""Folded texts: reasoning, code and output that the chat shows as one line and prints whole on request (Ctrl-O)."""
+
+from collections import deque
+from collections.abc import Callable
+
+from holdfast.cli.terminal.console import Tone
+from holdfast.core import escape_invisible, pluralize
+from holdfast.core.events import RecordedEvent, RunEnded, RunStarted
+
+MAX_TEXTS = 50
+MAX_SHOWN_CHARACTERS = 20_000
+"""What is printed of one text; `holdfast show` prints the whole."""
+
+Say = Callable[[str, Tone], None]
+
+
+class FoldedTexts:
+    """The latest folded texts. Each request unfolds the newest that was not shown yet."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._texts: deque[tuple[str, str]] = deque(maxlen=MAX_TEXTS)
+
+    def fold(self, title: str, text: str) -> None:
+        """Print the title, and keep the text."""
+        self._texts.append((title, text))
+        self._say(f"  {title} (Ctrl-O or /unfold shows it)", "dim")
+
+    def unfold(self) -> None:
+        """Print the newest text that is still folded."""
+        if not self._texts:
+            self._say("  nothing is folded", "dim")
+            return
+        title, text = self._texts.pop()
+        shown = escape_invisible(text.strip("\n")[:MAX_SHOWN_CHARACTERS])
+        indented = "\n".join(f"  | {line}" for line in shown.expandtabs(4).split("\n"))
+        self._say(f"  {title}:\n{indented}", "dim")
+
+
+class RunView:
+    """Follows a session: shows the code that runs while it runs, and folds it to one line when it ends."""
+
+    def __init__(self, *, live: Callable[[str], None], fold: Callable[[str, str], None], after: int) -> None:
+        self._live, self._fold, self._after = live, fold, after
+        self._code = self._engine = ""
+
+    def __call__(self, entry: RecordedEvent) -> None:
+        if entry.seq <= self._after:
+            return
+        match event := entry.event:
+            case RunStarted():
+                self._code, self._engine = event.code, event.engine
+                self._live(event.code)
+            case RunEnded() if self._code:
+                self._live("")
+                printed = f"\n--- printed ---\n{event.printed}" if event.printed.strip() else ""
+                size = pluralize(len(self._code.strip().splitlines()), "line")
+                self._fold(f"ran {size} of code ({self._engine}): {event.status}", self._code + printed)
+                self._code = ""
+            case _:
+                pass
