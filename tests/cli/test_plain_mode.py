@@ -39,6 +39,7 @@ reason> it is precious
   answer  denied (once), by terminal
   deny    world.delete path=/workspace/a.txt
           rule ask-delete: the person denied it: it is precious
+  ran 2 lines of code (python): error (/unfold shows it)
   error   PermissionError: WHY
 Then **not**.
   ready

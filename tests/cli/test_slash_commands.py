@@ -12,6 +12,7 @@ from holdfast.cli.chat.slash import COMMANDS
 WRITE = runs("open('n.txt', 'w').write('new\\n')", text="I write it.")
 TYPED = (
     ("/diff", "+new"),
+    ("/unfold", "ran 1 line of code"),
     ("/why", "stage by rule stage-writes"),
     ("/why 1.1", "stage by rule stage-writes"),
     ("/logs", "1.1 stage world.write path=/workspace/n.txt"),

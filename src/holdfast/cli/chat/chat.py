@@ -50,7 +50,9 @@ class Chat:
         self.log = SessionLog()
         self.queue: deque[str] = deque()
         self._keyboard = keyboard
-        self.folded = FoldedTexts(partial(screen.say, folds=True))
+        self.folded = FoldedTexts(
+            partial(screen.say, folds=True), hint="/unfold" if screen.is_plain else "Ctrl-O"
+        )
         self._stream = AnswerStream(screen, fold=self.folded.fold)
         self._more = asyncio.Event()
         self._left = asyncio.Event()

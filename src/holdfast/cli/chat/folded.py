@@ -17,14 +17,14 @@ Say = Callable[[str, Tone], None]
 class FoldedTexts:
     """The latest folded texts. Each request unfolds the newest that was not shown yet."""
 
-    def __init__(self, say: Say) -> None:
-        self._say = say
+    def __init__(self, say: Say, *, hint: str) -> None:
+        self._say, self._hint = say, hint
         self._texts: deque[tuple[str, str]] = deque(maxlen=MAX_TEXTS)
 
     def fold(self, title: str, text: str) -> None:
         """Print the title, and keep the text."""
         self._texts.append((title, text))
-        self._say(f"  {title} (Ctrl-O or /unfold shows it)", "dim")
+        self._say(f"  {title} ({self._hint} shows it)", "dim")
 
     def unfold(self) -> None:
         """Print the newest text that is still folded."""
