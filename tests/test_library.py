@@ -56,7 +56,7 @@ async def test_f21_settings_of_your_own_ignore_the_file(home: Path) -> None:
     (home / "config.toml").write_text("polcy = 1")
     (home / "mcp-servers.json").write_text("broken")
     async with holdfast.open(ScriptedModel([]), home=home, settings=Settings(), servers=()) as session:
-        assert session.status.policy == Settings().policy
+        assert session.status.policy == "scratch"
 
 
 @pytest.mark.parametrize(("file", "text"), [("config.toml", "polcy = 1"), ("mcp-servers.json", "{")])

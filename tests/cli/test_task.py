@@ -22,7 +22,7 @@ def runs(code: str) -> dict[str, object]:
 
 def test_the_answer_goes_to_stdout_and_everything_else_to_stderr(tmp_path: Path) -> None:
     model = script(tmp_path, runs("open('a.txt', 'w').write('x')"), "I wrote a.txt.")
-    done = holdfast("-m", model, "write a file", home=tmp_path)
+    done = holdfast("-m", model, "-p", "project", "write a file", home=tmp_path)
     assert (done.returncode, done.stdout) == (0, "I wrote a.txt.\n")
     assert "stage   world.write" in done.stderr
     assert "a.txt" in done.stderr
@@ -35,7 +35,7 @@ def test_a_task_can_be_piped_in(tmp_path: Path) -> None:
 
 def test_json_has_outcome_spent_proposals_and_audit(tmp_path: Path) -> None:
     model = script(tmp_path, runs("open('a.txt', 'w').write('x')"), "Done.")
-    report = json.loads(holdfast("-m", model, "--json", "write", home=tmp_path).stdout)
+    report = json.loads(holdfast("-m", model, "-p", "project", "--json", "write", home=tmp_path).stdout)
     assert report["outcome"] == {"outcome": "proposed", "value": "Done.", "proposals": ["a.txt"]}
     assert report["spent"]["calls"] == 1
     assert report["proposals"][0]["path"] == "a.txt"

@@ -143,7 +143,7 @@ async def permissive_snapshot(here: Runtime, file: Path) -> SessionId:
 
 async def test_a_snapshot_does_not_choose_its_policy(here: Runtime, there: Runtime, tmp_path: Path) -> None:
     id = await permissive_snapshot(here, tmp_path / "session.zip")
-    ours = there.settings.policy
+    ours = "scratch"
     again = await there.restore(tmp_path / "session.zip", needs_model=False)
     assert again.status.policy == ours
     [told] = [note.text for note in again.diagnostics() if note.code == "policy-chosen"]
@@ -162,7 +162,7 @@ async def test_a_fork_of_a_snapshot_runs_under_our_policy(
     store = there.store
     session = await store.import_session(tmp_path / "session.zip", now_ms=0)
     fork = await there.fork(session, at=1, needs_model=False)
-    assert fork.status.policy == there.settings.policy
+    assert fork.status.policy == "scratch"
 
 
 async def test_the_policy_chosen_for_a_snapshot_is_kept(

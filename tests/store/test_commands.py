@@ -110,7 +110,7 @@ def test_only_an_empty_session_is_reported_as_empty(
 
 def test_a_turn_is_shown_with_all_its_events(run: Run, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')\nprint(world.list())\n")
-    assert run("exec", "code.py")[0] == 0
+    assert run("exec", "-p", "project", "code.py")[0] == 0
     _, whole, about = run("show")
     assert "sandbox: python" in about
     assert whole == run("show", "--turn", "1")[1]

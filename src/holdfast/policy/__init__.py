@@ -15,10 +15,12 @@ from holdfast.policy.git_remotes import GitRemotes
 from holdfast.policy.json_schema import validate_arguments
 from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.load import (
+    AUTO,
     PROJECT_POLICY,
     load_policy,
     named_policies,
     narrowed_by_project,
+    policy_for_folder,
     policy_text,
 )
 from holdfast.policy.plain_yaml import YamlError, parse_plain_yaml
@@ -34,6 +36,7 @@ from holdfast.policy.visibility import (
 )
 
 __all__ = [
+    "AUTO",
     "KNOWN_TOOLS",
     "NO_FACTS",
     "PROJECT_POLICY",
@@ -70,6 +73,7 @@ __all__ = [
     "named_policies",
     "narrowed_by_project",
     "parse_plain_yaml",
+    "policy_for_folder",
     "policy_text",
     "read_verdict",
     "readable_paths",

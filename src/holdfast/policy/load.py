@@ -20,12 +20,19 @@ from holdfast.policy.tiers import combine
 PROJECT_POLICY = Path(".holdfast") / "policy.yaml"
 """The policy of a project, in its own folder. Agents cannot write there."""
 MAX_BYTES = 16 << 20
-_NAMES = ("ask-always", "project", "safe-analysis", "safe-edit")
+AUTO = "auto"
+"""Stands for the policy that fits the folder of a session."""
+_NAMES = ("ask-always", "project", "safe-analysis", "safe-edit", "scratch")
 
 
 def named_policies() -> tuple[str, ...]:
     """The names of the policies that come with Holdfast."""
     return _NAMES
+
+
+def policy_for_folder(*, is_own: bool) -> str:
+    """The policy that `auto` stands for: `scratch` in a folder that only the session uses, `project` in a folder of the user."""
+    return "scratch" if is_own else "project"
 
 
 def policy_text(name: str) -> str:

@@ -57,7 +57,7 @@ async def create_session(
     """A new session. Without a workspace it gets its own folder."""
     shared.live.check_room()
     folder = open_folder(Path(workspace), shared.home.root) if workspace is not None else None
-    resolved = resolve(shared, options)
+    resolved = resolve(shared, options, owns_folder=folder is None)
     opened = SessionOpened(
         principal=PERSON,
         folder=os.getcwd(),
@@ -94,6 +94,7 @@ async def resume_session(shared: SharedResources, reference: str, options: Sessi
             previous_policy=status.policy,
             previous_model=status.model,
             previous_sandbox=status.sandbox,
+            owns_folder=_owns_folder(shared, journal),
         )
         await record_changes(journal, status, resolved)
     except BaseException:
@@ -121,6 +122,7 @@ async def fork_session(
         previous_policy=before.policy,
         previous_model=before.model,
         previous_sandbox=before.sandbox,
+        owns_folder=True,
     )
     opened = msgspec.structs.replace(
         before,
@@ -168,6 +170,7 @@ def resolve(
     previous_policy: str = "",
     previous_model: str = "",
     previous_sandbox: str = "",
+    owns_folder: bool = False,
 ) -> ResolvedOptions:
     """The options with every default filled in. From here on the key of the model is redacted."""
     resolved = resolve_options(
@@ -178,11 +181,17 @@ def resolve(
         previous_policy=previous_policy,
         previous_model=previous_model,
         previous_sandbox=previous_sandbox,
+        owns_folder=owns_folder,
     )
     key = api_key_of(resolved.model) or ""
     if len(key) >= MIN_SECRET_LENGTH:
         shared.redactor.add(key)
     return resolved
+
+
+def _owns_folder(shared: SharedResources, journal: Journal) -> bool:
+    """Whether a session works in a folder that only it uses."""
+    return workspace_of(journal.recorded) in ("", str(shared.home.workspace(journal.session)))
 
 
 async def _open(

@@ -12,7 +12,7 @@ from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import Noted, SessionReconfigured
 from holdfast.guests import Engine, Sandbox
 from holdfast.models import Model, create_model, resolve_model
-from holdfast.policy import Policy, load_policy
+from holdfast.policy import AUTO, Policy, load_policy, policy_for_folder
 from holdfast.session.approver import Approver
 from holdfast.session.settings import Settings
 from holdfast.session.status import Status
@@ -25,7 +25,7 @@ class SessionOptions(TypedDict, total=False):
     model: Model | str | None
     """A model, or `provider:name`."""
     policy: Policy | str | None
-    """A policy, the name of one, or a file."""
+    """A policy, the name of one, a file, or `auto`: the one that fits the folder."""
     sandbox: Sandbox | Engine | None
     """Where code runs: `python`, `wasi`, `auto`, `lisp`, or an engine of your own."""
     toolsets: Sequence[Toolset]
@@ -86,10 +86,13 @@ def resolve_options(
     previous_policy: str = "",
     previous_model: str = "",
     previous_sandbox: str = "",
+    owns_folder: bool = False,
 ) -> ResolvedOptions:
     """Load the chosen policy and open the chosen model. Raises InvalidConfig or ModelMissing."""
     chosen_policy = chosen.get("policy")
     wanted: Policy | str = chosen_policy if chosen_policy is not None else previous_policy or settings.policy
+    if wanted == AUTO:
+        wanted = policy_for_folder(is_own=owns_folder)
     # By absolute path, so that it is the same policy from whichever folder the session is resumed.
     named = _absolute(wanted) if isinstance(wanted, str) else wanted.name
     policy = load_policy(named, search=(policies,)) if isinstance(wanted, str) else wanted

@@ -16,8 +16,9 @@ class Settings(Value, forbid_unknown_fields=True):
     """`provider:name`; $HOLDFAST_MODEL overrides it. None looks for a key in the environment."""
     model_requests: ModelSettings = ModelSettings()
     """How requests are sent to a model: address, timeout, attempts, size of a reply."""
-    policy: str = "project"
-    """A named policy or a file."""
+    policy: str = "auto"
+    """A named policy or a file. `auto` is `project` for a folder of yours, where changes become proposals, and `scratch` for
+    a folder that only the session uses, where they are made at once."""
     sandbox: Sandbox = "python"
     """Where code runs: `python` (a subset), `wasi` (CPython in WebAssembly), `auto` (wasi only if python refuses) or `lisp`."""
     mode: Mode = "code"

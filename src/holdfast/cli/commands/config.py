@@ -34,6 +34,7 @@ from holdfast.config import (
 from holdfast.core import budget_dimension, escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.models import keys_present, resolve_model
+from holdfast.policy import AUTO
 from holdfast.store import Home, replace_private
 
 _DEFAULT = "default"
@@ -143,7 +144,7 @@ def _set(console: Console, home: Home, field: ConfigField, text: str) -> None:
             f"{field.key} cannot be empty", hint=f"to unset it, remove the line from {home.config}"
         )
     home.prepare()
-    before = home.config.read_text(encoding="utf-8-sig") if home.config.exists() else config_text("project")
+    before = home.config.read_text(encoding="utf-8-sig") if home.config.exists() else config_text(AUTO)
     after = with_value(
         before, written_key(before, field.key), float(value) if isinstance(value, Decimal) else value
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.cli.doctor.check_result import CheckResult
 from holdfast.config import read_config
 from holdfast.core.errors import HoldfastError
-from holdfast.policy import load_policy
+from holdfast.policy import AUTO, load_policy
 from holdfast.store import Home
 
 LOW_DISK_BYTES = 1_000_000_000
@@ -84,14 +84,15 @@ def _configuration(home: Home) -> Iterator[CheckResult]:
     source = str(home.config) if home.config.exists() else "defaults (holdfast init writes a file to edit)"
     yield CheckResult(part="config", state="ok", detail=source)
     try:
-        policy = load_policy(configured.settings.policy, search=(home.policies,))
+        name = configured.settings.policy
+        policy = load_policy(name, search=(home.policies,)).name if name != AUTO else name
     except HoldfastError as error:
         yield CheckResult(
             part="policy", state="bad", detail=str(error), fix=error.hint or "holdfast policy test FILE"
         )
     else:
         where = configured.sources.get("policy", "default")
-        yield CheckResult(part="policy", state="ok", detail=f"{policy.name} ({_short(where, home.root)})")
+        yield CheckResult(part="policy", state="ok", detail=f"{policy} ({_short(where, home.root)})")
 
 
 def _short(source: str, root: Path) -> str:
