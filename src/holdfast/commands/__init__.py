@@ -19,7 +19,19 @@ from holdfast.commands.contract import (
     StagedFile,
 )
 from holdfast.commands.factory import CommandSandboxes, NoSandboxes, ScriptedSandboxes, SystemSandboxes
-from holdfast.commands.git import clean_git_config
+from holdfast.commands.git import (
+    AcceptedCommits,
+    CommitProposal,
+    HostGit,
+    OfferedCommit,
+    OfferedCommits,
+    OfferedFile,
+    accept_commits,
+    clean_git_config,
+    propose_commits,
+    sandbox_git_environment,
+    session_ref,
+)
 from holdfast.commands.network import CommandProxy, HostDecision, HostTraffic, ProxyLimits, proxy_environment
 from holdfast.commands.open import open_sandbox
 from holdfast.commands.probe import probe_sandbox
@@ -33,6 +45,7 @@ from holdfast.commands.toolset import CommandNetwork, CommandToolset, HostLog, J
 __all__ = [
     "MAX_TIMEOUT_SECONDS",
     "SHELL_TOOLS",
+    "AcceptedCommits",
     "CollectedChanges",
     "CommandNetwork",
     "CommandOutcome",
@@ -41,7 +54,9 @@ __all__ = [
     "CommandSandbox",
     "CommandSandboxes",
     "CommandToolset",
+    "CommitProposal",
     "HostDecision",
+    "HostGit",
     "HostLog",
     "HostTraffic",
     "HostVerdict",
@@ -49,6 +64,9 @@ __all__ = [
     "JudgedHost",
     "NoSandboxes",
     "NotCollected",
+    "OfferedCommit",
+    "OfferedCommits",
+    "OfferedFile",
     "OnCommandOutput",
     "OnOutput",
     "OpenSandbox",
@@ -66,9 +84,13 @@ __all__ = [
     "ShellSettings",
     "StagedFile",
     "SystemSandboxes",
+    "accept_commits",
     "clean_git_config",
     "folder_files",
     "open_sandbox",
     "probe_sandbox",
+    "propose_commits",
     "proxy_environment",
+    "sandbox_git_environment",
+    "session_ref",
 ]

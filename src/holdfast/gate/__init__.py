@@ -6,7 +6,6 @@ from holdfast.gate.approval_files import (
     ExternalRequest,
     answer_external,
     list_external_requests,
-    write_first_answer,
 )
 from holdfast.gate.audit import AuditEntry, AuditFile, AuditStats, audit_stats, audit_view
 from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
@@ -71,5 +70,4 @@ __all__ = [
     "open_tree_budget",
     "share_of",
     "time_limit",
-    "write_first_answer",
 ]

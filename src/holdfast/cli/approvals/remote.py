@@ -21,7 +21,6 @@ from holdfast.core import (
     SystemClock,
     encode,
     escape_invisible,
-    is_question,
 )
 from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
 from holdfast.core.events import (
@@ -39,13 +38,12 @@ from holdfast.gate import (
     grant_description,
     grant_for,
     list_external_requests,
-    write_first_answer,
 )
 from holdfast.gate import (
     answer_external as answer_external_request,
 )
 from holdfast.session import Status
-from holdfast.store import Home, Store
+from holdfast.store import Home, Store, replace_private
 
 
 def show_external_requests(folder: Path, console: Console, *, is_json: bool) -> None:
@@ -71,8 +69,7 @@ async def answer_external(folder: Path, wanted: str | None, console: Console, re
         raise EscalationUnknown(what, hint=f"list them with: holdfast waiting --folder {folder}")
     [request] = found
     _show_external(request, console)
-    is_approved = response.verdict == "approve"
-    answer_external_request(folder, request, is_approved=is_approved, reason=response.reason)
+    answer_external_request(folder, request, is_approved=response.verdict == "approve")
     for _ in range(_POLL_ATTEMPTS):
         if request not in list_external_requests(folder):
             console.say(f"delivered: {response.verdict}")
@@ -99,15 +96,10 @@ def _show_external(request: ExternalRequest, console: Console) -> None:
     console.print(escape_invisible(f"  {request.reason}"))
 
 
-def configure_session_choice(parser: argparse.ArgumentParser) -> None:
-    """Define the option that names a session."""
-    parser.add_argument("--session", help="only in this session: id, prefix or name")
-
-
 def configure_answer(parser: argparse.ArgumentParser) -> None:
     """Define the options of `approve` and `deny`."""
     parser.add_argument("escalation", nargs="?", help="id of the waiting call (default: the only one)")
-    configure_session_choice(parser)
+    parser.add_argument("--session", help="only in this session: id, prefix or name")
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="answer another program that puts its requests into DIR"
     )
@@ -117,21 +109,7 @@ def configure_answer(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _check_kind(escalation: Escalation, response: Response, *, is_text: bool) -> None:
-    """A question is answered with text, a call is approved or denied. Raises InvalidInput."""
-    if is_question(escalation) and response.verdict == "approve" and not is_text:
-        raise InvalidInput(
-            "the agent asks a question, which needs an answer in words",
-            hint=f"holdfast answer {escalation.id} TEXT",
-        )
-    if is_text and not is_question(escalation):
-        raise InvalidInput(
-            f"{escalation.id!r} is a call, not a question",
-            hint=f"holdfast approve {escalation.id}, or holdfast deny {escalation.id}",
-        )
-
-
-async def answer(arguments: argparse.Namespace, response: Response, *, is_text: bool = False) -> int:
+async def answer(arguments: argparse.Namespace, response: Response) -> int:
     """Answer one escalation: in the journal if the session is closed, by file if another process holds it."""
     console = Console()
     if arguments.folder is not None:
@@ -140,9 +118,7 @@ async def answer(arguments: argparse.Namespace, response: Response, *, is_text: 
         return await answer_external(arguments.folder, arguments.escalation, console, response)
     async with open_store() as (home, store):
         session, escalation = _select(await waiting(store, arguments.session), arguments.escalation)
-        _check_kind(escalation, response, is_text=is_text)
-        is_whole = show_escalation(console, escalation)
-        if not is_whole and response.verdict == "approve" and not (arguments.whole or is_text):
+        if not show_escalation(console, escalation) and response.verdict == "approve" and not arguments.whole:
             raise InvalidInput(
                 "this call is too long to show here, and a call must be seen to be approved",
                 hint=f"read it in full with `holdfast waiting`, then run: holdfast approve {escalation.id} --whole",
@@ -179,13 +155,10 @@ async def waiting(store: Store, reference: str | None = None) -> list[tuple[Sess
     else:
         sessions = [each.id for each in await store.sessions() if each.activity == "waiting"]
     large_values = LargeValues(store.blob)
-    now_ms = SystemClock().now_ms()
     return [
         (session, await large_values.whole_escalation(each))
         for session in sessions
         for each in _open_escalations(await store.read(session))
-        # With no process left, an escalation whose time is up is a denial that is not recorded yet.
-        if each.expires_ms is None or each.expires_ms > now_ms
     ]
 
 
@@ -229,7 +202,7 @@ def _write_response_file(home: Home, session: SessionId, escalation: Escalation,
     decision = "approved" if response.verdict == "approve" else "denied"
     answer = {"decision": decision, "digest": escalation.digest, "reason": response.reason}
     content = encode(answer | {"scope": response.scope, "amount": response.amount})
-    write_first_answer(home.escalations(session), escalation.id, content)
+    replace_private(home.escalations(session) / f"response-{escalation.id}.json", content)
 
 
 async def _await_outcome(store: Store, session: SessionId, id: EscalationId, response: Response) -> str:
