@@ -30,6 +30,8 @@ types: setup
 
 soak: setup        ## the long form of crash storms, fuzzing and simulations; PACKAGE=gate as above
 	@$(BIN)/python -m tests.prepare
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+	  --requirement tests/fuzz/requirements.lock || echo "*** NOT INSTALLED: atheris; the random mutator runs the fuzz targets ***"
 	@$(BIN)/python -m pytest -n $(WORKERS) -m soak --timeout 3600 $(TESTS)
 
 bench:             ## figures against peers, side by side in one run; NAME=store runs one benchmark
@@ -45,6 +47,7 @@ lock:              ## rewrite the lock files after a change of dependencies (nee
 	$(LOCK) $(ALL) --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
 	$(LOCK) $(ALL) --output-file bench/requirements.lock pyproject.toml bench/requirements.in
 	$(LOCK) --output-file bench/wasm-requirements.lock bench/wasm-requirements.in
+	$(LOCK) --output-file tests/fuzz/requirements.lock tests/fuzz/requirements.in
 
 setup:             ## install the runtime and development dependencies into .venv
 	@scripts/setup

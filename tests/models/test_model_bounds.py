@@ -58,7 +58,15 @@ def _chat_reply(prompt_tokens: str) -> bytes:
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings", "ignore:Failed to extract usage")
 @pytest.mark.parametrize(
     ("reported", "counted"),
-    [("7", 7), ("1.5", None), ("1e308", None), ("1e400", None), ("-5", None), ("1" * 30, None)],
+    [
+        ("7", 7),
+        ("1.5", None),
+        ("1e308", None),
+        ("1e400", None),
+        ("-5", None),
+        ("1" * 30, None),
+        ('7,"prompt_tokens_details":{"cached_tokens":9}', None),  # more from the cache than there was
+    ],
 )
 async def test_f50_tokens_that_cannot_be_counted_are_estimated(
     reported: str, counted: int | None, start_stub: StartStub

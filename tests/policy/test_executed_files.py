@@ -1,6 +1,10 @@
 """Files that other programs run or trust: a table with sources, a path test for policies, and a mark in each diff."""
 
+import json
+from pathlib import Path
+
 import pytest
+from tests.cli.commands import Run, run
 
 from holdfast.cli.views.tables import proposal_lines
 from holdfast.core import Call, call_id
@@ -10,6 +14,7 @@ from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, RulePolicy, targ
 from holdfast.policy.parser import parse_policy
 from holdfast.world import MemoryWorld, StagedWorld
 
+__all__ = ["run"]
 CAREFUL = """\
 policy: careful
 rules:
@@ -40,6 +45,9 @@ def test_every_line_of_the_table_has_a_pattern_a_reason_and_a_source() -> None:
         "Makefile", "makefile", "a/b/conftest.py", "setup.py", "pyproject.toml", "package.json", ".npmrc",
         ".pre-commit-config.yaml", ".bashrc", ".holdfast/policy.yaml", "CLAUDE.md", "AGENTS.md", ".git/hooks/pre-commit",
         ".husky/pre-commit", "vite.config.ts", "Dockerfile", ".gitlab-ci.yml", "/home/me/project/Makefile",
+        ".lefthook.json", ".config/lefthook.toml", "lefthook-local.yml", "Taskfile.dist.yaml", "compose.override.yaml",
+        "pytest.toml", ".pytest.ini", ".pnpmfile.mjs", ".yarn/releases/yarn.cjs", ".nvimrc", "app-gdb.py",
+        ".github/instructions/x.instructions.md", ".gemini/settings.json", ".justfile",
     ],
 )  # fmt: skip
 def test_known_files_run(path: str) -> None:
@@ -72,3 +80,22 @@ def test_a_proposal_says_when_its_file_runs() -> None:
     assert next(iter(proposal_lines(makefile))) == ("Makefile: this runs when you run make", "ask")
     assert not any("this runs" in line for line, _ in proposal_lines(notes))
     assert (makefile.runs_when, notes.runs_when) == ("run make", None)
+
+
+def test_every_output_says_when_a_file_runs(tmp_path: Path, run: Run) -> None:
+    """The diff of a proposal, the question about a write, and the JSON of both."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "careful.yaml").write_text(CAREFUL)
+    (tmp_path / "staged.yaml").write_text(CAREFUL.replace("escalate:", "stage:", 1))
+    (tmp_path / "code.py").write_text("world.write(path='.lefthook.json', content='{}')")
+    expected = "commit or push with git"
+
+    shown = json.loads(run("exec", "code.py", "-w", "work", "--trust", "-p", "staged.yaml", "--json").out)
+    assert [each["runs_when"] for each in shown["proposals"]] == [expected]
+    assert f".lefthook.json: this runs when you {expected}" in run("proposals", "show").out
+    assert json.loads(run("proposals", "show", "--json").out)[0]["runs_when"] == expected
+
+    run("exec", "code.py", "-w", "work", "-p", "careful.yaml")
+    assert f"(this runs when you {expected})" in " ".join(run("waiting").out.split())
+    [waiting] = json.loads(run("waiting", "--json").out)
+    assert waiting["runs_when"] == [expected]

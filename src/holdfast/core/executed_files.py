@@ -7,11 +7,11 @@ with `executes: true`. The list is not complete: any source file runs when its p
 from functools import lru_cache
 from typing import NamedTuple
 
-from holdfast.core.globs import compile_glob
+from holdfast.core.globs import casefold_path, compile_glob, normalize_path
 
 
 class ExecutedFile(NamedTuple):
-    """A pattern, what makes the file run ("runs when you ..."), and the documentation that says so."""
+    """A pattern, what makes the file run ("runs when you ..."), and the documentation that says so: an address or a title."""
 
     pattern: str
     when: str
@@ -25,10 +25,15 @@ EXECUTED_FILES: tuple[ExecutedFile, ...] = tuple(
         ("**/.gitattributes", "check out or compare files with git", "gitattributes(5)"),
         ("**/.gitmodules", "update git submodules", "gitmodules(5)"),
         ("**/.githooks", "run git with core.hooksPath set to this folder", "githooks(5)"),
-        ("**/.husky", "commit or push with git", "Husky: Get started"),
+        ("**/.husky", "commit or push with git", "https://typicode.github.io/husky/get-started.html"),
         ("**/.pre-commit-config.yaml", "commit with git", "pre-commit: Adding plugins"),
         ("**/.pre-commit-hooks.yaml", "commit with git in a project that uses these hooks", "pre-commit: New hooks"),
-        ("**/lefthook.y*ml", "commit or push with git", "Lefthook: Configuration"),
+        ("**/lefthook.*", "commit or push with git", "https://lefthook.dev/configuration"),
+        ("**/.lefthook.*", "commit or push with git", "https://lefthook.dev/configuration"),
+        ("**/lefthook-local.*", "commit or push with git", "https://lefthook.dev/configuration"),
+        ("**/.lefthook-local.*", "commit or push with git", "https://lefthook.dev/configuration"),
+        ("**/.lefthook", "commit or push with git", "https://lefthook.dev/configuration"),
+        ("**/.lefthook-local", "commit or push with git", "https://lefthook.dev/configuration"),
         ("**/.github/workflows", "push to GitHub", "GitHub Actions: Workflow syntax"),
         ("**/.github/actions", "push to GitHub", "GitHub Actions: Metadata syntax"),
         ("**/action.y*ml", "run a workflow that uses this action", "GitHub Actions: Metadata syntax"),
@@ -39,29 +44,37 @@ EXECUTED_FILES: tuple[ExecutedFile, ...] = tuple(
         ("**/bitbucket-pipelines.y*ml", "push to Bitbucket", "Bitbucket Pipelines: Configuration reference"),
         ("**/Jenkinsfile", "build with Jenkins", "Jenkins: Using a Jenkinsfile"),
         ("**/.envrc", "enter the folder with direnv", "direnv(1)"),
-        ("**/.mise.toml", "enter the folder with mise", "mise: Configuration"),
-        ("**/mise.toml", "enter the folder with mise", "mise: Configuration"),
-        ("**/.vscode", "open the folder in Visual Studio Code", "VS Code: Tasks; Workspace Trust"),
+        ("**/.mise.toml", "enter the folder with mise", "https://mise.jdx.dev/environments.html"),
+        ("**/mise.toml", "enter the folder with mise", "https://mise.jdx.dev/hooks.html"),
+        ("**/.mise", "enter the folder with mise", "https://mise.jdx.dev/cli/trust.html"),
+        ("**/.vscode", "open the folder in Visual Studio Code", "https://code.visualstudio.com/docs/editing/workspaces/workspace-trust"),
         ("**/*.code-workspace", "open the workspace in Visual Studio Code", "VS Code: Multi-root workspaces"),
         ("**/.idea", "open the folder in an IDE of JetBrains", "IntelliJ IDEA: Run/debug configurations"),
         ("**/.devcontainer", "open the folder in a dev container", "Dev Containers: devcontainer.json reference"),
         ("**/.devcontainer.json", "open the folder in a dev container", "Dev Containers: devcontainer.json reference"),
-        ("**/.exrc", "start vi in the folder", "Vim: 'exrc'"),
-        ("**/.nvim.lua", "start Neovim in the folder", "Neovim: 'exrc'"),
+        ("**/.exrc", "start vi in the folder with 'exrc' set", "Vim, Neovim: options, 'exrc'"),
+        ("**/.vimrc", "start Vim, in the folder with 'exrc' set", "Vim: options, 'exrc'"),
+        ("**/.gvimrc", "start Vim, in the folder with 'exrc' set", "Vim: options, 'exrc'"),
+        ("**/.nvim.lua", "start Neovim in the folder with 'exrc' set", "Neovim: options, 'exrc'"),
+        ("**/.nvimrc", "start Neovim in the folder with 'exrc' set", "Neovim: options, 'exrc'"),
         ("**/.dir-locals.el", "open a file of the folder in Emacs", "GNU Emacs: Directory variables"),
-        ("**/Makefile", "run make", "GNU make: Makefile names"),
-        ("**/GNUmakefile", "run make", "GNU make: Makefile names"),
+        ("**/Makefile", "run make", "https://www.gnu.org/software/make/manual/html_node/Makefile-Names.html"),
+        ("**/GNUmakefile", "run make", "https://www.gnu.org/software/make/manual/html_node/Makefile-Names.html"),
         ("**/*.mk", "run make", "GNU make: Including other makefiles"),
-        ("**/justfile", "run just", "just: Programmer's manual"),
-        ("**/Taskfile.y*ml", "run task", "Task: Schema reference"),
+        ("**/justfile", "run just", "https://docs.rs/crate/just"),
+        ("**/.justfile", "run just", "just: Programmer's manual"),
+        ("**/Taskfile*.y*ml", "run task", "https://taskfile.dev/docs/guide"),
         ("**/CMakeLists.txt", "configure a build with CMake", "cmake-language(7)"),
         ("**/configure", "configure a build", "GNU Autoconf: Running configure scripts"),
         ("**/Dockerfile*", "build the image", "Dockerfile reference"),
-        ("**/docker-compose*.y*ml", "run docker compose", "Compose file reference"),
-        ("**/compose.y*ml", "run docker compose", "Compose file reference"),
+        ("**/docker-compose*.y*ml", "run docker compose", "https://docs.docker.com/compose/intro/compose-application-model/"),
+        ("**/compose*.y*ml", "run docker compose", "https://docs.docker.com/compose/how-tos/multiple-compose-files/merge/"),
         ("**/Vagrantfile", "run vagrant", "Vagrant: Vagrantfile"),
         ("**/conftest.py", "run pytest", "pytest: conftest.py files"),
-        ("**/pytest.ini", "run pytest", "pytest: Configuration file formats"),
+        ("**/pytest.ini", "run pytest", "https://docs.pytest.org/en/stable/reference/customize.html"),
+        ("**/.pytest.ini", "run pytest", "https://docs.pytest.org/en/stable/reference/customize.html"),
+        ("**/pytest.toml", "run pytest", "https://docs.pytest.org/en/stable/reference/customize.html"),
+        ("**/.pytest.toml", "run pytest", "https://docs.pytest.org/en/stable/reference/customize.html"),
         ("**/tox.ini", "run tox or pytest", "tox: Configuration"),
         ("**/noxfile.py", "run nox", "Nox: Configuration"),
         ("**/setup.py", "install or build the package", "setuptools: setup.py"),
@@ -71,18 +84,19 @@ EXECUTED_FILES: tuple[ExecutedFile, ...] = tuple(
         ("**/usercustomize.py", "start Python", "Python: site"),
         ("**/*.pth", "start Python", "Python: site"),
         ("**/pip.conf", "install packages with pip", "pip: Configuration"),
-        ("**/package.json", "install packages or run scripts with npm", "npm: scripts"),
+        ("**/package.json", "install packages or run scripts with npm", "https://docs.npmjs.com/cli/v11/using-npm/scripts"),
         ("**/.npmrc", "install packages with npm", "npm: npmrc"),
-        ("**/.yarnrc*", "run yarn", "Yarn: .yarnrc.yml"),
-        ("**/.pnpmfile.cjs", "install packages with pnpm", "pnpm: .pnpmfile.cjs"),
+        ("**/.yarnrc*", "run yarn", "https://yarnpkg.com/configuration/yarnrc"),
+        ("**/.yarn", "run yarn", "https://yarnpkg.com/configuration/yarnrc"),
+        ("**/.pnpmfile.*", "install packages with pnpm", "https://pnpm.io/pnpmfile"),
         ("**/*.config.[cm]js", "run the tool that the file configures", "Vite, ESLint, webpack: Configuration files"),
         ("**/*.config.js", "run the tool that the file configures", "Vite, ESLint, webpack: Configuration files"),
         ("**/*.config.ts", "run the tool that the file configures", "Vite, ESLint, webpack: Configuration files"),
-        ("**/.eslintrc*", "run ESLint", "ESLint: Configuration files"),
+        ("**/.eslintrc*", "run ESLint", "https://eslint.org/docs/latest/use/configure/configuration-files-deprecated"),
         ("**/Gruntfile.js", "run grunt", "Grunt: Getting started"),
         ("**/gulpfile.*", "run gulp", "gulp: JavaScript and gulpfiles"),
         ("**/build.rs", "build the crate", "Cargo: Build scripts"),
-        ("**/.cargo", "run cargo", "Cargo: Configuration"),
+        ("**/.cargo", "run cargo", "https://doc.rust-lang.org/cargo/reference/config.html"),
         ("**/build.gradle*", "run gradle", "Gradle: Build file basics"),
         ("**/settings.gradle*", "run gradle", "Gradle: Settings file basics"),
         ("**/gradlew*", "run the Gradle wrapper", "Gradle: Wrapper"),
@@ -107,18 +121,22 @@ EXECUTED_FILES: tuple[ExecutedFile, ...] = tuple(
         ("**/.gitconfig", "run git", "git-config(1)"),
         ("**/.config/systemd", "log in", "systemd.unit(5)"),
         ("**/.config/autostart", "log in", "Desktop Application Autostart Specification"),
-        ("**/.gdbinit", "start gdb in the folder", "GDB: Auto-loading"),
-        ("**/.lldbinit", "start lldb in the folder", "LLDB: Man page"),
+        ("**/.gdbinit", "start gdb", "https://man7.org/linux/man-pages/man5/gdbinit.5.html"),
+        ("**/*-gdb.gdb", "debug the program beside it with gdb", "https://sourceware.org/gdb/onlinedocs/gdb/Auto_002dloading-safe-path.html"),
+        ("**/*-gdb.py", "debug the program beside it with gdb", "https://sourceware.org/gdb/onlinedocs/gdb/Auto_002dloading-safe-path.html"),
+        ("**/.lldbinit*", "start lldb, in the folder with --local-lldbinit", "https://man.openbsd.org/lldb.1"),
         ("**/.holdfast", "start Holdfast in the folder", "Holdfast: Settings"),
         ("**/.claude", "start Claude Code in the folder", "Claude Code: Settings; Hooks"),
         ("**/.mcp.json", "start an agent in the folder", "Claude Code: MCP"),
+        ("**/.gemini", "start Gemini CLI in the folder", "https://geminicli.com/docs/cli/configuration"),
         ("**/.cursor", "open the folder in Cursor", "Cursor: Rules; MCP"),
         ("**/.cursorrules", "ask an agent in the folder, which follows it", "Cursor: Rules"),
         ("**/CLAUDE.md", "start an agent in the folder, which follows it", "Claude Code: Memory"),
         ("**/CLAUDE.local.md", "start an agent in the folder, which follows it", "Claude Code: Memory"),
         ("**/AGENTS.md", "start an agent in the folder, which follows it", "AGENTS.md"),
         ("**/GEMINI.md", "start an agent in the folder, which follows it", "Gemini CLI: Context files"),
-        ("**/.github/copilot-instructions.md", "ask Copilot in the folder, which follows it", "GitHub Copilot: Custom instructions"),
+        ("**/.github/copilot-instructions.md", "ask Copilot in the folder, which follows it", "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-custom-instructions"),
+        ("**/.github/instructions", "ask Copilot in the folder, which follows it", "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-custom-instructions"),
     )
 )  # fmt: skip
 
@@ -126,7 +144,15 @@ EXECUTED_FILES: tuple[ExecutedFile, ...] = tuple(
 @lru_cache(maxsize=4096)
 def runs_when(path: str) -> str | None:
     """What makes the file at a path run, as in "this runs when you ..."; None if nothing in the table does."""
-    relative = path.lstrip("/")
+    normal = normalize_path(path.lstrip("/"))
+    if not normal:
+        return None
+    folded = casefold_path(normal)  # once: a proposal may have thousands of files
     return next(
-        (each.when for each in EXECUTED_FILES if compile_glob(each.pattern, True).matches(relative)), None
+        (
+            each.when
+            for each in EXECUTED_FILES
+            if compile_glob(each.pattern, True).expression.fullmatch(folded) is not None
+        ),
+        None,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args
 
+from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import Event, RecordedEvent, SessionRewound
 
 
@@ -74,6 +75,16 @@ class Projection(Generic[Handled]):
         raise NotImplementedError
 
     def __call__(self, entry: RecordedEvent) -> None:
+        try:
+            self._follow(entry)
+        except (LookupError, ValueError, ArithmeticError, AssertionError) as problem:
+            # A journal may come from somebody else: its events are valid one by one, but need not make sense in this order.
+            raise JournalDamaged(
+                f"event {entry.seq} of {entry.session!r} does not follow from the events before it",
+                hint="holdfast verify shows what is wrong; holdfast export saves what can be read",
+            ) from problem
+
+    def _follow(self, entry: RecordedEvent) -> None:
         kind = type(entry.event)
         if kind in self._kinds:
             self.apply(entry.event, entry)  # type: ignore[arg-type]  # checked by its kind

@@ -146,17 +146,23 @@ class ProviderModel:
 
     def _usage(self, reported: RequestUsage, prompt: Prompt, size: int) -> Usage:
         counts = (reported.input_tokens, reported.output_tokens, reported.cache_read_tokens)
+        # A stream that broke before it reported its usage was charged too. An estimate is better than nothing.
+        estimate = RequestUsage(
+            input_tokens=prompt.size_bytes // _BYTES_PER_TOKEN, output_tokens=size // _BYTES_PER_TOKEN
+        )
+        # A server may report half a token, or more than there can be; the library does not check.
         if not any(counts[:2]) or not all(map(_is_count, counts)):
-            # A server may report half a token, or more than there can be; the library does not check.
-            # A stream that broke before it reported its usage was charged too. An estimate is better than nothing.
-            reported = RequestUsage(
-                input_tokens=prompt.size_bytes // _BYTES_PER_TOKEN, output_tokens=size // _BYTES_PER_TOKEN
-            )
+            reported = estimate
+        try:
+            cost_usd = price_of_request(self._spec, reported)
+        except (ValueError, TypeError, ArithmeticError):  # counts that contradict each other have no price
+            reported = estimate
+            cost_usd = price_of_request(self._spec, reported)
         return Usage(
             input_tokens=reported.input_tokens,
             output_tokens=reported.output_tokens,
             cached_tokens=reported.cache_read_tokens,
-            cost_usd=price_of_request(self._spec, reported),
+            cost_usd=cost_usd,
         )
 
 

@@ -228,6 +228,8 @@ def _decode(text: str, form: type[_Form], source: str) -> _Form:
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
         _node_at(text, source, path.rstrip("`")).fail(message)
+    except RecursionError:
+        raise InvalidPolicy("is nested too deeply", source=source, line=1, column=1) from None
     except msgspec.DecodeError as error:
         found, content = re.search(r"byte (\d+)", str(error)), text.encode()
         # A truncated file has no position in the message: point at its end.

@@ -73,14 +73,18 @@ def describe_effect(escalation: Escalation) -> str:
     return f"The agent wants to {' and '.join(dict.fromkeys(effects))}{_describe_runs(escalation)}"
 
 
-def _describe_runs(escalation: Escalation) -> str:
-    """What makes the files run that the call would change, if another program runs or trusts them."""
+def runs_of(escalation: Escalation) -> list[str]:
+    """What makes the files run that the call would change, as in "this runs when you ..."."""
     changed = [
         target.location.inside or target.location.real
         for target in escalation.targets
         if isinstance(target, PathTarget) and target.role == "write-path"
     ]
-    found = dict.fromkeys(when for path in changed if (when := runs_when(path)) is not None)
+    return list(dict.fromkeys(when for path in changed if (when := runs_when(path)) is not None))
+
+
+def _describe_runs(escalation: Escalation) -> str:
+    found = runs_of(escalation)
     return f" (this runs when you {', or '.join(found)})" if found else ""
 
 

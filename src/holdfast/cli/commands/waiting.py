@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.remote import show_external_requests, waiting
-from holdfast.cli.approvals.text import describe_effect, describe_reason, exact_call
+from holdfast.cli.approvals.text import describe_effect, describe_reason, exact_call, runs_of
 from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
 from holdfast.core import escape_invisible
@@ -35,7 +35,12 @@ async def run(arguments: argparse.Namespace) -> int:
         found = await waiting(store, arguments.session)
         names = {session: (await store.summary(session)).name or session for session, _ in found}
     if arguments.json:
-        console.json([{"session": session, "escalation": escalation} for session, escalation in found])
+        console.json(
+            [
+                {"session": session, "escalation": escalation, "runs_when": runs_of(escalation)}
+                for session, escalation in found
+            ]
+        )
         return exit_codes.OK
     if not found:
         console.say("no calls wait for approval")

@@ -10,6 +10,7 @@ from typing import Union
 
 import msgspec
 
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events.base import Event, event_types
 from holdfast.core.ids import SessionId
 from holdfast.core.values import Value, encode
@@ -30,6 +31,9 @@ class RecordedEvent(Value, kw_only=False):
     previous: bytes = GENESIS
 
 
+_UNDECODABLE = (UnicodeDecodeError, RecursionError, InvalidInput)
+"""What msgspec raises besides its own errors: for an invalid string, deep nesting, and a value that refuses its fields."""
+
 encode_event: Callable[[Event], bytes] = encode
 """Encode an event to the bytes that are stored and hashed."""
 
@@ -38,16 +42,16 @@ def decode_event(body: bytes) -> Event:
     """Decode one event. Raises msgspec.MsgspecError."""
     try:
         return _DECODER.decode(body)
-    except UnicodeDecodeError as problem:  # msgspec raises it for an invalid string inside valid JSON
-        raise msgspec.DecodeError("a string in the event is not UTF-8") from problem
+    except _UNDECODABLE as problem:
+        raise msgspec.DecodeError(f"this is not an event: {problem}") from problem
 
 
 def decode_events(bodies: Iterable[bytes]) -> list[Event]:
     """Decode many events, faster than one by one. Raises msgspec.MsgspecError."""
     try:
         return list(map(_DECODER.decode, bodies))
-    except UnicodeDecodeError as problem:
-        raise msgspec.DecodeError("a string in an event is not UTF-8") from problem
+    except _UNDECODABLE as problem:
+        raise msgspec.DecodeError(f"this is not an event: {problem}") from problem
 
 
 def event_hash(previous: bytes, session: str, seq: int, at_ms: int, body: bytes) -> bytes:

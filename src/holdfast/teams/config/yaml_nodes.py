@@ -90,7 +90,7 @@ class ConfigNode:
         try:
             value = _SCALARS.construct_object(self._raw)
         except (yaml.YAMLError, ValueError):
-            self.fail(f"{self._raw.value!r} cannot be read", hint="quote it to make it text")
+            self.fail(f"{self._raw.value[:100]!r} cannot be read", hint="quote it to make it text")
         return value if value is None or isinstance(value, str | bool | int | float) else str(self._raw.value)
 
 
@@ -129,3 +129,5 @@ def _check_json(text: str, source: str) -> None:
         ) from None
     except RecursionError:
         raise InvalidConfig(f"{source}: is nested too deeply") from None
+    except ValueError:  # Python converts no integer of more than 4,300 digits
+        raise InvalidConfig(f"{source}: has a number with too many digits") from None

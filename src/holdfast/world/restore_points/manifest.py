@@ -157,7 +157,7 @@ async def load(digest: str, fetch: FetchBlob) -> tuple[Tree, int]:
     while following is not None:
         try:
             manifest = msgspec.json.decode(await fetch(following), type=Manifest)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise JournalDamaged(f"the restore point {following!r} cannot be read: {error}") from None
         links.append(manifest)
         if len(links) > MAX_CHAIN + 1:

@@ -1,0 +1,56 @@
+"""The fuzz targets: the kept corpus always, a few random inputs always, and ten minutes of each target in the long form."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.fuzz.fuzz_main import CORPUS, seeds
+from tests.fuzz.mutator import mutate
+from tests.fuzz.targets import TARGETS
+
+INPUTS = [(target, path.name) for target in TARGETS for path in sorted((CORPUS / target).iterdir())]
+SECONDS = 600
+each_target = pytest.mark.parametrize("target", TARGETS)
+
+
+def test_every_target_has_a_corpus_and_every_corpus_a_target() -> None:
+    assert {path.name for path in CORPUS.iterdir()} == set(TARGETS)
+    assert all(len(seeds(target)) >= 2 for target in TARGETS)
+
+
+@pytest.mark.parametrize(("target", "name"), INPUTS)
+def test_a_kept_input_is_read_or_refused_in_words(target: str, name: str) -> None:
+    TARGETS[target]((CORPUS / target / name).read_bytes())
+
+
+@each_target
+def test_a_few_changed_inputs_are_read_or_refused_in_words(target: str) -> None:
+    chance, corpus = random.Random(7), seeds(target)
+    for _ in range(25):
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # a provider's library warns about kinds of parts that it does not know
+            TARGETS[target](mutate(chance.choice(corpus), chance, corpus))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(5 * SECONDS)
+@each_target
+def test_ten_minutes_of_a_target_end_without_a_crash_a_hang_or_growth(target: str, tmp_path: Path) -> None:
+    engine = "atheris" if find_spec("atheris") else "mutator"
+    words = ("-W", "ignore", "-m", "tests.fuzz.fuzz_main", target, str(SECONDS), engine, str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, env=dict(os.environ), check=False
+    )
+    found = {path.name: path.read_bytes()[:2000] for path in tmp_path.iterdir() if path.is_file()}
+    assert done.returncode == 0, (found, done.stderr[-4000:])
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["cpu_seconds"] >= SECONDS
+    assert report["runs"] > 1000
