@@ -18,6 +18,7 @@ _CONFIGURATION = (
     "java-21-openjdk", "R", "magic", "lsb-release",
 )  # fmt: skip
 _MAY_HOLD_CREDENTIALS = ("pip.conf", "npmrc", "gitconfig")
+_MAX_COPIED = 256 << 10
 _CREDENTIALS = re.compile(rb"://[^/\s]*@|_auth|_password|token|extraheader", re.IGNORECASE)
 
 
@@ -25,6 +26,8 @@ class Layout(Value):
     """The read-only part of a sandbox's root: binds, links and files, each by its path inside."""
 
     read_only: tuple[tuple[str, str], ...] = ()
+    copied: tuple[str, ...] = ()
+    """Small files: a mount of its own for each would make every command slower."""
     links: tuple[tuple[str, str], ...] = ()
     """(target, path)"""
     files: dict[str, str]
@@ -34,10 +37,13 @@ def layout_of(toolchains: Iterable[Path], *, workspace: Path) -> Layout:
     """Choose what a sandbox shows of this machine."""
     binds: list[tuple[str, str]] = []
     links: list[tuple[str, str]] = []
+    copied: list[str] = []
     wanted = [*_SYSTEM, *(f"/etc/{name}" for name in _CONFIGURATION), *_harmless(_MAY_HOLD_CREDENTIALS)]
     for path in wanted:
         if os.path.islink(path):
             links.append((os.readlink(path), path))
+        elif os.path.isfile(path) and os.path.getsize(path) <= _MAX_COPIED and os.access(path, os.R_OK):
+            copied.append(path)
         elif os.path.exists(path):
             binds.append((path, path))
     for folder in toolchains:
@@ -45,7 +51,7 @@ def layout_of(toolchains: Iterable[Path], *, workspace: Path) -> Layout:
         is_shown = any(real == top or real.startswith(f"{top}/") for _, top in binds)
         if not is_shown and not folder.is_relative_to(workspace) and folder.is_dir():
             binds.append((real, real))
-    return Layout(read_only=tuple(binds), links=tuple(links), files=_own_files())
+    return Layout(read_only=tuple(binds), copied=tuple(copied), links=tuple(links), files=_own_files())
 
 
 def _harmless(names: Iterable[str]) -> list[str]:

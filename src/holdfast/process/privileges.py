@@ -47,9 +47,10 @@ def drop_capabilities(kept: int = 0) -> None:
     if number is None:
         return
     for capability in range(64):
-        if not kept >> capability & 1:
-            # Fails for numbers that the kernel does not know.
-            _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        is_kept = kept >> capability & 1
+        # Fails for numbers that the kernel does not know, and where there is no right to drop any.
+        if not is_kept and _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            break
     head = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
     sets = struct.pack("<IIIIII", kept, kept, 0, 0, 0, 0)
     if _libc.syscall(number, head, sets) != 0:

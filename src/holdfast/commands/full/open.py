@@ -63,6 +63,7 @@ def _configuration(workspace: Path, state: Path, layout: Layout, settings: Sandb
         "root": str(state / "root"),
         "workspace": str(workspace),
         "read_only": [list(each) for each in layout.read_only],
+        "copied": list(layout.copied),
         "links": [list(each) for each in layout.links],
         "files": dict(layout.files),
         "empty_folders": [str(workspace), HOME],

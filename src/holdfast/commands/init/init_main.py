@@ -87,6 +87,7 @@ def _build(configuration: "Configuration") -> "tuple[Requests, Runs, Watch]":
     root.build(
         configuration["root"],
         read_only=configuration["read_only"],
+        copied=configuration["copied"],
         links=configuration["links"],
         files=configuration["files"],
         empty_folders=configuration["empty_folders"],

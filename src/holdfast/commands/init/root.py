@@ -48,6 +48,7 @@ def build(
     folder: str,
     *,
     read_only: "list[tuple[str, str]]",
+    copied: "list[str]",
     links: "list[tuple[str, str]]",
     files: "dict[str, str]",
     empty_folders: "list[str]",
@@ -71,6 +72,10 @@ def build(
     mount("tmpfs", f"{folder}/run", "tmpfs", NO_SUID | NO_DEVICES, "size=16m,nr_inodes=10k,mode=755")
     for source, target in read_only:
         _bind(source, folder + target, is_read_only="read-only" not in without)
+    for path in copied:
+        os.makedirs(os.path.dirname(folder + path), exist_ok=True)
+        with open(path, "rb") as original, open(folder + path, "wb") as copy:
+            copy.write(original.read())
     for target, path in links:
         os.makedirs(os.path.dirname(folder + path), exist_ok=True)
         os.symlink(target, folder + path)

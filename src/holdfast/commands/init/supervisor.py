@@ -20,6 +20,8 @@ from holdfast.commands.init.root import LAYERS
 KILL = 0
 """The control byte that ends the command; any other byte is a signal for the program."""
 _SET_CONTROLLING_TERMINAL = 0x540E
+_IGNORED = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
+"""The interpreter ignores some signals, and a program would inherit that."""
 _NOT_STARTED, _NOT_EXECUTABLE, _NOT_FOUND = 125, 126, 127
 
 
@@ -143,10 +145,8 @@ def _start(command: Program, streams: "list[int]") -> None:
         os.umask(command.umask)
         _enter(command.cwd)
         confine.give_up(command.writable, command.without)
-        # The interpreter ignores some signals, and a program would inherit that.
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            with contextlib.suppress(OSError):
-                signal.signal(number, signal.SIG_DFL)
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
     except Exception as error:
         _exit(f"the program was not started: {error}", _NOT_STARTED)

@@ -56,14 +56,17 @@ class WorkspaceLayer:
         """
         wanted = {file.path: self._wanted(file) for file in staged}
         cleared = _Clearing(self, wanted, frozenset(hidden)).run()
+        gone = {*cleared.removed, *(path for path, content in wanted.items() if content is not None)}
         shown: dict[str, ShownFile] = {}
-        for file in staged:
+        # Deletions first: a staged file can take the place of a folder whose files are deleted.
+        for file in sorted(staged, key=lambda each: each.content is not None):
             if file.path in cleared.unchanged:
                 shown[file.path] = self.shown[file.path]
             elif file.content is not None:
                 shown[file.path] = self._write(file.path, file.content, file.mode)
             else:
-                if not any(_is_beneath(file.path, folder) for folder in cleared.removed):
+                # A folder of the base is not the file that is deleted: its own files say what happens to it.
+                if gone.isdisjoint(parents_of(file.path)) and not self.is_base_folder(file.path):
                     self._hide(file.path)
                 shown[file.path] = ShownFile(digest=None)
         for path in (*cleared.removed, *hidden):
@@ -207,7 +210,9 @@ class _Clearing:
 
     def _is_all_deleted(self, folder: str) -> bool:
         """Whether every file of the base in a folder is to be deleted, and none is staged in it."""
-        if any(content is not None and _is_beneath(path, folder) for path, content in self._wanted.items()):
+        if any(
+            content is not None and path.startswith(f"{folder}/") for path, content in self._wanted.items()
+        ):
             return False
         waiting = [folder]
         while waiting:
@@ -258,6 +263,11 @@ def hides_base(folder: int) -> bool:
         return False
 
 
+def parents_of(path: str) -> list[str]:
+    """The folders that a path lies in."""
+    return [path[:at] for at, letter in enumerate(path) if letter == "/"]
+
+
 def signature_of(status: os.stat_result) -> tuple[int, int, int]:
     """What changes whenever a file changes."""
     return (status.st_ino, status.st_ctime_ns, status.st_size)
@@ -266,10 +276,6 @@ def signature_of(status: os.stat_result) -> tuple[int, int, int]:
 def digest_of(content: bytes) -> str:
     """SHA-256, as in effects."""
     return hashlib.sha256(content).hexdigest()
-
-
-def _is_beneath(path: str, folder: str) -> bool:
-    return path.startswith(f"{folder}/")
 
 
 def _entries(folder: int) -> Iterable[tuple[str, os.stat_result]]:
