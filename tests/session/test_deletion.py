@@ -1,12 +1,16 @@
 """Deleting a session leaves nothing of it in the data directory but its tombstone."""
 
+import asyncio
 import json
 from pathlib import Path
 
-from tests.cli.commands import Run, run
+from tests.cli.commands import Run, holdfast, holdfast_process, run
+from tests.cli.terminals import prepared, runs, terminal
+from tests.store.sample_events import opened, turn
 
 import holdfast.workspace as workspace
-from holdfast.store import Home
+from holdfast.core import SessionId, SystemClock
+from holdfast.store import Home, open_store
 
 __all__ = ["run"]
 
@@ -38,6 +42,56 @@ def test_f06_a_deleted_session_is_nowhere_in_the_data_directory(run: Run, tmp_pa
         assert run("delete", session, "--yes").code == 0
     assert holding(home) == []
     assert len(json.loads(run("sessions", "--json").out)) == 1, "the other session stays"
+
+
+def test_f06_what_was_typed_and_answered_in_a_deleted_chat_is_nowhere(tmp_path: Path) -> None:
+    home, word = tmp_path / "holdfast", WORD.decode()
+    writes = runs(f"open('{word}', 'w').write('{word}')\nprint('{word}')", word)
+    with terminal(*prepared(tmp_path, writes, f"{word} done."), "-n", "chat", home=tmp_path) as user:
+        assert user.wait_for("/help")
+        for line, shown in (("/sessions", "ready"), (f"write {word}", f"{word} done.")):
+            user.type(f"{line}\r")
+            assert user.wait_for(shown)
+        assert user.end("\x04") == 0
+    assert word in (home / "history").read_text()
+    assert holdfast("delete", "chat", "--yes", home=tmp_path).returncode == 0
+    assert holding(home) == []
+    assert "+/sessions" in (home / "history").read_text().splitlines(), "the rest of the history stays"
+
+
+async def test_f06_the_log_of_the_database_is_emptied_while_another_process_has_it_open(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path / "home")
+    home.prepare()
+    other = await open_store(home, clock=SystemClock())
+    store = await open_store(home, clock=SystemClock())
+    session = await store.create(opened(name="gone"))
+    await session.append(*turn(1, WORD.decode() * 1000))
+    await session.release()
+    assert await other.search(WORD.decode())
+    await store.delete(session.session)
+    assert holding(home.root) == []
+    await store.close()
+    await other.close()
+
+
+async def test_f06_a_deleted_session_of_a_team_leaves_neither_transcript_nor_queue(tmp_path: Path) -> None:
+    home = Home(tmp_path / "holdfast")
+    home.prepare()
+    id, queue = SessionId("team-0123456789abcdef"), SessionId("mail-0123456789abcdef")
+    store = await open_store(home, clock=SystemClock())
+    for each in (id, queue):
+        journal = await store.create(opened(), session=each)
+        await journal.append(*turn(1, WORD.decode()))
+        await journal.release()
+    await store.close()
+    transcript = home.root / "teams" / "default" / "pairs" / id / "config" / "projects" / "p" / "c.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_bytes(WORD)
+    done = await asyncio.to_thread(holdfast_process, "delete", id, "--yes", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert holding(home.root) == []
 
 
 def test_f06_a_deleted_workspace_leaves_no_copy_of_its_files(tmp_path: Path) -> None:

@@ -98,6 +98,10 @@ class Home:
         """The shared budget of a session and all its forks, in the folder of the first session."""
         return self.session_folder(session) / "purse.json"
 
+    def agent_homes(self, session: SessionId) -> tuple[Path, ...]:
+        """The folders in which external programs that answer in a session of a team keep their own record of it."""
+        return tuple((self.root / "teams").glob(f"*/pairs/{check_session_id(session)}"))
+
     def stat_cache(self, session: SessionId) -> Path:
         """A cache of the file status of a session's workspace; can be deleted at any time."""
         return self.cache / "signs" / check_session_id(session)

@@ -34,7 +34,7 @@ from holdfast.teams.members.factory import MemberFactory, OpenSession
 from holdfast.teams.members.scripted import ScriptedAgent, ScriptedProgram, echo
 from holdfast.teams.members.session_member import SessionMember
 from holdfast.teams.message_text import render_message
-from holdfast.teams.pair_log import Notice, Notices
+from holdfast.teams.pair_log import Notice, Notices, message_queue_of
 from holdfast.teams.pairs import EXTERNAL_SENDER, Pair
 from holdfast.teams.pool import Pool
 from holdfast.teams.server.auth import OPERATOR, Caller, Callers, IssuedToken
@@ -94,6 +94,7 @@ __all__ = [
     "WouldDeadlock",
     "echo",
     "load_roster",
+    "message_queue_of",
     "render_message",
     "reply_of",
     "serve_stdio",

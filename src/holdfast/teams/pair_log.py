@@ -29,8 +29,16 @@ from holdfast.teams.pairs import Pair
 
 LEASE_SECONDS = 10.0
 _PREFIX = "mail "
+_PREFIXES = "team-", "mail-"
+"""How the id of a pair's session begins, and that of its log."""
 _LOCKS: "WeakValueDictionary[tuple[int, SessionId], asyncio.Lock]" = WeakValueDictionary()
 """One writer at a time within this process: tasks of one process would release each other's lease."""
+
+
+def message_queue_of(session: SessionId) -> SessionId | None:
+    """The session with the queued messages of a pair's session; None for any other session."""
+    own, queue = _PREFIXES
+    return SessionId(session.replace(own, queue, 1)) if session.startswith(own) else None
 
 
 class PairLog:
@@ -40,7 +48,7 @@ class PairLog:
         self.pair = pair
         self._store = store
         self._folder = folder
-        self._session = SessionId(pair.session_id(folder).replace("team-", "mail-", 1))
+        self._session = SessionId(pair.session_id(folder).replace(*_PREFIXES, 1))
 
     async def append(self, event: Event) -> None:
         """Append an event; it is durable when this returns."""

@@ -16,6 +16,7 @@ from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import FINISHING, Activity
 from holdfast.cli.chat.folded import FoldedTexts, RunView
 from holdfast.cli.chat.slash import COMMANDS, run_slash_command
+from holdfast.cli.input_history import input_history
 from holdfast.cli.terminal.answer_stream import AnswerStream
 from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.keyboard import Keyboard, LineKeyboard, RawKeyboard
@@ -276,7 +277,7 @@ async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool
     else:
         screen = LiveScreen()
         chat = Chat(runtime=runtime, screen=screen, keyboard=RawKeyboard())
-        history = runtime.home.root / "history"
+        history = input_history(runtime.home)
         chat.source = EditedLines(
             screen,
             history=history,

@@ -1,22 +1,26 @@
-"""Delete a session permanently: its journal, its folder, and contents that no other session uses.
+"""Delete a session permanently: its journal, its folder, contents that no other session uses, and what you typed in it.
 
 holdfast delete my-session           asks first
 holdfast delete my-session --yes
 
-A tombstone records that and when it was deleted. Exit codes: 1 when there is no such session or a process has it open; 2 when no
+A tombstone records that and when it was deleted. Of a team's session, the program's own record and queued messages are deleted
+too. Exit codes: 1 when there is no such session or a process has it open; 2 when no
 terminal is attached to ask at; 3 when you decline.
 """
 
 import argparse
+from contextlib import suppress
 
 from holdfast.cli import exit_codes
+from holdfast.cli.input_history import forget_typed, typed_in
 from holdfast.cli.open_store import open_store
 from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.session_table import first_words, sentence
-from holdfast.core import SystemClock
-from holdfast.core.errors import InvalidInput
+from holdfast.core import SessionId, SystemClock
+from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.store import Store
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Ask for confirmation and delete the session."""
     console = Console()
-    async with open_store() as (_, store):
+    async with open_store() as (home, store):
         summary = await store.summary(await store.find(arguments.session))
         if not arguments.yes:
             if not console.is_interactive:
@@ -41,9 +45,24 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.say("nothing was deleted")
                 return exit_codes.DENIED
         with ProgressIndicator(lambda: "deleting"):
+            typed = await typed_in(home, store, [summary.id])
             await store.delete(summary.id)
+            forget_typed(home, typed)
+            await _delete_queue(store, summary.id)
     if arguments.json:
         console.json(summary)
     else:
         console.say(f"deleted {summary.id}")
     return exit_codes.OK
+
+
+async def _delete_queue(store: Store, session: SessionId) -> None:
+    """Delete the queued messages of a session of a team."""
+    if not session.startswith("team-"):
+        return
+    from holdfast.teams import message_queue_of  # slow to load, and seldom needed
+
+    queue = message_queue_of(session)
+    if queue is not None:
+        with suppress(SessionNotFound):
+            await store.delete(queue)

@@ -10,8 +10,10 @@ that they need. A tombstone records each deletion. Exit codes: 1 when a session 
 
 import argparse
 import re
+from functools import partial
 
 from holdfast.cli import exit_codes
+from holdfast.cli.input_history import forget_typed, typed_in
 from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import ellipsize
@@ -41,16 +43,21 @@ async def run(arguments: argparse.Namespace) -> int:
     """Prune the sessions and report each one."""
     console = Console()
     now_ms = SystemClock().now_ms()
-    async with open_store() as (_, store):
-        report = await prune(
+    async with open_store() as (home, store):
+        pruning = partial(
+            prune,
             store,
             now_ms=now_ms,
             keep=arguments.keep,
             older_than_ms=arguments.older_than,
             named_too=arguments.named_too,
             pinned_too=arguments.pinned_too,
-            is_dry_run=arguments.dry_run,
         )
+        report = await pruning(is_dry_run=True)
+        if not arguments.dry_run:
+            typed = await typed_in(home, store, [each.session for each in report.pruned])
+            report = await pruning(is_dry_run=False)
+            forget_typed(home, typed)
     has_failed = any(one.why == "failed" for one in report.spared)
     if arguments.json:
         console.json(report)

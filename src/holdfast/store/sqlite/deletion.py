@@ -2,9 +2,10 @@
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 
+import holdfast.store.sqlite.database as database
 import holdfast.store.sqlite.search as search
 from holdfast.core import SessionId
 from holdfast.store.blobs.references import digests_in
@@ -47,7 +48,7 @@ def write_tombstone(
 
 
 def remove_files(home: Home, session: SessionId) -> None:
-    """Remove a session's files: its folder, its stat cache and the search index."""
+    """Remove a session's files: its folder, what a team's program recorded, its stat cache and the search index."""
     _remove_own(home, session)
     search.discard(home.search)
 
@@ -59,10 +60,20 @@ def remove_leftovers(home: Home, connection: sqlite3.Connection) -> None:
 
 
 def _remove_own(home: Home, session: SessionId) -> None:
-    with suppress(OSError):
-        remove_tree(home.session_folder(session))
+    for folder in (home.session_folder(session), *home.agent_homes(session)):
+        with suppress(OSError):
+            remove_tree(folder)
     with suppress(OSError):
         home.stat_cache(session).unlink()
+
+
+def empty_log(home: Home) -> None:
+    """Write the log of the database back and empty it, because deleted rows stay in it until they are overwritten.
+
+    While another process reads, its part of the log stays.
+    """
+    with suppress(sqlite3.Error), closing(database.connect(home.database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def remove_strays(blobs: Blobs, now_ms: int, connection: sqlite3.Connection) -> None:

@@ -32,6 +32,7 @@ from holdfast.store.contract import (
 from holdfast.store.home import Home
 from holdfast.store.sqlite.blob_store import SqliteBlobStore
 from holdfast.store.sqlite.deletion import (
+    empty_log,
     remove_files,
     remove_leftovers,
     remove_strays,
@@ -163,6 +164,7 @@ class SqliteStore(SqliteBlobStore):
 
     async def delete(self, session: SessionId) -> None:
         await self.sweep_blobs(await self.remove(session, reason="deleted"))
+        await self._reader.call(partial(empty_log, self._home))
 
     async def remove(self, session: SessionId, *, reason: str) -> frozenset[str]:
         key = check_session_id(session)
@@ -182,7 +184,9 @@ class SqliteStore(SqliteBlobStore):
         await self.reading(partial(remove_leftovers, self._home))
         await self.reading(partial(remove_strays, self.blobs, now_ms))
         settled = await self.reading(lambda connection: settled_blobs(connection, now_ms=now_ms))
-        return await self.sweep_blobs(settled | removed)
+        swept = await self.sweep_blobs(settled | removed)
+        await self._reader.call(partial(empty_log, self._home))
+        return swept
 
     async def verify(self, session: SessionId) -> Inspection:
         return await verification.verify(self, session)
