@@ -1,0 +1,170 @@
+"""The loop that commands are for: stage an edit, run the tests, fix by a program, run them again, commit a part, rewind."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Runtime
+from holdfast.commands import probe_sandbox
+from holdfast.core import Json, JsonObject, Ok, Outcome, Proposed
+from holdfast.core.events import CallSettled
+from holdfast.models import ScriptedModel, ScriptedReply, use
+from holdfast.session import Session, Settings
+
+POLICY = """\
+policy: loop
+rules:
+  - {name: commands, allow: "shell.*"}
+  - {name: read, allow: "*", roles: [read-path], inside: true}
+  - {name: propose, stage: "world.*", roles: [write-path, delete-path], inside: true}
+"""
+FILES = {
+    "shop.py": "def total(prices):\n    return sum(prices)\n",
+    "test_shop.py": "import unittest\nfrom shop import total\n\n\n"
+    "class Shop(unittest.TestCase):\n    def test_tax(self):\n        self.assertEqual(total([10], tax=2), 12)\n",
+    "notes.txt": "nothing yet\n",
+    ".gitignore": "__pycache__/\n",
+}
+EDIT = "def total(prices, tax=0):\n    return sum(prices)\n"
+TESTS = ["python3", "-m", "unittest", "-q"]
+FIX = ["sed", "-i", "s/sum(prices)/sum(prices) + tax/", "shop.py"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    if asyncio.run(probe_sandbox(tmp_path / "cache")).tier != "full":
+        pytest.skip("the full sandbox does not stand here")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for name, content in FILES.items():
+        (folder / name).write_text(content)
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "start"]):
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *words]
+        subprocess.run(git, cwd=folder, check=True, capture_output=True)
+    (tmp_path / "loop.yaml").write_text(POLICY)
+    return folder
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    started = await Runtime.start(home=tmp_path / "home", settings=Settings(mode="tools"), servers=())
+    yield started
+    await started.close()
+
+
+async def open_session(runtime: Runtime, project: Path, *replies: ScriptedReply) -> Session:
+    policy = str(project.parent / "loop.yaml")
+    return await runtime.create(model=ScriptedModel(replies), workspace=project, policy=policy)
+
+
+def run(*argv: str) -> ScriptedReply:
+    return use("shell__run", {"argv": list(argv)})
+
+
+def results(session: Session) -> list[JsonObject]:
+    settled = [entry.event for entry in session._journal.recorded if isinstance(entry.event, CallSettled)]
+    assert [each.error for each in settled if each.status != "ok"] == []
+    return [each.result for each in settled if isinstance(each.result, dict)]
+
+
+async def test_edit_test_fix_commit_a_part_and_rewind(runtime: Runtime, project: Path) -> None:
+    session = await open_session(
+        runtime,
+        project,
+        use("world__write", {"path": "shop.py", "content": EDIT}),
+        run(*TESTS),
+        run(*FIX),
+        use("shell__run", {"script": "echo taxed > notes.txt"}),
+        run(*TESTS),
+        "The tests pass.",
+        run("cat", "shop.py"),
+        run("git", "status", "--short"),
+        "Looked.",
+    )
+    outcome = await session.send("add tax")
+    assert isinstance(outcome, Proposed)
+    failed, fixed, _, passed = results(session)
+    assert failed["code"] == 1
+    assert "AssertionError" in str(failed["output"])
+    assert fixed["changes"] == [{"path": "shop.py", "kind": "modified", "verdict": "staged"}]
+    assert passed["code"] == 0
+
+    proposals = {each.path: each.diff for each in session.proposals()}
+    assert sorted(proposals) == ["notes.txt", "shop.py"]
+    assert "+def total(prices, tax=0):" in proposals["shop.py"]
+    assert "+    return sum(prices) + tax" in proposals["shop.py"]
+    assert (project / "shop.py").read_text() == FILES["shop.py"]
+
+    await session.commit("shop.py")
+    assert "sum(prices) + tax" in (project / "shop.py").read_text()
+    assert (project / "notes.txt").read_text() == "nothing yet\n"
+    (project / "shop.py").write_text((project / "shop.py").read_text() + "# the person's line\n")
+    await session.send("look")
+    looked, status = results(session)[-2:]
+    assert "sum(prices) + tax" in str(looked["output"])
+    assert "# the person's line" in str(looked["output"])
+    assert status["output"] == " M notes.txt\n M shop.py\n"
+
+    await session.rewind(0)
+    assert {path.name: path.read_text() for path in project.glob("*") if path.is_file()} == FILES
+    assert session.proposals() == ()
+    assert not list(project.rglob("__pycache__"))
+
+
+async def outcome_of(session: Session, code: str, language: str) -> Json:
+    outcome: Outcome = await session.execute(code, language=language)
+    assert isinstance(outcome, Ok | Proposed), outcome
+    return outcome.value
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("python", 'shell.run(["sed", "-n", "1p", "shop.py"])["output"]'),
+        ("lisp", '(get (shell/run :argv (list "sed" "-n" "1p" "shop.py")) "output")'),
+        ("wasi", 'shell.run(["sed", "-n", "1p", "shop.py"])["output"]'),
+    ],
+)
+async def test_code_of_every_language_runs_programs(
+    runtime: Runtime, project: Path, language: str, code: str
+) -> None:
+    if language == "wasi":
+        pytest.importorskip("wasmtime")
+    session = await open_session(runtime, project)
+    assert await outcome_of(session, code, language) == "def total(prices):\n"
+
+
+async def test_a_person_runs_a_command_and_gets_its_output_while_it_runs(
+    runtime: Runtime, project: Path
+) -> None:
+    session = await open_session(runtime, project)
+    shown: list[str] = []
+    session.on_output = shown.append
+    value = await outcome_of(session, "echo one; echo two > made.txt; exit 3", "shell")
+    assert "".join(shown) == "one\n"
+    assert isinstance(value, dict)
+    assert value["code"] == 3
+    assert [each.path for each in session.proposals()] == ["made.txt"]
+
+
+async def test_git_works_inside_and_touches_nothing_outside(runtime: Runtime, project: Path) -> None:
+    before = sorted(path for path in (project / ".git").rglob("*"))
+    script = "echo x > new.txt && git add -A && git commit -qm inside && git log --oneline | wc -l"
+    session = await open_session(runtime, project)
+    value = await outcome_of(session, script, "shell")
+    assert isinstance(value, dict)
+    assert (value["code"], value["output"]) == (0, "2\n")
+    assert [each.path for each in session.proposals()] == ["new.txt"]
+    assert sorted(path for path in (project / ".git").rglob("*")) == before
+
+
+async def test_a_secret_of_the_workspace_cannot_be_read(runtime: Runtime, project: Path) -> None:
+    (project / ".env").write_text("KEY=canary\n")
+    session = await open_session(runtime, project)
+    value = await outcome_of(session, "cat .env; ls -a; env", "shell")
+    assert isinstance(value, dict)
+    assert "canary" not in str(value["output"])
+    assert "HOLDFAST_HOME" not in str(value["output"])
