@@ -16,6 +16,7 @@ TYPED = (
     ("/why", "stage by rule stage-writes"),
     ("/why 1.1", "stage by rule stage-writes"),
     ("/logs", "1.1 stage world.write path=/workspace/n.txt"),
+    ("/status", "programs: none"),
     ("/cost", "1 call"),
     ("/budget", "iterations"),
     ("/commit", "commit  n.txt"),

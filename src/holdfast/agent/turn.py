@@ -98,7 +98,10 @@ class Turn:
         if language != SHELL:
             return self._code.language_of(language)
         if self._gate.tool(RUN_COMMAND) is None:
-            raise InvalidInput("this session cannot run programs", hint="see why with: holdfast doctor")
+            raise InvalidInput(
+                "this session cannot run programs: no sandbox stands here, or its policy denies shell.run",
+                hint="see which with: holdfast doctor, or choose another policy with -p",
+            )
         return SHELL
 
     async def park(self) -> None:

@@ -46,6 +46,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "model": "list and check models; show prices",
         "sandbox": "check the sandboxes, or build the wasi one",
         "exec": "run code as a turn, without a model",
+        "run": "run a program in the command sandbox over a folder",
     },
     "other programs and agents": {
         "mcp": "add, review and annotate MCP servers",

@@ -5,7 +5,7 @@ from holdfast.session.branches.merge import MergeConflict, MergePlan, parent_of
 from holdfast.session.branches.rewind_fork import RewindPlan, last_point, plan_fork, plan_rewind
 from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.diagnostics import Diagnostic
-from holdfast.session.driver import AnswerPending, TurnDriver
+from holdfast.session.driver import COMMAND_MARK, AnswerPending, TurnDriver
 from holdfast.session.external_agent import ExternalAgentSession, expire_orphaned_escalations
 from holdfast.session.external_gate import open_external_gate
 from holdfast.session.import_archive import ImportedSession, import_archive
@@ -22,6 +22,7 @@ from holdfast.session.turn_result import TurnResult
 
 __all__ = [
     "ASK_PERSON",
+    "COMMAND_MARK",
     "VIEW_TOOLS",
     "AnswerPending",
     "Approver",

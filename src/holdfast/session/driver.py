@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from holdfast.core import Needs, Outcome
 from holdfast.session.session import Session
 
+COMMAND_MARK = "!"
+"""Begins a line that is a command for the sandbox."""
 AnswerPending = Callable[[], Awaitable[bool]]
 """Answers open escalations without asking anyone, such as pre-approved rules. False if it answered none."""
 
@@ -42,10 +44,14 @@ class TurnDriver:
     async def run(self, text: str | None) -> Outcome | None:
         """Finish the unfinished turn, then send the message. None if there was nothing to do.
 
+        A message that begins with `!` is a command, which runs in the sandbox without the model.
         A turn continues while what it waits for can be answered without a person.
         """
         outcome = await self.resume()
-        if text is not None:
+        if text is not None and text.startswith(COMMAND_MARK):
+            outcome = await self._session.execute(text.removeprefix(COMMAND_MARK).strip(), language="shell")
+            outcome = await self._while_answered(outcome)
+        elif text is not None:
             outcome = await self._session.send(text, transport=self._transport)
             outcome = await self._while_answered(outcome)
         return outcome

@@ -21,6 +21,7 @@ from holdfast.cli.terminal.answer_stream import AnswerStream
 from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.keyboard import Keyboard, LineKeyboard, RawKeyboard
 from holdfast.cli.terminal.line_editor import REFRESH_SECONDS, EditedLines, LineSource, PlainLines
+from holdfast.cli.terminal.program_output import ProgramOutput
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen, Screen
 from holdfast.cli.terminal.status_line import status_line
@@ -32,7 +33,7 @@ from holdfast.core import Outcome, Proposed, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ModelReplied, RecordedEvent
 from holdfast.models import ReplyPiece
-from holdfast.session import Session, TurnDriver
+from holdfast.session import COMMAND_MARK, Session, TurnDriver
 
 _TURN_CLOSE_SECONDS = 2.0
 """How long to wait for the end of a turn whose answer is complete: its restore point is saved after the answer."""
@@ -55,6 +56,9 @@ class Chat:
             partial(screen.say, folds=True), hint="/unfold" if screen.is_plain else "Ctrl-O"
         )
         self._stream = AnswerStream(screen, fold=self.folded.fold)
+        self._output = ProgramOutput(screen.say)
+        self._is_command = False
+        """Whether the last line was a command of the person, whose output is shown whole."""
         self._more = asyncio.Event()
         self._left = asyncio.Event()
         self._turn: asyncio.Task[Outcome | None] | None = None
@@ -116,6 +120,7 @@ class Chat:
         )
         session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq))
         session.on_piece = self._show_piece
+        session.on_output = self._show_output
         session.approver_name = self.name
         session.approver = TerminalApprover(
             Console(is_plain=self.screen.is_plain),
@@ -206,7 +211,9 @@ class Chat:
             if self._driver.has_unfinished_turn:
                 await self._one(asyncio.create_task(self._driver.run(None)))
             while self.queue and not self._left.is_set():
-                await self._one(asyncio.create_task(self._driver.run(self.queue.popleft())))
+                words = self.queue.popleft()
+                self._is_command = words.startswith(COMMAND_MARK)
+                await self._one(asyncio.create_task(self._driver.run(words)))
 
     async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn
@@ -220,6 +227,7 @@ class Chat:
             await asyncio.wait({turn})
         ticker.cancel()
         self._stream.end()
+        self._output.end()
         if turn.cancelled():
             self.screen.say("  stopped; completed actions are not undone", "ask")
         elif isinstance(turn.exception(), PersonLeft):
@@ -245,6 +253,11 @@ class Chat:
         while isinstance(self.screen, LiveScreen):
             self.screen.redraw()
             await asyncio.sleep(REFRESH_SECONDS)
+
+    def _show_output(self, text: str) -> None:
+        # What the agent's own programs print is for the agent; /logs and `holdfast show --full` have it.
+        if self._is_command:
+            self._output(text)
 
     def _show_staged(self) -> None:
         if staged := self.session.proposals():

@@ -57,6 +57,7 @@ async def run(arguments: argparse.Namespace) -> int:
             return exit_codes.DENIED
         decide = session.commit if arguments.action == "commit" else session.reject
         paths = await decide(*arguments.paths)
+        asking = [each.path for each in session.proposals() if each.asks]
     finally:
         await runtime.close()
     if arguments.json:
@@ -66,6 +67,9 @@ async def run(arguments: argparse.Namespace) -> int:
             console.say(
                 f"{'committed' if arguments.action == 'commit' else 'rejected'} {escape_invisible(path)}"
             )
+        if asking and arguments.action == "commit":
+            names = " ".join(map(escape_invisible, asking))
+            console.say(f"still staged, because you must approve it by name: {names}", "ask", folds=True)
     return exit_codes.OK
 
 

@@ -17,7 +17,7 @@ import msgspec
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.views.narrator import describe_call
+from holdfast.cli.views.narrator import describe_call, describe_end
 from holdfast.cli.views.result import describe_outcome
 from holdfast.cli.views.session_table import sentence
 from holdfast.core import Json, SystemClock, encode, escape_invisible, escape_json
@@ -27,10 +27,15 @@ from holdfast.core.events import (
     CallRefused,
     CallSettled,
     CodePosted,
+    CommandEnded,
+    CommandStarted,
+    EffectsJudged,
     ForkMerged,
     HistoryCompacted,
+    HostJudged,
     MessagePosted,
     ModelReplied,
+    ProcessEnded,
     ProposalsCommitted,
     ProposalsRejected,
     RecordedEvent,
@@ -173,6 +178,17 @@ def _event_texts(one: RecordedEvent) -> Iterator[tuple[str, str]]:
                 yield "    printed: ", printed
             if status != "ok":
                 yield f"    run {status}: ", error
+        case CommandStarted(process=process, name=name) if process:
+            yield "    started: ", f"{process} ({name}) in the background"
+        case CommandEnded():
+            yield "    ended: ", describe_end(one.event)
+        case ProcessEnded(process=process):
+            yield "    ended: ", f"background process {process}"
+        case EffectsJudged(effects=effects):
+            for effect in effects:
+                yield f"    {effect.verdict} by a program: ", f"{effect.effect.path} {effect.effect.kind}"
+        case HostJudged(host=host, verdict=verdict):
+            yield f"    {verdict} connection: ", host
         case ProposalsCommitted(changes=changes):
             yield "    committed: ", ", ".join(change.path for change in changes)
         case ProposalsRejected(paths=paths):

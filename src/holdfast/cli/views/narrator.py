@@ -1,7 +1,7 @@
 """Live narration of a session: prints its events as they happen, a few lines each. Colour adds no information."""
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import assert_never
 
@@ -21,12 +21,16 @@ from holdfast.core.events import (
     CallIntended,
     CallRefused,
     CallSettled,
+    CommandEnded,
+    EffectsJudged,
     EscalationAnswered,
     EscalationExpired,
     EscalationOpened,
     ForkMerged,
+    HostJudged,
     ModelReplied,
     Noted,
+    ProcessEnded,
     ProposalsCommitted,
     ProposalsRejected,
     RecordedEvent,
@@ -96,6 +100,20 @@ class Narrator:
             case RunEnded() if self._shows_code and event.printed.strip():
                 for line in _shown(event.printed.rstrip()).splitlines():
                     self._say(f"          > {line}", "dim")
+            case CommandEnded():
+                self._say(f"  ended   {describe_end(event)}", "dim")
+            case EffectsJudged():
+                for label, tone, touched in _effect_lines(event):
+                    self._say(f"  {label:<8}{_path_list(touched)} (by a program)", tone)
+            case HostJudged():
+                tone = _tone(event.verdict)
+                self._say(
+                    f"  {_verdict_label(event.verdict):<8}connection to {escape_to_one_line(event.host)}",
+                    tone,
+                )
+            case ProcessEnded():
+                how = event.signal or f"code {event.code}"
+                self._say(f"  ended   background process {event.process} ({how})", "dim")
             case ProposalsCommitted():
                 self._say(f"  commit  {_path_list([change.path for change in event.changes])}", "good")
             case ForkMerged():
@@ -117,6 +135,27 @@ class Narrator:
         self._say(f"  {_verdict_label(decision.verdict):<8}{describe_call(call)}", tone)
         if restricts(decision.verdict):
             self._say(f"          rule {decision.rule}: {_shown(decision.reason)}", tone)
+
+
+def describe_end(ended: CommandEnded) -> str:
+    """How a program ended, in a few words."""
+    how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.code}"
+    why = (
+        " (took too long)"
+        if ended.is_timed_out
+        else f" (too much {ended.stopped_because})"
+        if ended.stopped_because
+        else ""
+    )
+    return f"{how}{why} after {ended.seconds:.1f} s"
+
+
+def _effect_lines(event: EffectsJudged) -> Iterator[tuple[str, Tone, list[str]]]:
+    for verdict in ("allow", "stage", "escalate", "deny"):
+        paths = [each.effect.path for each in event.effects if each.verdict == verdict]
+        if paths:
+            label = "asks" if verdict == "escalate" else "write" if verdict == "allow" else verdict
+            yield label, _tone(verdict), paths
 
 
 def _shown(text: str) -> str:

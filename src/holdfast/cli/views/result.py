@@ -34,7 +34,7 @@ def report(
                 "spent": session.budget.spent,
                 "files": _files(session),
                 "proposals": [
-                    {"path": p.path, "kind": p.kind, "diff": p.diff, "runs_when": p.runs_when}
+                    {"path": p.path, "kind": p.kind, "diff": p.diff, "runs_when": p.runs_when, "asks": p.asks}
                     for p in session.proposals()
                 ],
                 "audit": session.audit(),

@@ -32,6 +32,8 @@ def proposal_lines(proposal: Proposal) -> Iterator[tuple[str, Tone]]:
     """The diff of a proposal, line by line with its tone; nothing in it can control the terminal."""
     if proposal.runs_when is not None:
         yield f"{escape_invisible(proposal.path)}: this runs when you {proposal.runs_when}", "ask"
+    if proposal.asks:
+        yield f"{escape_invisible(proposal.path)}: {_asks(proposal)}", "ask"
     if proposal.renamed_from is not None:
         yield (
             f"{escape_invisible(proposal.path)} renamed from {escape_invisible(proposal.renamed_from)}",
@@ -39,6 +41,10 @@ def proposal_lines(proposal: Proposal) -> Iterator[tuple[str, Tone]]:
         )
     for line in escape_invisible(proposal.diff).splitlines():
         yield line, _tone(line)
+
+
+def _asks(proposal: Proposal) -> str:
+    return f"a program changed it, and it needs your approval by name: {escape_invisible(proposal.asks)}"
 
 
 def _tone(line: str) -> Tone:

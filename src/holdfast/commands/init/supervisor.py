@@ -11,6 +11,7 @@ import resource
 import select
 import signal
 import struct
+import warnings  # noqa: F401 - `os.execvpe` imports it, and by then the library may be out of sight
 from fcntl import ioctl
 
 from holdfast.commands.init import confine, syscalls
@@ -155,7 +156,7 @@ def _start(command: Program, streams: "list[int]") -> None:
     except OSError as error:
         code = _NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else _NOT_EXECUTABLE
         _exit(f"{command.argv[0]}: {error.strerror}", code)
-    except ValueError as error:
+    except Exception as error:
         _exit(f"{command.argv[0]!r}: {error}", _NOT_EXECUTABLE)
 
 

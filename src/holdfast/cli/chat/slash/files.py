@@ -20,6 +20,9 @@ async def commit(chat: ChatContext, rest: str) -> None:
     """Commit the staged changes."""
     _check_staged(chat)
     await chat.session.commit(*rest.split())
+    if asking := [each for each in chat.session.proposals() if each.asks]:
+        names = " ".join(escape_invisible(each.path) for each in asking)
+        chat.screen.say(f"  still staged, because you must approve it by name: /commit {names}", "ask")
 
 
 async def reject(chat: ChatContext, rest: str) -> None:

@@ -1,9 +1,11 @@
 """Slash commands to inspect a session: log, budget, cost and decisions."""
 
+import shlex
+
 from holdfast.cli.approvals.text import describe_cost
 from holdfast.cli.chat.slash.contract import ChatContext
 from holdfast.cli.option_types import budget_increase, budget_lines
-from holdfast.core import Nonconverged, pluralize
+from holdfast.core import Nonconverged, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
 
 LOG_LINES = 100
@@ -37,6 +39,22 @@ async def budget(chat: ChatContext, rest: str) -> None:
         raise InvalidInput(f"/budget has no {verb!r}", hint="/budget, or /budget add usd=1 tokens=50k")
     for line in budget_lines(budget.spent, budget.limits).values():
         chat.screen.say(f"  {line}")
+
+
+async def status(chat: ChatContext, rest: str) -> None:
+    """Show what the session does, where its programs run, and which run in the background."""
+    session = chat.session
+    chat.screen.say(
+        f"  {session.activity}, {pluralize(len(session.history()), 'turn')}, {session.status.model}"
+    )
+    sandbox = session.sandbox_status
+    where = "none" if sandbox.tier == "none" else f"{sandbox.tier} sandbox"
+    chat.screen.say(f"  programs: {where}; {pluralize(len(session.proposals()), 'staged change')}")
+    for each in session.processes():
+        state = "running" if each.is_running else "ended"
+        ports = f", port {', '.join(map(str, each.ports))}" if each.ports else ""
+        name = escape_invisible(f"{each.name}: {shlex.join(each.argv)}")
+        chat.screen.say(f"  {each.id} {state}{ports}  {name}", folds=True)
 
 
 async def cost(chat: ChatContext, rest: str) -> None:

@@ -29,6 +29,7 @@ async def _help(chat: ChatContext, rest: str) -> None:
     width = max(len(command.usage) for command in COMMANDS.values())
     for command in COMMANDS.values():
         chat.screen.say(f"  {command.usage:<{width}}  {command.description}")
+    chat.screen.say("  !COMMAND runs a program in the sandbox, without the model")
     chat.screen.say("  Ctrl-C stops the turn, Ctrl-O unfolds, Ctrl-D quits")
     chat.screen.say("  Alt-Enter, or a backslash at the end of a line, continues the message on a new line")
 
@@ -40,6 +41,7 @@ _ALL = (
     Command("/grants", "list saved approvals", approvals.grants),
     Command("/logs [all]", "show messages, code, calls, answers and notes", inspect.logs),
     Command("/unfold", "show the newest folded code, output or reasoning (Ctrl-O)", inspect.unfold),
+    Command("/status", "show the session, its sandbox and its background programs", inspect.status),
     Command("/budget [add usd=1]", "show limits and spending; add raises a limit", inspect.budget),
     Command("/cost", "show spending in one line", inspect.cost),
     Command("/diff [PATH...]", "show staged changes", files.diff),

@@ -1,0 +1,70 @@
+"""`holdfast run`: the program's own exit code and output, and what it changed as proposals."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import Run, run
+
+from holdfast.commands import probe_sandbox
+
+__all__ = ["run"]
+
+POLICY = """\
+policy: commands
+rules:
+  - {name: commands, allow: "shell.*"}
+  - {name: ask, escalate: "world.*", paths: [Makefile]}
+  - {name: propose, stage: "world.*", roles: [write-path, delete-path], inside: true}
+  - {name: read, allow: "*", roles: [read-path], inside: true}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if asyncio.run(probe_sandbox(tmp_path / "cache")).tier != "full":
+        pytest.skip("the full sandbox does not stand here")
+    (tmp_path / "commands.yaml").write_text(POLICY)
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "a.txt").write_text("a\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_exit_code_and_the_output_are_the_programs_own(run: Run, project: Path) -> None:
+    done = run("run", "--trust", "-p", "../commands.yaml", "--", "sh", "-c", "cat a.txt; exit 7")
+    assert (done.code, done.out) == (7, "a\n")
+
+
+def test_what_a_program_changed_is_staged_and_a_commit_leaves_what_asks(run: Run, project: Path) -> None:
+    script = "echo b > a.txt; echo all: > Makefile"
+    done = run("run", "--trust", "--json", "-p", "../commands.yaml", script)
+    assert done.code == 0
+    shown = json.loads(done.out)
+    assert {each["path"]: bool(each["asks"]) for each in shown["proposals"]} == {
+        "a.txt": False,
+        "Makefile": True,
+    }
+    assert (project / "a.txt").read_text() == "a\n"
+    committed = run("proposals", "commit", shown["session"])
+    assert (project / "a.txt").read_text() == "b\n"
+    assert not (project / "Makefile").exists()
+    assert "Makefile" in committed.err
+    run("proposals", "commit", shown["session"], "Makefile")
+    assert (project / "Makefile").read_text() == "all:\n"
+
+
+def test_a_signal_ends_a_program_with_the_shells_code(run: Run, project: Path) -> None:
+    assert run("run", "--trust", "-p", "../commands.yaml", "kill -9 $$").code == 137
+
+
+def test_a_policy_that_denies_commands_is_said(run: Run, project: Path) -> None:
+    done = run("run", "--trust", "-p", "safe-edit", "--", "true")
+    assert done.code == 2
+    assert "cannot run programs" in done.err
+
+
+def test_no_command_is_a_mistake(run: Run, project: Path) -> None:
+    assert run("run").code == 2
