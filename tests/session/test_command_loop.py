@@ -4,13 +4,14 @@ import asyncio
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from holdfast.app import Runtime
 from holdfast.commands import probe_sandbox
-from holdfast.core import Json, JsonObject, Ok, Outcome, Proposed
-from holdfast.core.events import CallSettled
+from holdfast.core import Escalation, Json, JsonObject, Ok, Outcome, Proposed, Response
+from holdfast.core.events import CallSettled, HostJudged
 from holdfast.models import ScriptedModel, ScriptedReply, use
 from holdfast.session import Session, Settings
 
@@ -125,14 +126,11 @@ async def outcome_of(session: Session, code: str, language: str) -> Json:
     [
         ("python", 'shell.run(["sed", "-n", "1p", "shop.py"])["output"]'),
         ("lisp", '(get (shell/run :argv (list "sed" "-n" "1p" "shop.py")) "output")'),
-        ("wasi", 'shell.run(["sed", "-n", "1p", "shop.py"])["output"]'),
     ],
 )
 async def test_code_of_every_language_runs_programs(
     runtime: Runtime, project: Path, language: str, code: str
 ) -> None:
-    if language == "wasi":
-        pytest.importorskip("wasmtime")
     session = await open_session(runtime, project)
     assert await outcome_of(session, code, language) == "def total(prices):\n"
 
@@ -168,3 +166,49 @@ async def test_a_secret_of_the_workspace_cannot_be_read(runtime: Runtime, projec
     assert isinstance(value, dict)
     assert "canary" not in str(value["output"])
     assert "HOLDFAST_HOME" not in str(value["output"])
+
+
+ASKING = POLICY + "  - {name: hosts, escalate: net.connect}\n"
+FETCH = (
+    "import urllib.request, urllib.error\n"
+    "try:\n    urllib.request.urlopen('http://example.com/', timeout=30)\n"
+    "except urllib.error.HTTPError as error:\n    print(error.code)\n"
+)
+
+
+@pytest.mark.parametrize(("verdict", "allowed"), [("approve", True), ("deny", False)])
+async def test_a_host_is_asked_about_while_the_program_waits(
+    runtime: Runtime, project: Path, verdict: Literal["approve", "deny"], allowed: bool
+) -> None:
+    (project.parent / "loop.yaml").write_text(ASKING)
+    session = await open_session(runtime, project)
+    asked: list[Escalation] = []
+
+    async def approver(escalation: Escalation) -> Response:
+        asked.append(escalation)
+        assert session.status.has_open_turn
+        return Response(verdict=verdict)
+
+    session.approver = approver
+    (project.parent / "project" / "fetch.py").write_text(FETCH)
+    value = await outcome_of(session, "python3 fetch.py", "shell")
+    assert isinstance(value, dict)
+    assert [each.call.operation for each in asked] == ["net.connect"]
+    judged = [entry.event for entry in session._journal.recorded if isinstance(entry.event, HostJudged)]
+    assert [(each.host, each.port, each.verdict) for each in judged] == [
+        ("example.com", 80, "allow" if allowed else "deny")
+    ]
+    if not allowed:
+        assert value["output"] == "403\n"
+        assert value["hosts"] == [
+            {"host": "example.com", "verdict": "refused: example.com: the person denied it"}
+        ]
+
+
+async def test_without_a_rule_for_hosts_there_is_no_network(runtime: Runtime, project: Path) -> None:
+    session = await open_session(runtime, project)
+    script = "python3 -c \"import socket; socket.create_connection(('192.0.2.1', 80), timeout=5)\""
+    value = await outcome_of(session, script, "shell")
+    assert isinstance(value, dict)
+    assert value["code"] == 1
+    assert "unreachable" in str(value["output"])

@@ -244,4 +244,5 @@ class Conversation(Projection[_Handled]):
     def _count_call(self, id: CallId) -> None:
         turn, _, number = id.partition(".")
         if int(turn) == self.turn:
-            self.last_call = max(self.last_call, int(number))
+            # A connection of a command has an id below the command's.
+            self.last_call = max(self.last_call, int(number.partition(".")[0]))

@@ -220,7 +220,6 @@ class Turn:
             id=call_id(posted.turn, 1),
             operation=RUN_COMMAND,
             arguments={"script": posted.code, "timeout_s": MAX_TIMEOUT_SECONDS},
-            principal=posted.principal,
         )
         answer = explain_refusal(raise_if_over_budget(await self._gate.submit(call)))
         match answer:

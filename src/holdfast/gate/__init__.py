@@ -10,6 +10,7 @@ from holdfast.gate.approval_files import (
 from holdfast.gate.audit import AuditEntry, AuditFile, AuditStats, audit_stats, audit_view
 from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
 from holdfast.gate.call_index import CallIndex
+from holdfast.gate.commands.host_access import NET_CONNECT, AskPerson
 from holdfast.gate.control_requests import ControlRequests, RaiseBudget, RevokeGrant
 from holdfast.gate.deadlines import time_limit
 from holdfast.gate.escalations import Escalations, Ruling
@@ -30,7 +31,9 @@ from holdfast.gate.tree_budget_file import (
 
 __all__ = [
     "MAX_AMOUNT",
+    "NET_CONNECT",
     "ApprovalFiles",
+    "AskPerson",
     "AuditEntry",
     "AuditFile",
     "AuditStats",

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from holdfast.commands import HostVerdict
 from holdfast.core import (
     Amount,
     Answer,
@@ -48,6 +49,7 @@ from holdfast.gate.authorize import Authorized, Authorizer
 from holdfast.gate.budget import Budget, cost_of
 from holdfast.gate.call_index import CallIndex, answer_of
 from holdfast.gate.commands.file_effects import Effects, EffectTarget, ReadChanged, StoreBlob
+from holdfast.gate.commands.host_access import AskPerson, HostAccess
 from holdfast.gate.control_requests import ControlRequests
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.execute import Executor, at_most
@@ -145,6 +147,15 @@ class Gate:
             call_seconds=self._settings.call_seconds,
         )
         self._model_calls = ModelCalls(journal=journal, budget=self.budget)
+        self._hosts = HostAccess(
+            journal=journal,
+            judge=self._judge,
+            grants=self.grants,
+            escalations=self.escalations,
+            clock=clock,
+            escalation_seconds=self._settings.escalation_seconds,
+            can_ask=self._settings.can_ask,
+        )
         self._effects: Effects | None = None
         if effect_writer is not None and keep_blob is not None:
             self._effects = Effects(
@@ -247,6 +258,10 @@ class Gate:
         if self._effects is None:
             raise CommandError("this session has no workspace that programs can change")
         return await self._effects.settle(call, effects, read, is_staged=is_staged)
+
+    async def judge_host(self, call: Call, host: str, port: int, ask: AskPerson) -> HostVerdict:
+        """Judge a connection of a command's programs. `ask` asks a person here, where the policy escalates."""
+        return await self._hosts.judge(call, host, port, ask)
 
     async def ask_model(
         self, *, turn: int, step: int, model: Model, prompt: Prompt, on_piece: OnPiece

@@ -167,6 +167,13 @@ class Judge:
         request = Request(call=made, tool=registered.tool, targets=targets)
         return Judgement(request, self.policy.judge(request), registered, made.digest)
 
+    async def judge_host(self, tool: Tool, call: Call) -> Judgement:
+        """Judge a connection of a program, which is a call that no toolset offers."""
+        targets = await self._resolver.targets(tool, call.arguments, self._paths)
+        facts = self._facts().for_call(tool, targets)
+        request = Request(call=call, tool=tool, targets=targets, facts=facts)
+        return Judgement(request, self.policy.judge(request), None, call.digest)
+
     def changed_since_judged(
         self,
         call: Call,

@@ -12,6 +12,7 @@ from holdfast.commands import OpenSandbox, SandboxStatus
 from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset
 from holdfast.core.events import ProposalsCommitted
 from holdfast.gate import (
+    NET_CONNECT,
     ApprovalFiles,
     AuditFile,
     ControlRequests,
@@ -150,6 +151,7 @@ def _commands(parts: SessionParts) -> SessionCommands | None:
         staged=parts.staged,
         redactor=parts.redactor,
         settings=parts.settings.shell,
+        has_network=parts.policy.could_allow(NET_CONNECT),
     )
 
 

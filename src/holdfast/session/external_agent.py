@@ -141,7 +141,7 @@ def _last_turn_state(journal: Journal) -> tuple[int, bool, int]:
 
 def _number(id: CallId) -> int:
     """The number of a call. Numbers may be missing (calls withdrawn before they were recorded); none is used twice."""
-    return int(id.partition(".")[2])
+    return int(id.split(".")[1])
 
 
 ORPHANED_REASON = "the program that asked is gone"

@@ -98,6 +98,7 @@ class Session:
         """Receives the output of a program while it runs."""
         if commands is not None:
             commands.toolset.on_output = lambda _, text: self.on_output(text)
+            commands.ask_person = self._ask_here
 
     @property
     def id(self) -> SessionId:
@@ -450,6 +451,11 @@ class Session:
         self._lock.reject_waiters()
         self._event_stream.end()
         await self._resources.aclose()
+
+    async def _ask_here(self) -> None:
+        """Ask the approver about what waits while a program runs."""
+        if self.approver is not None:
+            await ask_approver(self.approver, self._gate, transport=self.approver_name)
 
     async def _drive(self, *posted: Event) -> Outcome:
         try:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.commands import (
     CommandToolset,
+    HostVerdict,
     OpenSandbox,
     ProcessStatus,
     SandboxStatus,
@@ -11,11 +12,17 @@ from holdfast.commands import (
     ShellSettings,
     StagedFile,
 )
+from holdfast.core import Call
 from holdfast.core.events import SandboxOpened
-from holdfast.gate import Gate
+from holdfast.gate import AskPerson, Gate
+from holdfast.session.commands.command_network import SessionNetwork
 from holdfast.session.commands.hidden_files import HiddenFiles
 from holdfast.store import Journal, Redactor, Store
 from holdfast.world import StagedWorld
+
+
+async def _ask_nobody() -> None:
+    """Another transport may answer."""
 
 
 class SessionCommands:
@@ -31,6 +38,7 @@ class SessionCommands:
         staged: StagedWorld,
         redactor: Redactor,
         settings: ShellSettings,
+        has_network: bool,
     ) -> None:
         self._journal = journal
         self._staged = staged
@@ -43,6 +51,8 @@ class SessionCommands:
             hidden=HiddenFiles(staged.base, policy=lambda: self._connected.policy),
             record=journal.append_deferred,
         )
+        self.ask_person: AskPerson = _ask_nobody
+        self._network = SessionNetwork(self._judge_host) if has_network else None
         self.toolset = CommandToolset(
             self._sandbox,
             settle=lambda call, effects, read, *, is_staged: self._connected.settle_effects(
@@ -52,6 +62,7 @@ class SessionCommands:
             record=journal.append_deferred,
             redact=redactor,
             settings=settings,
+            network=self._network,
         )
 
     def connect(self, gate: Gate) -> None:
@@ -74,7 +85,12 @@ class SessionCommands:
 
     async def close(self) -> None:
         """Stop every program."""
+        if self._network is not None:
+            await self._network.close()
         await self._sandbox.close()
+
+    async def _judge_host(self, call: Call, host: str, port: int) -> HostVerdict:
+        return await self._connected.judge_host(call, host, port, self.ask_person)
 
     @property
     def _connected(self) -> Gate:

@@ -1,0 +1,129 @@
+"""Hosts that programs connect to, each judged as a call of `net.connect` while the program waits.
+
+The connection is held, not the session: a host that the policy escalates is asked about while the program runs. A grant for a
+host covers it. Every verdict is on record.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from holdfast.commands import HostVerdict
+from holdfast.core import (
+    AGENT,
+    ArgumentRoles,
+    Call,
+    CallId,
+    Clock,
+    Decision,
+    Escalation,
+    EscalationId,
+    Label,
+    Tool,
+    Verdict,
+    new_token,
+)
+from holdfast.core.events import HostJudged
+from holdfast.gate.escalations import Escalations
+from holdfast.gate.grants import Grants
+from holdfast.gate.judge import Judge, Judgement
+from holdfast.store import Journal
+
+NET_CONNECT = Tool(
+    name="net.connect",
+    description="Let a program in the command sandbox connect to a host.",
+    parameters={
+        "type": "object",
+        "properties": {"host": {"type": "string"}, "port": {"type": "integer"}},
+        "required": ["host", "port"],
+        "additionalProperties": False,
+    },
+    roles={"host": ArgumentRoles(default=("proxy-domain",)), "port": ArgumentRoles(default=("none",))},
+)
+"""Not a tool that anyone can call: programs ask by connecting."""
+
+AskPerson = Callable[[], Awaitable[None]]
+"""Asks a person here about what waits; returns when it is settled. Other transports may answer first."""
+
+
+class HostAccess:
+    """Judges the connections of programs."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        judge: Judge,
+        grants: Grants,
+        escalations: Escalations,
+        clock: Clock,
+        escalation_seconds: float,
+        can_ask: bool,
+    ) -> None:
+        self._journal = journal
+        self._judge = judge
+        self._grants = grants
+        self._escalations = escalations
+        self._clock = clock
+        self._escalation_seconds = escalation_seconds
+        self._can_ask = can_ask
+        self._asked: Counter[CallId] = Counter()
+
+    async def judge(self, call: Call, host: str, port: int, ask: AskPerson) -> HostVerdict:
+        """Decide whether the programs of a call may connect to a host. Waits for a person where the policy escalates."""
+        self._asked[call.id] += 1
+        made = Call(
+            # Below the id of the command, so that it is not counted as a call of its own.
+            id=CallId(f"{call.id}.{self._asked[call.id]}"),
+            operation=NET_CONNECT.name,
+            arguments={"host": host, "port": port},
+            principal=AGENT,
+            labels=(Label(source=f"{call.operation} {call.id}"),),
+        )
+        judgement = await self._judge.judge_host(NET_CONNECT, made)
+        decision = judgement.decision
+        verdict: Verdict = decision.verdict
+        reason = decision.reason
+        if verdict == "escalate":
+            verdict, reason = await self._ask(judgement, ask)
+        elif verdict == "stage":
+            verdict = "allow"  # a connection has nothing to stage
+        self._journal.append_deferred(
+            HostJudged(call=call.id, host=host, port=port, verdict=verdict, rule=decision.rule, reason=reason)
+        )
+        return HostVerdict(is_allowed=verdict == "allow", reason=reason, rule=decision.rule)
+
+    async def _ask(self, judgement: Judgement, ask: AskPerson) -> tuple[Verdict, str]:
+        if self._grants.find_covering(judgement.request) is not None:
+            return "allow", "a saved approval covers it"
+        if not self._can_ask:
+            return "deny", "it needs approval and no one can be asked here"
+        escalation = self._escalation(judgement)
+        await self._escalations.open(escalation)
+        asking = asyncio.ensure_future(ask())
+        try:
+            ruling = await self._escalations.wait(escalation.id)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._escalations.expire(escalation.id, "the program no longer waits"))
+            raise
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        if ruling.verdict == "approve":
+            return "allow", "the person approved it"
+        return "deny", ruling.reason or "the person denied it"
+
+    def _escalation(self, judgement: Judgement) -> Escalation:
+        now_ms = self._clock.now_ms()
+        decision: Decision = judgement.decision
+        return Escalation(
+            id=EscalationId(new_token()),
+            call=judgement.request.call,
+            decision=decision,
+            digest=judgement.digest,
+            tool_digest=NET_CONNECT.digest,
+            policy_digest=self._judge.policy.digest,
+            opened_ms=now_ms,
+            expires_ms=now_ms + int(self._escalation_seconds * 1000),
+            targets=judgement.request.targets,
+        )
