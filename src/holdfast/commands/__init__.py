@@ -32,7 +32,19 @@ from holdfast.commands.git import (
     sandbox_git_environment,
     session_ref,
 )
-from holdfast.commands.network import CommandProxy, HostDecision, HostTraffic, ProxyLimits, proxy_environment
+from holdfast.commands.network import (
+    PACKAGE_REGISTRIES,
+    CommandProxy,
+    HostDecision,
+    HostTraffic,
+    PackageRegistries,
+    ProxyLimits,
+    find_registries,
+    listen_on_host,
+    proxy_environment,
+    serve_host_port,
+    serve_preview,
+)
 from holdfast.commands.open import open_sandbox
 from holdfast.commands.probe import probe_sandbox
 from holdfast.commands.scripted import Program, ScriptedFile, ScriptedProcess, ScriptedSandbox, folder_files
@@ -44,6 +56,7 @@ from holdfast.commands.toolset import CommandNetwork, CommandToolset, HostLog, J
 
 __all__ = [
     "MAX_TIMEOUT_SECONDS",
+    "PACKAGE_REGISTRIES",
     "SHELL_TOOLS",
     "AcceptedCommits",
     "CollectedChanges",
@@ -70,6 +83,7 @@ __all__ = [
     "OnCommandOutput",
     "OnOutput",
     "OpenSandbox",
+    "PackageRegistries",
     "ProcessStatus",
     "Program",
     "ProxyLimits",
@@ -86,11 +100,15 @@ __all__ = [
     "SystemSandboxes",
     "accept_commits",
     "clean_git_config",
+    "find_registries",
     "folder_files",
+    "listen_on_host",
     "open_sandbox",
     "probe_sandbox",
     "propose_commits",
     "proxy_environment",
     "sandbox_git_environment",
+    "serve_host_port",
+    "serve_preview",
     "session_ref",
 ]

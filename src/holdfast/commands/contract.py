@@ -156,8 +156,8 @@ class CommandSandbox(Protocol):
         """The content of a collected effect. Raises CommandError if it is no longer what was collected."""
         ...
 
-    async def listen(self) -> tuple[socket.socket, int]:
-        """A socket that listens on the sandbox's own loopback, and its port: programs reach the host's proxy by it."""
+    async def listen(self, port: int = 0) -> tuple[socket.socket, int]:
+        """A socket that listens on the sandbox's own loopback, and its port: programs reach the host by it. 0: any port."""
         ...
 
     async def connect(self, port: int) -> socket.socket:

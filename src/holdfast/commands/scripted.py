@@ -202,9 +202,9 @@ class ScriptedSandbox:
             raise CommandError(f"{path!r} is no longer there")
         return self._files[path].content
 
-    async def listen(self) -> tuple[socket.socket, int]:
+    async def listen(self, port: int = 0) -> tuple[socket.socket, int]:
         self._check_open()
-        listening = socket.create_server(("127.0.0.1", 0))
+        listening = socket.create_server(("127.0.0.1", port))
         return listening, listening.getsockname()[1]
 
     async def connect(self, port: int) -> socket.socket:

@@ -158,9 +158,9 @@ class FullSandbox:
             raise CommandError(f"{path!r} is no longer what was collected", hint="collect the changes again")
         return found[0]
 
-    async def listen(self) -> tuple[socket.socket, int]:
-        """A socket that listens on the sandbox's own loopback, and its port: programs reach the host's proxy by it."""
-        reply = await self._ask.ask("listen")
+    async def listen(self, port: int = 0) -> tuple[socket.socket, int]:
+        """A socket that listens on the sandbox's own loopback, and its port: programs reach the host by it. 0: any port."""
+        reply = await self._ask.ask("listen", port=port)
         listening = socket.socket(fileno=reply.descriptors[0])
         listening.setblocking(False)
         return listening, reply.port

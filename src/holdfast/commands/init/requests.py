@@ -65,7 +65,7 @@ class Requests:
             case "terminal":
                 return _open_terminal()
             case "listen":
-                return _listen()
+                return _listen(request["port"])
             case "connect":
                 return _connect(request["port"])
             case "unmount":
@@ -155,19 +155,17 @@ def _open_terminal() -> RequestResult:
     return RequestResult(descriptors=(controller, terminal))
 
 
-def _listen() -> RequestResult:
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    listening.listen(_BACKLOG)
-    port = listening.getsockname()[1]
-    return RequestResult({"port": port}, (listening.detach(),))
+def _listen(port: int) -> RequestResult:
+    listening = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+    return RequestResult({"port": listening.getsockname()[1]}, (listening.detach(),))
 
 
 def _connect(port: int) -> RequestResult:
-    connection = socket.socket()
     try:
-        connection.connect(("127.0.0.1", port))
-    except OSError:
-        connection.close()
-        raise
+        connection = socket.create_connection(("127.0.0.1", port))
+    except ConnectionRefusedError as refused:
+        try:
+            connection = socket.create_connection(("::1", port))  # node listens there for `localhost`
+        except OSError:
+            raise refused from None
     return RequestResult(descriptors=(connection.detach(),))
