@@ -11,6 +11,7 @@ from tests.cli.terminals import DELETE, prepared, runs, terminal
 from holdfast.cli.terminal.progress import is_linear
 
 TRANSCRIPT = """\
+~/work · policy asking.yaml · scripted:HOME/script.json · python sandbox · no programs
 session ID; /help lists commands, Ctrl-D quits
 remove it
   ask     world.delete path=/workspace/a.txt

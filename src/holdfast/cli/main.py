@@ -16,8 +16,8 @@ holdfast gives an AI agent real tools and keeps you in charge.
 
 examples:
   holdfast demo                          see it work, without a key or network
-  holdfast                               chat with an agent
-  holdfast -w .                          let it work in this folder
+  holdfast                               chat with an agent that works in this folder
+  holdfast --scratch                     chat in an empty folder instead
   holdfast "why does test_totals fail?"  run one task; the answer goes to stdout
   git diff | holdfast "review this"      piped input becomes part of the task
   holdfast -c                            resume the last session of this folder
@@ -26,7 +26,8 @@ examples:
 session options:
   -m, --model PROVIDER:NAME   the model (or $HOLDFAST_MODEL, or config.toml)
   -p, --policy NAME|FILE      the policy that decides about each call
-  -w, --workspace DIR         the project folder the agent works in
+  -w, --workspace DIR         the folder the agent works in (default: this one)
+      --scratch               work in an empty folder that only this session has
       --trust                 trust that folder without asking
   -c, --continue              resume the last session of this folder
   -r, --resume [SESSION]      resume a session by id, prefix or name

@@ -63,7 +63,7 @@ async def ensure_trusted(workspace: str | None, home: Home, console: Console, *,
     if not is_given and not console.is_interactive:
         raise InvalidInput(
             f"{str(folder)!r} is not trusted yet, and no terminal is attached to ask at",
-            hint="if you trust its content, pass --trust once",
+            hint="if you trust its content, pass --trust once; or work in an empty folder with --scratch",
         )
     if not is_given and not await _ask_for_trust(folder, console):
         console.say("not trusted: the folder was not opened, and nothing in it was read")

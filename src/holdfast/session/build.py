@@ -77,6 +77,8 @@ class SessionParts:
     can_ask: bool = True
     instructions: str = ""
     """Added to the model's system prompt."""
+    instruction_files: tuple[str, ...] = ()
+    """The files of the project that are part of the instructions."""
     disk: SessionPaths | None = None
     """None for a session in memory."""
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
@@ -129,6 +131,7 @@ async def build_session(parts: SessionParts) -> Session:
         commands=commands,
     )
     session.approver = parts.approver
+    session.instruction_files = parts.instruction_files
     return session
 
 

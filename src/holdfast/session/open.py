@@ -28,6 +28,7 @@ from holdfast.session.options import (
     record_changes,
     resolve_options,
 )
+from holdfast.session.project_instructions import ProjectInstructions, read_project_instructions
 from holdfast.session.resources import SharedResources
 from holdfast.session.session import Session
 from holdfast.session.status import Status, workspace_of
@@ -37,6 +38,7 @@ from holdfast.world import (
     Quota,
     RestorePoints,
     StagedWorld,
+    TrustedFolders,
     UndoJournal,
     WorldPaths,
     open_folder,
@@ -236,6 +238,9 @@ async def _session_parts(
     paths = WorldPaths(root, protected=(home.root,))
     servers = _server_toolsets(shared, root, paths)
     policy = narrowed_by_project(resolved.policy, root)
+    project = ProjectInstructions()
+    if TrustedFolders(home.trusted_folders).trusts(root):
+        project = read_project_instructions(root)
 
     def create_guest(name: str) -> Guest:
         if resolved.engine is not None and name == resolved.sandbox:
@@ -271,7 +276,8 @@ async def _session_parts(
         tree=tree,
         approver=resolved.approver,
         can_ask=resolved.can_ask,
-        instructions=resolved.instructions,
+        instructions="\n\n".join(filter(None, (resolved.instructions, project.text))),
+        instruction_files=project.files,
         disk=SessionPaths(home=home, root=root, view=FolderWorld(view)),
         closers=[*resolved.closers, *(server.close for server in servers)],
         on_close=shared.live.remove,

@@ -92,6 +92,8 @@ class Session:
         self.approver: Approver | None = None
         self.approver_name = "approver"
         """The transport recorded for the approver's answers."""
+        self.instruction_files: tuple[str, ...] = ()
+        """The files of the project that the model gets as instructions of the person."""
         self.on_piece: OnPiece = lambda _: None
         """Receives the pieces of a model's reply while it arrives."""
         self.on_output: Callable[[str], None] = lambda _: None

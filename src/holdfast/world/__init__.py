@@ -4,6 +4,7 @@ from holdfast.world.contract import Hit, Stat, World
 from holdfast.world.effect_writer import EffectWriter
 from holdfast.world.folder.folder_world import FolderWorld
 from holdfast.world.folder.open_folder import TrustedFolders, open_folder, reopen_folder
+from holdfast.world.folder.project_file import read_project_file
 from holdfast.world.folder.quota import Quota
 from holdfast.world.host_copy import links_in
 from holdfast.world.list_files import list_files
@@ -41,5 +42,6 @@ __all__ = [
     "links_in",
     "list_files",
     "open_folder",
+    "read_project_file",
     "reopen_folder",
 ]

@@ -14,8 +14,9 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import FINISHING, Activity
-from holdfast.cli.chat.folded import FoldedTexts, RunView
+from holdfast.cli.chat.folded import CommandOutputView, FoldedTexts, RunView
 from holdfast.cli.chat.slash import COMMANDS, run_slash_command
+from holdfast.cli.chat.welcome import welcome
 from holdfast.cli.input_history import input_history
 from holdfast.cli.terminal.answer_stream import AnswerStream
 from holdfast.cli.terminal.console import Console, wants_plain
@@ -25,11 +26,10 @@ from holdfast.cli.terminal.program_output import ProgramOutput
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen, Screen
 from holdfast.cli.terminal.status_line import status_line
-from holdfast.cli.terminal.wrap import ellipsize
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.result import print_outcome
 from holdfast.cli.views.session_log import SessionLog
-from holdfast.core import Outcome, Proposed, escape_invisible, pluralize
+from holdfast.core import Outcome, Proposed, escape_invisible
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ModelReplied, RecordedEvent
 from holdfast.models import ReplyPiece
@@ -57,6 +57,7 @@ class Chat:
         )
         self._stream = AnswerStream(screen, fold=self.folded.fold)
         self._output = ProgramOutput(screen.say)
+        self._live_output = CommandOutputView(partial(screen.live, "output"))
         self._is_command = False
         """Whether the last line was a command of the person, whose output is shown whole."""
         self._more = asyncio.Event()
@@ -228,6 +229,7 @@ class Chat:
         ticker.cancel()
         self._stream.end()
         self._output.end()
+        self.screen.live("output", "")
         if turn.cancelled():
             self.screen.say("  stopped; completed actions are not undone", "ask")
         elif isinstance(turn.exception(), PersonLeft):
@@ -255,9 +257,11 @@ class Chat:
             await asyncio.sleep(REFRESH_SECONDS)
 
     def _show_output(self, text: str) -> None:
-        # What the agent's own programs print is for the agent; /logs and `holdfast show --full` have it.
+        # What the agent's own programs print passes in the live region; /logs and `holdfast show --full` have it.
         if self._is_command:
             self._output(text)
+        else:
+            self._live_output(text)
 
     def _show_staged(self) -> None:
         if staged := self.session.proposals():
@@ -300,23 +304,3 @@ async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool
         )
     welcome(chat.screen, session)
     return await chat.run(session)
-
-
-def welcome(screen: Screen, session: Session) -> None:
-    """Print the introduction of a chat: session, last message, waiting calls and staged files. The model does not see it."""
-    name = session.status.name or session.id
-    turns = len(session.history())
-    if not turns:
-        screen.say(f"session {name}; /help lists commands, Ctrl-D quits", "dim", folds=True)
-        return
-    screen.say(
-        f"{session.status.model}, policy {escape_invisible(session.status.policy)}; /help lists commands, Ctrl-D quits",
-        "dim",
-        folds=True,
-    )
-    asked = " ".join(escape_invisible(session.history()[-1].asked).split())
-    screen.say(f"  last message: {ellipsize(asked, 60)}", "dim")
-    if waiting := session.escalations():
-        screen.say(f"  waiting for your approval: {pluralize(len(waiting), 'call')}", "ask")
-    if staged := session.proposals():
-        screen.say(f"  staged: {', '.join(proposal.path for proposal in staged)} (/diff shows them)", "ask")

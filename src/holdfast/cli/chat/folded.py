@@ -10,6 +10,7 @@ from holdfast.core.events import RecordedEvent, RunEnded, RunStarted
 MAX_TEXTS = 50
 MAX_SHOWN_CHARACTERS = 20_000
 """What is printed of one text; `holdfast show` prints the whole."""
+_TAIL_CHARACTERS = 4_000
 
 Say = Callable[[str, Tone], None]
 
@@ -59,3 +60,15 @@ class RunView:
                 self._code = ""
             case _:
                 pass
+
+
+class CommandOutputView:
+    """Shows the end of what the running program prints."""
+
+    def __init__(self, live: Callable[[str], None]) -> None:
+        self._live = live
+        self._tail = ""
+
+    def __call__(self, text: str) -> None:
+        self._tail = (self._tail + text)[-_TAIL_CHARACTERS:]
+        self._live(self._tail)

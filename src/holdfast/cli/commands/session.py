@@ -1,6 +1,6 @@
 """Chat with an agent, or give it one task.
 
-holdfast                                   chat with an agent
+holdfast                                   chat with an agent that works in this folder
 holdfast "why does test_totals fail?"      run one task: the answer goes to stdout, everything else to stderr
 git diff | holdfast "review this"          piped input becomes part of the task
 holdfast --json --budget usd=1,time=5m --yes-to net-fetch "collect the figures"
@@ -36,6 +36,7 @@ from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import Model
 from holdfast.session import Session, TurnDriver
 from holdfast.store import Home, chosen_name, shortened_note
+from holdfast.world import open_folder
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,8 +66,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-m", "--model", metavar="PROVIDER:NAME", help="the model (see: holdfast model list)")
     parser.add_argument("-p", "--policy", metavar="NAME|FILE", help="the policy that decides about each call")
-    parser.add_argument("-w", "--workspace", metavar="DIR", help="the project folder the agent works in")
-    parser.add_argument("--trust", action="store_true", help="trust the folder of -w, now and later")
+    parser.add_argument(
+        "-w", "--workspace", metavar="DIR", help="the folder the agent works in; the default is this one"
+    )
+    parser.add_argument(
+        "--scratch", action="store_true", help="work in an empty folder that only this session has"
+    )
+    parser.add_argument("--trust", action="store_true", help="trust the folder, now and later")
     parser.add_argument("-n", "--name", help="name the new session")
     parser.add_argument(
         "--budget", metavar="LIMITS", help="spending limits, such as usd=1,tokens=50k,time=5m"
@@ -107,6 +113,8 @@ async def run(arguments: argparse.Namespace) -> int:
             "--budget is for new sessions; a resumed one keeps its limits",
             hint="raise them with: holdfast budget add",
         )
+    if not _resumes(arguments):
+        arguments.workspace = _chosen_folder(arguments, home, console)
     if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
     project = Path(arguments.workspace) if arguments.workspace else None
@@ -141,6 +149,22 @@ async def run(arguments: argparse.Namespace) -> int:
         return await _work(runtime, session, arguments, console)
     finally:
         await runtime.close()
+
+
+def _chosen_folder(arguments: argparse.Namespace, home: Home, console: Console) -> str | None:
+    """The folder to work in: of -w, else the current one. None is an empty folder of the session's own."""
+    if arguments.workspace is not None:
+        if arguments.scratch:
+            raise InvalidInput("-w and --scratch cannot be combined", hint="leave one of them out")
+        return str(arguments.workspace)
+    if arguments.scratch:
+        return None
+    try:
+        return str(open_folder(Path.cwd(), home.root))
+    except InvalidInput as refused:
+        if console.is_interactive:
+            console.say(f"{refused}; working in an empty folder of the session's own", "dim", folds=True)
+        return None
 
 
 def _resumes(arguments: argparse.Namespace) -> bool:
