@@ -16,8 +16,8 @@ holdfast gives an AI agent real tools and keeps you in charge.
 
 examples:
   holdfast demo                          see it work, without a key or network
-  holdfast                               chat with an agent that works in this folder
-  holdfast --scratch                     chat in an empty folder instead
+  holdfast                               chat with an agent in this folder
+  holdfast --scratch                     chat in an empty folder
   holdfast "why does test_totals fail?"  run one task; the answer goes to stdout
   git diff | holdfast "review this"      piped input becomes part of the task
   holdfast -c                            resume the last session of this folder
