@@ -10,18 +10,34 @@ from holdfast.commands.git.accept import (
 )
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.git.host_git import HostGit
+from holdfast.commands.git.person_config import (
+    read_identity,
+)
+from holdfast.commands.git.push import (
+    PushedBranch,
+    push_branch,
+)
 from holdfast.commands.git.quarantine import OfferedCommit, OfferedCommits, OfferedFile
+from holdfast.commands.git.repository import (
+    GitRepository,
+    find_repository,
+)
 
 __all__ = [
     "AcceptedCommits",
     "CommitProposal",
+    "GitRepository",
     "HostGit",
     "OfferedCommit",
     "OfferedCommits",
     "OfferedFile",
+    "PushedBranch",
     "accept_commits",
     "clean_git_config",
+    "find_repository",
     "propose_commits",
+    "push_branch",
+    "read_identity",
     "sandbox_git_environment",
     "session_ref",
 ]
