@@ -5,6 +5,7 @@ from collections.abc import Callable
 from holdfast.core import Change, FileEffect
 from holdfast.core.errors import PathRefused
 from holdfast.world.contract import World
+from holdfast.world.paths.names import folders_above
 from holdfast.world.staging.staged_world import StagedWorld
 
 ReadContent = Callable[[], bytes]
@@ -29,11 +30,31 @@ class EffectWriter:
         into: World = staged if is_staged or staged.has_staged(effect.path) else staged.base
         if effect.kind == "deleted":
             changes = into.delete(effect.path) if into.exists(effect.path) else ()
+            _prune(into, effect.path)
         else:
             content = read()
             if into.exists(effect.path) and into.stat(effect.path).kind == "folder":
-                into.delete(effect.path)  # empty: a program replaced the folder by a file
+                # A program replaced the folder by a file. What it did not delete must not go with it.
+                into.delete(effect.path, recursive=not _has_files(into, effect.path))
             changes = (into.write(effect.path, content, mode=effect.mode),)
         if not asks:
             return changes
         return tuple(staged.ask_about(change, asks) if change.is_staged else change for change in changes)
+
+
+def _prune(world: World, path: str) -> None:
+    """Remove the folders above a deleted file that are empty now: like git, a program leaves no folder without files."""
+    for folder in folders_above(path):
+        if folder == "." or not world.exists(folder) or world.entries(folder):
+            return
+        world.delete(folder)
+
+
+def _has_files(world: World, folder: str) -> bool:
+    waiting = [folder]
+    while waiting:
+        for each in world.entries(waiting.pop()):
+            if each.kind == "file":
+                return True
+            waiting.append(each.path)
+    return False
