@@ -38,6 +38,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "audit": "list every call of a session with its decision",
         "why": "explain the decision about a call",
         "budget": "show or raise the limits of a session",
+        "usage": "show cost, tokens, calls and prompts by day or model",
+        "timeline": "show turns, calls and waits of a session over time",
         "files": "list, show, copy or remove the files of a session",
         "proposals": "show, commit or reject staged changes",
     },
