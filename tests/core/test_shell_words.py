@@ -33,6 +33,7 @@ needs_bash = pytest.mark.skipif(not BASH, reason="bash is not installed")
         ("make FOO=bar -j4", [["make", "FOO=bar", "-j4"]]),
         ("echo 'several\nlines'", [["echo", "several\nlines"]]),
         ("echo ''", [["echo", ""]]),
+        ("git diff HEAD~1 HEAD~~", [["git", "diff", "HEAD~1", "HEAD~~"]]),
     ],
 )
 def test_plain_scripts_are_split_into_their_commands(script: str, commands: list[list[str]]) -> None:
@@ -50,7 +51,7 @@ def test_the_files_of_redirections_are_named() -> None:
     "script",
     [
         "", "# only a note", "echo $HOME", 'echo "$(id)"', "echo `id`", 'echo "`id`"', "echo $'a'", 'echo $"a"', "ls *.py",
-        "ls a?", "ls [ab]", "echo {a,b}", "echo ~", "a=b", "A=b cmd", "A+=b cmd", "cat << EOF\nx\nEOF", "cat <<< x",
+        "ls a?", "ls [ab]", "echo {a,b}", "echo ~", "echo ~/a", "echo a=~", "echo a:~/b", "echo ''~", "echo \\\n~", "a=b", "A=b cmd", "A+=b cmd", "cat << EOF\nx\nEOF", "cat <<< x",
         "diff <(a) b", "a > >(b)", "(a)", "{ a; }", "f() { a; }", "if a; then b; fi", "for x in a; do b; done", "! a", "time a",
         "[[ a ]]", "[ -f a ]", "a & b", "a &", "a |& b", "a &> b", "a >& b", "a 3>&1", "a 10> b", "a 2\\\n> b", "a {x}> b",
         "a <> b", "> a", "a >", "a;; b", "; a", "a && ", "a && ; b", "a | | b", "a\n&& b", "a ||", "a 'b", 'a "b', "a b\\",

@@ -93,7 +93,8 @@ _BETWEEN_WORDS = re.compile(r"[\s;&|()<>{}$`=,!]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _WORD = re.compile(
     r"""(?!\#|\\\n)(?:
-        [A-Za-z0-9_./:=@%+,^\#-]++     # not ~ * ? [ ] { } ! and nothing beyond ASCII: `à` holds a byte that some shells call blank
+        [A-Za-z0-9_./:=@%+,^\#-]++     # not * ? [ ] { } ! and nothing beyond ASCII: `à` holds a byte that some shells call blank
+      | (?<=[A-Za-z0-9_.^~])~         # as in HEAD~1; elsewhere it may stand for a home folder
       | \\[\n\t -~]
       | '[^']*+'
       | "(?:[^"\\$`]|\\[\s\S])*+"
