@@ -462,6 +462,18 @@ async def test_a_session_is_found_by_id_name_or_prefix(store: Store) -> None:
     assert await store.find("abc") == "abc"
 
 
+async def test_a_session_is_found_by_the_random_end_of_its_id(store: Store) -> None:
+    one = await store.create(opened(), session=SessionId("2026-11-17-15-00-00-000-npi1"))
+    await store.create(opened(), session=SessionId("2026-11-17-15-00-00-001-aaaa"))
+    assert await store.find("npi1") == one.session
+    for missing in ("pi1", "1-npi1", "*pi1", "npi?"):
+        with pytest.raises((SessionNotFound, InvalidId)):
+            await store.find(missing)
+    await store.create(opened(), session=SessionId("2026-11-17-15-00-00-002-npi1"))
+    with pytest.raises(SessionAmbiguous):
+        await store.find("npi1")
+
+
 async def test_a_name_belongs_to_one_session(store: Store) -> None:
     one = await store.create(opened(name="My Session"))
     two = await store.create(opened())

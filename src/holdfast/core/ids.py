@@ -51,6 +51,7 @@ _LETTERS = str.maketrans(
     }
 )
 """Latin letters that Unicode does not decompose into ASCII."""
+SHORT_ID_LENGTH = 4
 _SUFFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -58,8 +59,13 @@ def new_session_id(clock: Clock) -> SessionId:
     """Generate an id of the form `YYYY-MM-DD-HH-mm-ss-mmm-rrrr`, lower case, in UTC. The store makes sure it is unique."""
     now_ms = clock.now_ms()
     moment = datetime.fromtimestamp(now_ms // 1000, UTC)
-    suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(4))
+    suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(SHORT_ID_LENGTH))
     return SessionId(f"{moment:%Y-%m-%d-%H-%M-%S}-{now_ms % 1000:03d}-{suffix}")
+
+
+def is_short_id(text: str) -> bool:
+    """Whether a text can be the random end of an id, which lists show."""
+    return len(text) == SHORT_ID_LENGTH and all(letter in _SUFFIX_ALPHABET for letter in text)
 
 
 def new_token() -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import Clock, SessionId, check_session_id, digest_bytes, new_session_id
+from holdfast.core import Clock, SessionId, check_session_id, digest_bytes, is_short_id, new_session_id
 from holdfast.core.errors import (
     HoldfastError,
     InvalidInput,
@@ -179,9 +179,10 @@ class MemoryStore:
         for one in self._sessions.values():
             if one.state.summary.name in wanted:
                 return one.id
-        return require_single_match(
-            reference, sorted(id for id in self._sessions if id.startswith(reference))
-        )
+        matches = sorted(id for id in self._sessions if id.startswith(reference))
+        if not matches and is_short_id(reference):
+            matches = sorted(id for id in self._sessions if id.endswith(f"-{reference}"))
+        return require_single_match(reference, matches)
 
     async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
         words = [token for word in query_words(text) for token in _tokens(word)]

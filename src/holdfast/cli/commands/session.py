@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=True,
         metavar="SESSION",
-        help="resume a session by id, prefix or name; without one, choose from a list",
+        help="resume a session by id, the last four characters of it, prefix or name; without one, choose from a list",
     )
     parser.add_argument(
         "--wait",

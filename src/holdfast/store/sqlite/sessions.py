@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.core import SessionId, encode
+from holdfast.core import SessionId, encode, is_short_id
 from holdfast.core.errors import InvalidInput, SessionExists, SessionNotFound
 from holdfast.core.events import GENESIS, RecordedEvent, SessionOpened
 from holdfast.store.contract import Redact, SessionSummary
@@ -140,7 +140,7 @@ def list_sessions(connection: Connection, *, limit: int | None, folder: str | No
 
 
 def find(connection: Connection, reference: str) -> SessionId:
-    """Find a session by id, name or unique prefix."""
+    """Find a session by id, name, unique prefix or short id."""
     if connection.execute(SQL["find_session"], (reference,)).fetchone():
         return SessionId(reference)
     for name in possible_names(reference):
@@ -150,6 +150,8 @@ def find(connection: Connection, reference: str) -> SessionId:
     require_listed(connection, reference)
     rows = connection.execute(SQL["sessions_beginning"], (reference, reference + "\U0010ffff"))
     matches = [SessionId(id) for (id,) in rows]
+    if not matches and is_short_id(reference):
+        matches = [SessionId(id) for (id,) in connection.execute(SQL["sessions_ending"], (reference,))]
     if not matches:
         _raise_if_removed(connection, reference)
     return require_single_match(reference, matches)

@@ -94,6 +94,10 @@ SELECT id FROM session WHERE name = ?;
 -- A few are enough to show that there are several. The second value is the prefix plus the highest character.
 SELECT id FROM session WHERE id >= ? AND id < ? ORDER BY id LIMIT 6;
 
+-- name: sessions_ending
+-- By the short id that lists show, which is the random end of an id.
+SELECT id FROM session WHERE id GLOB '*-' || ? ORDER BY id LIMIT 6;
+
 -- name: lease_of
 -- The holder of a session and its fencing number.
 SELECT fence, instance, pid, host, since_ms FROM lease WHERE session = ?;
