@@ -75,6 +75,7 @@ from holdfast.core.messages import (
     Usage,
     UserMessage,
 )
+from holdfast.core.off_loop import off_loop
 from holdfast.core.outcomes import (
     Cycle,
     Error,
@@ -247,6 +248,7 @@ __all__ = [
     "mark_lookalikes",
     "new_session_id",
     "new_token",
+    "off_loop",
     "outside_paths",
     "parse_limits",
     "pluralize",

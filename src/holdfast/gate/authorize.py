@@ -19,6 +19,7 @@ from holdfast.core import (
     Parked,
     Target,
     new_token,
+    off_loop,
 )
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grants import Grants
@@ -102,7 +103,9 @@ class Authorizer:
     async def _escalate(self, judgement: Judgement, registered: RegisteredTool) -> Parked:
         call = judgement.request.call
         labels, now_ms = await self._provenance.labels_for(call), self._clock.now_ms()
-        recorded = self._large_values.record_call(call, judgement.digest)
+        recorded = await off_loop(
+            call.arguments, lambda: self._large_values.record_call(call, judgement.digest)
+        )
         escalation = Escalation(
             id=EscalationId(new_token()),
             call=msgspec.structs.replace(recorded.value, labels=(*call.labels, *labels)),

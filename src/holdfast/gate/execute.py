@@ -6,7 +6,17 @@ from functools import partial
 
 import msgspec
 
-from holdfast.core import Amount, CallStatus, Clock, Json, Paths, Performed, TimeLimited, outside_paths
+from holdfast.core import (
+    Amount,
+    CallStatus,
+    Clock,
+    Json,
+    Paths,
+    Performed,
+    TimeLimited,
+    off_loop,
+    outside_paths,
+)
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.core.events import CallSettled
 from holdfast.gate.authorize import Authorized
@@ -48,12 +58,13 @@ class Executor:
         own_seconds = toolset.time_limit(call) if isinstance(toolset, TimeLimited) else None
         try:
             async with self._deadlines.limit(own_seconds):
-                self._check_unchanged(authorized)
+                digest = await off_loop(call.arguments, lambda: call.digest)
+                self._check_unchanged(authorized, digest)
                 async with _open_outside_paths(authorized):
                     # An approved call is still staged if another rule or tier requires staging.
                     performed = await toolset.perform(call, is_staged=authorized.decision.requires_staging)
             readable = await self._readable(authorized, performed.result)
-            result = self._output_filter.filter_result(readable)
+            result = await off_loop(readable, lambda: self._output_filter.filter_result(readable))
         except (DeadlineExceeded, ToolTimeout):
             status, error = "timeout", f"no answer within {own_seconds or self._deadlines.seconds:g} seconds"
             performed = Performed(amount=at_most(reserved))
@@ -95,11 +106,12 @@ class Executor:
         is_long = isinstance(result, list) and len(result) > _LONG_RESULT
         return await asyncio.to_thread(hide) if is_long else hide()
 
-    def _check_unchanged(self, authorized: Authorized) -> None:
+    def _check_unchanged(self, authorized: Authorized, digest: str) -> None:
         """Raise ToolFailed unless the call and its tool are exactly what was judged."""
         # Writing the intent takes time, and others may change arguments, policy, tools and symlinks meanwhile.
         change = self._judge.changed_since_judged(
-            authorized.call,
+            authorized.call.operation,
+            digest,
             authorized.registered,
             authorized.digest,
             authorized.targets,

@@ -35,6 +35,7 @@ from holdfast.core import (
     Tool,
     Toolset,
     Value,
+    off_loop,
 )
 from holdfast.core.errors import BudgetExceeded, CommandError
 from holdfast.core.events import (
@@ -55,7 +56,7 @@ from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.execute import Executor, at_most
 from holdfast.gate.grants import Grants, grant_for
 from holdfast.gate.judge import Judge, ToolRegistry, sanitize_call
-from holdfast.gate.large_values import FetchBlob, LargeValues
+from holdfast.gate.large_values import FetchBlob, LargeValues, Recorded
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.model_calls import ModelCalls, Summary
 from holdfast.gate.output_filter import OutputFilter
@@ -193,7 +194,8 @@ class Gate:
         of its own before anyone outside can see the answer; the outcome is then written together with the next record.
         """
         async with self._one_at_a_time(call.id):
-            call, digest, problem = sanitize_call(call)
+            given = call
+            call, digest, problem = await off_loop(given.arguments, lambda: sanitize_call(given))
             recorded = await self.calls.answer(call)
             if recorded is not None:
                 return recorded
@@ -214,7 +216,7 @@ class Gate:
                 return await self._refuse(call, digest, over_budget(error))
             try:
                 self.grants.reserve_use(authorized.grant, call.id)
-                intended = self._large_values.record_call(authorized.call, authorized.digest)
+                intended = await self._large_call(authorized.call, authorized.digest)
                 await self._record_intent(
                     CallIntended(
                         call=intended.value,
@@ -231,7 +233,9 @@ class Gate:
                 )
                 del intended  # its blobs are on disk
                 settled = await self._executor.execute(authorized, reservation.amount)
-                outcome, blobs = self._large_values.record_result(settled)
+                outcome, blobs = await off_loop(
+                    settled.result, lambda: self._large_values.record_result(settled)
+                )
                 # The reservation is held until the outcome is recorded, which is exact if all of it was spent.
                 if can_defer_outcome and not blobs and cost_of(outcome) == reservation.amount:
                     self._journal.append_deferred(outcome)
@@ -346,9 +350,12 @@ class Gate:
             raise
 
     async def _refuse(self, call: Call, digest: str, decision: Decision) -> Refused:
-        recorded, blobs = self._large_values.record_call(call, digest)
+        recorded, blobs = await self._large_call(call, digest)
         await self._journal.append(CallRefused(call=recorded, decision=decision), blobs=blobs)
         return Refused(reason=decision.reason, rule=decision.rule, exhausted=exhausted_dimension(decision))
+
+    async def _large_call(self, call: Call, digest: str) -> Recorded[Call]:
+        return await off_loop(call.arguments, lambda: self._large_values.record_call(call, digest))
 
     async def _settle_unknown(self, interrupted: CallIntended) -> Failed:
         reason = (

@@ -176,7 +176,8 @@ class Judge:
 
     def changed_since_judged(
         self,
-        call: Call,
+        operation: str,
+        current_digest: str,
         registered: RegisteredTool,
         digest: str,
         targets: Sequence[Target],
@@ -184,11 +185,11 @@ class Judge:
         policy_digest: str,
     ) -> str:
         """What changed since the call was judged: arguments, policy, tool or path. Empty if nothing changed."""
-        if call.digest != digest:
+        if current_digest != digest:
             return "the arguments changed after the call was judged"
         if self.policy.digest != policy_digest:
             return "the policy changed after the call was judged"
-        current = self._registry.get(call.operation)
+        current = self._registry.get(operation)
         if current is None or current.digest != registered.digest:
             return "the tool changed after the call was judged"
         for target in targets:

@@ -212,9 +212,10 @@ class WorldToolset:
         touched = (arguments.path, arguments.source, arguments.destination)
         is_overlaid = any(self._staged.has_staged(path) for path in touched if path)
         into: World = self._staged if is_staged or is_overlaid else self._world
+        body = arguments.body if operation in ("world.write", "world.append") else b""
         # Stored before it is staged: with an await between a change and its report, a cancelled call could have made the change.
         kept = (
-            [await self._keep(each) for each in self._contents(operation, arguments)]
+            [await self._keep(each) for each in self._contents(operation, arguments, body)]
             if into is self._staged
             else []
         )
@@ -222,9 +223,9 @@ class WorldToolset:
         written: int | None = None
         match operation:
             case "world.write":
-                changes, written = (into.write(arguments.place, arguments.body),), len(arguments.body)
+                changes, written = (into.write(arguments.place, body),), len(body)
             case "world.append":
-                changes, written = (into.append(arguments.place, arguments.body),), len(arguments.body)
+                changes, written = (into.append(arguments.place, body),), len(body)
             case "world.delete":
                 changes = into.delete(arguments.place, recursive=arguments.recursive)
             case _:
@@ -234,15 +235,15 @@ class WorldToolset:
                 await self._keep(self._staged.read(change.path))
         return Performed(result=written, amount=Amount(bytes_written=written or 0), changes=changes)
 
-    def _contents(self, operation: str, arguments: _Arguments) -> list[bytes]:
+    def _contents(self, operation: str, arguments: _Arguments, body: bytes) -> list[bytes]:
         """The contents that a staged change will put into the overlay."""
         staged = self._staged
         match operation:
             case "world.write":
-                return [arguments.body]
+                return [body]
             case "world.append":
                 is_there = staged.exists(arguments.place)
-                return [(staged.read(arguments.place) if is_there else b"") + arguments.body]
+                return [(staged.read(arguments.place) if is_there else b"") + body]
             case "world.move":
                 return [staged.read(path) for path in staged.files_in(staged.resolve(arguments.source))]
             case _:

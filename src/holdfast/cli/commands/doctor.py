@@ -2,6 +2,7 @@
 
 holdfast doctor            a list of checks, with a fix for each problem
 holdfast doctor --json     the same as JSON
+holdfast doctor --watch    also measure how long work with large values keeps the event loop busy
 
 The checks are real: each sandbox runs code that attempts to escape, each MCP server is started, and each kernel feature is used.
 No model is called and nothing is sent. Exit codes: 0 when there are no problems, 1 when there are.
@@ -32,13 +33,18 @@ _LEAST_WIDTH = 40
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("--json", action="store_true", help="print a JSON array")
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="also measure the event loop with large values, in a temporary session",
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
     """Run the checks and print each result as it arrives."""
     console, home = Console(), Home.default()
     results: list[CheckResult] = []
-    async with aclosing(run_checks(home)) as checks:
+    async with aclosing(run_checks(home, watches_loop=arguments.watch)) as checks:
         async for result in checks:
             results.append(result)
             if not arguments.json:

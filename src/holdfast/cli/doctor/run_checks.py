@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.cli.doctor.check_result import CheckResult
+from holdfast.cli.doctor.event_loop import check_event_loop
 from holdfast.cli.doctor.home import check_home, nearest_existing
 from holdfast.cli.doctor.kernel import check_kernel
 from holdfast.cli.doctor.sandboxes import check_engines
@@ -18,12 +19,13 @@ Check = Callable[[Home], Awaitable[list[CheckResult]]]
 _CHECKS: dict[str, Check] = {"model": check_models, "sandbox": check_engines, "mcp": check_servers}
 
 
-async def run_checks(home: Home) -> AsyncGenerator[CheckResult, None]:
-    """Run the checks, most basic first, and yield each result."""
+async def run_checks(home: Home, *, watches_loop: bool = False) -> AsyncGenerator[CheckResult, None]:
+    """Run the checks, most basic first, and yield each result. `watches_loop` also measures the event loop."""
     for result in (*check_home(home), *check_versions(), *check_kernel()):
         yield result
     with _usable_home(home) as usable:
-        for part, check in _CHECKS.items():
+        extra: dict[str, Check] = {"event loop": check_event_loop} if watches_loop else {}
+        for part, check in (_CHECKS | extra).items():
             for result in await _run_check(part, check, usable):
                 yield result
 

@@ -5,6 +5,7 @@ runs it; the guest above keeps its state. One stop may make several calls. If on
 parked, and the stop is replayed from its beginning with the answers that it already has.
 """
 
+import asyncio
 from collections.abc import Awaitable
 
 import msgspec
@@ -96,7 +97,7 @@ class Execution:
             if snapshot is not None:
                 complete = await self._run_to_end(snapshot)
                 if not self._is_ending:
-                    value = render_value(complete, max_bytes=self._request.limits.output_bytes)
+                    value = await self._render(complete)
                     if self._has_open_files:
                         self._is_ending = True
                         complete = await self._run_to_end(await self._advance(self._feed(END_OF_RUN)))
@@ -117,6 +118,10 @@ class Execution:
         except BaseException:
             await self._worker.kill()
             raise
+
+    async def _render(self, complete: monty.MontyComplete) -> Json:
+        # In a thread: a value of half a million items takes a second to convert, and already to look at.
+        return await asyncio.to_thread(render_value, complete, max_bytes=self._request.limits.output_bytes)
 
     @property
     def _has_open_files(self) -> bool:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import pydantic_monty as monty
 
-from holdfast.core import Answer, Failed, Json, JsonObject, Parked, Refused, Returned, encode
+from holdfast.core import Answer, Failed, Json, JsonObject, Parked, Refused, Returned, encode, off_loop
 from holdfast.guests.contract import OnCall
 from holdfast.guests.python.limits import LimitTracker
 from holdfast.guests.python.state import RunProgress
@@ -84,14 +84,14 @@ class HostCalls:
         self._progress.answers.append(answer)
         match answer:
             case Returned(value=value):
-                return _check_result_size(value)
+                return await off_loop(value, lambda: _check_result_size(value))
             case Refused() | Failed():
                 raise _to_exception(answer)
             case _:
                 assert_never(answer)
 
     async def _call_host(self, operation: str, arguments: JsonObject) -> Answer:
-        size = len(encode(arguments))
+        size = await off_loop(arguments, lambda: len(encode(arguments)))
         if size > _MAX_ARGUMENT_BYTES:
             raise GuestException(
                 "ValueError",

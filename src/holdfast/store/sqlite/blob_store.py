@@ -24,6 +24,10 @@ from holdfast.store.sqlite.writer import Writer
 Result = TypeVar("Result")
 
 
+_LARGE_BYTES = 256 << 10
+"""Hashing less takes under a millisecond."""
+
+
 class SqliteBlobStore:
     """Blobs, stored under their SHA-256: small ones in the database, large ones in files."""
 
@@ -64,7 +68,10 @@ class SqliteBlobStore:
             ) from problem
 
     async def put_blob(self, content: bytes) -> str:
-        draft = self._blobs.draft(content)
+        is_large = len(content) > _LARGE_BYTES
+        draft = (
+            await asyncio.to_thread(self._blobs.draft, content) if is_large else self._blobs.draft(content)
+        )
         await self.writing(partial(self._insert, draft))
         return draft.digest
 

@@ -105,16 +105,17 @@ class SqliteJournal:
         """Submit deferred and new events; all are recorded or none."""
         entries, self._deferred = [*self._deferred, *new], []
         at_ms = self._clock.now_ms()
-        drafts = [self._blobs.draft(content) for content in blobs]
         prepared = None
         if self._latest is None or self._latest.done():  # otherwise the end of the journal is not known yet
             prepared = _prepare(self._session, self._head, at_ms, entries)
         records: list[RecordedEvent] = []
 
         def work(transaction: Transaction) -> None:
+            # Hashed here, in the writer's thread: a blob may have a hundred megabytes.
+            drafts = [self._blobs.draft(content) for content in blobs]
             records[:] = self._record(transaction, at_ms, entries, drafts, prepared)
 
-        is_small = not drafts and sum([len(entry.body) for entry in entries]) < MAX_INLINE_BYTES
+        is_small = not blobs and sum([len(entry.body) for entry in entries]) < MAX_INLINE_BYTES
         is_rewind = prepared.head is None if prepared is not None else _has_rewind(entries)
         self._latest = self._writer.submit(
             work, on_committed=lambda _: self._log.extend(records), may_run_inline=is_small and not is_rewind
