@@ -51,7 +51,7 @@ class CommandOutcome(Value):
     signal: str = ""
     is_timed_out: bool = False
     stopped_because: str = ""
-    """Why the supervisor stopped it: `memory`, `disk` or empty."""
+    """Why the supervisor stopped it: `memory`, `disk`, `processes` or empty."""
     output_bytes: int = 0
     """All output, also what was not kept."""
     left_processes: int = 0

@@ -4,6 +4,26 @@ import msgspec
 
 from holdfast.core import Value
 
+WALLS = (
+    "landlock",
+    "seccomp",
+    "capabilities",
+    "limits",
+    "read-only",
+    "read-only-proc",
+    "hidden-processes",
+    "hidden-layers",
+    "network-namespace",
+    "ipc-namespace",
+    "no-nested-namespaces",
+    "inotify-limit",
+    "temporary-size",
+    "memory-watch",
+    "disk-watch",
+    "process-watch",
+)
+"""The walls of a full sandbox that a test can leave out."""
+
 
 class SandboxSettings(Value):
     """The limits of a sandbox and what programs in it can see besides the workspace."""
@@ -23,4 +43,4 @@ class SandboxSettings(Value):
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     """Variables passed on from the host, by the caller's choice."""
     removed_walls: tuple[str, ...] = ()
-    """For tests alone: walls that are left out, to prove that an attack needs each of them."""
+    """For tests alone: walls of `WALLS` that are left out, to prove that an attack meets each of them."""

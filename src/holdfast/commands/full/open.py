@@ -79,5 +79,6 @@ def _configuration(workspace: Path, state: Path, layout: Layout, settings: Sandb
         "inotify_instances": _INOTIFY_INSTANCES,
         "memory_mb": settings.memory_mb,
         "disk_mb": settings.disk_mb,
+        "processes": settings.processes,
         "without": list(settings.removed_walls),
     }

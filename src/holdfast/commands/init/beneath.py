@@ -42,6 +42,35 @@ def open_folder(top: int, path: str, *, mode_of: "int | None" = None, create: bo
     return current
 
 
+def open_own_folder(top: int, path: str) -> int:
+    """Open a folder of our own layer whose rights a program may have taken away, and give its owner all rights back.
+
+    Every program must be stopped: the rights are changed by name. Raises OSError.
+    """
+    current = os.dup(top)
+    _give_back(current)
+    for name in (part for part in path.split("/") if part):
+        try:
+            if is_folder(current, name) and not _is_open(current, name):
+                os.chmod(name, 0o700, dir_fd=current)
+            following = os.open(name, _FOLDER, dir_fd=current)
+        finally:
+            os.close(current)
+        current = following
+        _give_back(current)
+    return current
+
+
+def _is_open(parent: int, name: str) -> bool:
+    return os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode & 0o500 == 0o500
+
+
+def _give_back(folder: int) -> None:
+    mode = stat.S_IMODE(os.fstat(folder).st_mode)
+    if mode & 0o700 != 0o700:
+        os.fchmod(folder, mode | 0o700)
+
+
 def open_parent(
     top: int, path: str, *, mode_of: "int | None" = None, create: bool = False
 ) -> "tuple[int, str]":

@@ -58,9 +58,9 @@ _MAKE_NODE = {
 """The calls that create devices, and where each has the mode. They also create FIFOs, which programs need."""
 
 
-def set_limits(limits: "dict[str, int]") -> None:
+def set_limits(limits: "dict[str, int]", without: "frozenset[str]") -> None:
     """Set resource limits by name, such as NOFILE. Raises OSError or ValueError."""
-    for name, most in limits.items():
+    for name, most in limits.items() if "limits" not in without else ():
         number = getattr(resource, f"RLIMIT_{name}")
         hard = resource.getrlimit(number)[1]
         kept = most if hard == resource.RLIM_INFINITY else min(most, hard)

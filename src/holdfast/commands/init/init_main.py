@@ -81,8 +81,7 @@ def _enter_namespaces(configuration: "Configuration") -> None:
 
 def _build(configuration: "Configuration") -> "tuple[Requests, Runs, Watch]":
     without = frozenset(configuration["without"])
-    if "undumpable-init" not in without:
-        syscalls.control(syscalls.SET_DUMPABLE, 0)
+    syscalls.control(syscalls.SET_DUMPABLE, 0)
     syscalls.set_host_name("sandbox")
     root.build(
         configuration["root"],
@@ -101,13 +100,15 @@ def _build(configuration: "Configuration") -> "tuple[Requests, Runs, Watch]":
     for overlay in (*fixed, *overlays):
         overlay.mount()
     if "network-namespace" not in without:
-        _start_loopback()
+        start_loopback()
     runs = Runs(os.open(root.SYSTEM_PROCESSES, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     watch = Watch(
         runs,
         memory_mb=configuration["memory_mb"],
         disk_mb=configuration["disk_mb"],
+        processes=configuration["processes"],
         layers=f"{root.LAYERS}/workspace-state",
+        without=without,
     )
     requests = Requests(
         runs,
@@ -119,7 +120,8 @@ def _build(configuration: "Configuration") -> "tuple[Requests, Runs, Watch]":
     return requests, runs, watch
 
 
-def _start_loopback() -> None:
+def start_loopback() -> None:
+    """Bring the loopback interface of this network namespace up. Raises OSError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         ioctl(any_socket, _SET_INTERFACE_FLAGS, struct.pack("16sh22x", b"lo", _UP_AND_RUNNING))
 

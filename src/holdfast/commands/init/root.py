@@ -32,6 +32,7 @@ _DEVICE_LINKS = (
     ("ptmx", "pts/ptmx"),
 )
 _READ_ONLY_PROCESSES = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr")
+_FILES_PER_MB = 400
 _EMPTY_PROCESSES = (
     "kcore",
     "keys",
@@ -66,7 +67,11 @@ def build(
     os.symlink("/run", f"{folder}/var/run")
     _mount_processes(folder, inotify_instances, without)
     _mount_devices(folder)
-    room = "" if "temporary-size" in without else f"size={temporary_mb}m,nr_inodes=200k,"
+    room = (
+        ""
+        if "temporary-size" in without
+        else f"size={temporary_mb}m,nr_inodes={temporary_mb * _FILES_PER_MB},"
+    )
     mount("tmpfs", f"{folder}/dev/shm", "tmpfs", NO_SUID | NO_DEVICES, f"{room}mode=1777")  # noqa: S108
     mount("tmpfs", f"{folder}/tmp", "tmpfs", NO_SUID | NO_DEVICES, f"{room}mode=1777")  # noqa: S108
     mount("tmpfs", f"{folder}/run", "tmpfs", NO_SUID | NO_DEVICES, "size=16m,nr_inodes=10k,mode=755")

@@ -98,6 +98,10 @@ class Runs:
         send(self._frozen, signal.SIGCONT)
         self._frozen = []
 
+    def process_counts(self) -> "dict[int, int]":
+        """The number of processes of each command."""
+        return {run.id: len(self._table.below(run.supervisor)) for run in self._runs.values()}
+
     def memory_by_run(self, *, exact: bool = False) -> "dict[int, int]":
         """The memory of each command in MiB."""
         measure = self._table.exact_mb if exact else self._table.resident_mb

@@ -11,7 +11,6 @@ import resource
 import select
 import signal
 import struct
-import warnings  # noqa: F401 - `os.execvpe` imports it, and by then the library may be out of sight
 from fcntl import ioctl
 
 from holdfast.commands.init import confine, syscalls
@@ -23,6 +22,7 @@ KILL = 0
 _SET_CONTROLLING_TERMINAL = 0x540E
 _IGNORED = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
 """The interpreter ignores some signals, and a program would inherit that."""
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
 _NOT_STARTED, _NOT_EXECUTABLE, _NOT_FOUND = 125, 126, 127
 
 
@@ -142,7 +142,7 @@ def _start(command: Program, streams: "list[int]") -> None:
         _close_all_but({0, 1, 2})
         if command.has_terminal:
             ioctl(0, _SET_CONTROLLING_TERMINAL, struct.pack("i", 0))
-        confine.set_limits(command.limits)
+        confine.set_limits(command.limits, command.without)
         os.umask(command.umask)
         _enter(command.cwd)
         confine.give_up(command.writable, command.without)
@@ -152,12 +152,30 @@ def _start(command: Program, streams: "list[int]") -> None:
     except Exception as error:
         _exit(f"the program was not started: {error}", _NOT_STARTED)
     try:
-        os.execvpe(command.argv[0], command.argv, command.environment)  # noqa: S606 - running it is the purpose
+        _execute(command.argv, command.environment)
     except OSError as error:
-        code = _NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else _NOT_EXECUTABLE
+        code = _NOT_FOUND if error.errno in _MISSING else _NOT_EXECUTABLE
         _exit(f"{command.argv[0]}: {error.strerror}", code)
     except Exception as error:
-        _exit(f"{command.argv[0]!r}: {error}", _NOT_EXECUTABLE)
+        _exit(f"{command.argv[0]!r} cannot be executed: {error}", _NOT_EXECUTABLE)
+
+
+def _execute(argv: "list[str]", environment: "dict[str, str]") -> None:
+    """Search PATH and execute. Not os.execvpe: it imports a module, and the interpreter may be out of view. Raises OSError."""
+    name = argv[0]
+    places = (
+        [name]
+        if "/" in name
+        else [f"{each}/{name}" for each in environment.get("PATH", "").split(":") if each]
+    )
+    refused = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for place in places:
+        try:
+            os.execve(place, argv, environment)  # noqa: S606 - running it is the purpose
+        except OSError as error:
+            if error.errno not in _MISSING:
+                refused = error
+    raise refused
 
 
 def _enter(folder: str) -> None:

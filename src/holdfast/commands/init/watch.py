@@ -1,6 +1,6 @@
-"""The watch of a sandbox's memory and disk: over a limit, the largest command is stopped.
+"""The watch of a sandbox's memory, disk and processes: over a limit, the largest command is stopped.
 
-Control groups would cap both, but an ordinary user rarely has one delegated.
+Control groups would cap all of it, but an ordinary user rarely has one delegated; and RLIMIT_NPROC does not bind root.
 """
 
 import os
@@ -14,11 +14,22 @@ _IN_MEMORY = ("/tmp", "/dev/shm", "/run")  # noqa: S108 - the sandbox's own
 class Watch:
     """Compares use with limits, each time it is asked."""
 
-    def __init__(self, runs: Runs, *, memory_mb: int, disk_mb: int, layers: str) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        *,
+        memory_mb: int,
+        disk_mb: int,
+        processes: int,
+        layers: str,
+        without: "frozenset[str]",
+    ) -> None:
         self._runs = runs
         self._memory_mb = memory_mb
         self._disk_mb = disk_mb
+        self._processes = processes
         self._layers = layers
+        self._without = without
         self._free_at_start = self._free_mb()
 
     def start(self) -> None:
@@ -27,14 +38,17 @@ class Watch:
 
     def check(self) -> None:
         """Stop the largest command if all together use too much."""
+        counts = self._runs.process_counts()
+        if sum(counts.values()) > self._processes and "process-watch" not in self._without:
+            self._stop_largest(counts, "processes")
         kept = sum(_used_mb(folder) for folder in _IN_MEMORY)
         used = self._runs.memory_by_run()
-        if sum(used.values()) + kept > self._memory_mb:
+        if sum(used.values()) + kept > self._memory_mb and "memory-watch" not in self._without:
             # What processes share was counted for each: measure again, exactly, before anything is stopped.
             used = self._runs.memory_by_run(exact=True)
             if used and sum(used.values()) + kept > self._memory_mb:
                 self._stop_largest(used, "memory")
-        if self._free_at_start - self._free_mb() > self._disk_mb:
+        if self._free_at_start - self._free_mb() > self._disk_mb and "disk-watch" not in self._without:
             self._stop_largest(used, "disk")
             self._free_at_start = self._free_mb()
 

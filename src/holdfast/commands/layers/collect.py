@@ -81,11 +81,7 @@ class _Collection:
         return len(self._effects) + len(self._not_collected) >= MAX_CHANGES
 
     def _walk(self, folder: str, is_opaque: bool, folders: list[tuple[str, bool]]) -> None:
-        try:
-            opened = beneath.open_folder(self._layer.descriptor, folder)
-        except PermissionError:
-            self._refuse(folder, "cannot be read")
-            return
+        opened = beneath.open_own_folder(self._layer.descriptor, folder)
         try:
             names = os.listdir(opened)
             is_opaque = is_opaque or hides_base(opened)

@@ -75,6 +75,7 @@ class WorkspaceLayer:
 
     def drop_scratch(self) -> None:
         """Empty the layer, scratch included; `show` fills it again. Raises OSError."""
+        os.close(beneath.open_own_folder(self.descriptor, ""))
         for name in os.listdir(self.descriptor):
             beneath.remove_tree(self.descriptor, name)
         self.shown = {}
@@ -149,11 +150,10 @@ class _Clearing:
         return self
 
     def _clear_folder(self, folder: str, folders: list[str]) -> None:
-        opened = beneath.open_folder(self._layer.descriptor, folder)
+        opened = beneath.open_own_folder(self._layer.descriptor, folder)
         try:
             entries = list(_entries(opened))
-            if folder:
-                self._reset_folder(opened, folder, entries)
+            self._reset_folder(opened, folder, entries)
             for name, status in entries:
                 path = f"{folder}/{name}" if folder else name
                 if not self._is_kept(path, status, folders):
@@ -186,7 +186,7 @@ class _Clearing:
     def _reset_folder(self, opened: int, folder: str, entries: list[tuple[str, os.stat_result]]) -> None:
         """Let the base show through again, but remember what was empty and what of the base was removed."""
         names = {name for name, _ in entries}
-        base = status_beneath(self._layer.base, folder)
+        base = status_beneath(self._layer.base, folder) if folder else os.fstat(self._layer.base)
         if base is None or not stat.S_ISDIR(base.st_mode):
             if all(stat.S_ISCHR(status.st_mode) for _, status in entries):
                 self._empty.add(folder)
