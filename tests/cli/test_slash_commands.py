@@ -17,6 +17,7 @@ TYPED = (
     ("/why 1.1", "stage by rule stage-writes"),
     ("/logs", "1.1 stage world.write path=/workspace/n.txt"),
     ("/status", "programs: none"),
+    ("/preview 8000", "cannot run programs"),
     ("/cost", "1 call"),
     ("/budget", "iterations"),
     ("/commit", "commit  n.txt"),

@@ -212,3 +212,20 @@ async def test_without_a_rule_for_hosts_there_is_no_network(runtime: Runtime, pr
     assert isinstance(value, dict)
     assert value["code"] == 1
     assert "unreachable" in str(value["output"])
+
+
+async def test_a_server_in_the_background_is_opened_to_the_persons_browser(
+    runtime: Runtime, project: Path
+) -> None:
+    start: JsonObject = {"argv": ["python3", "-m", "http.server", "8000"], "ready": {"port": 8000}}
+    session = await open_session(runtime, project, use("shell__start", start), "Started.")
+    await session.send("start a server")
+    (started,) = results(session)
+    assert started["is_ready"], started
+    port = await session.preview(8000)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /notes.txt HTTP/1.0\r\n\r\n")
+    answer = await asyncio.wait_for(reader.read(), 30)
+    writer.close()
+    assert answer.endswith(b"nothing yet\n")
+    assert [each.ports for each in session.processes()] == [(8000,)]

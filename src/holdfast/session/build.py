@@ -155,6 +155,7 @@ def _commands(parts: SessionParts) -> SessionCommands | None:
         redactor=parts.redactor,
         settings=parts.settings.shell,
         has_network=parts.policy.could_allow(NET_CONNECT),
+        workspace=parts.disk.root if parts.disk is not None else None,
     )
 
 
@@ -200,7 +201,7 @@ def _gate(parts: SessionParts, status: Status, commands: SessionCommands | None)
         fetch_blob=parts.store.blob,
         effect_writer=EffectWriter(parts.staged),
         keep_blob=parts.store.put_blob,
-        facts=lambda: SessionFacts(tier=commands.status.tier if commands is not None else None),
+        facts=lambda: commands.facts if commands is not None else SessionFacts(),
     )
     if commands is not None:
         commands.connect(gate)

@@ -325,6 +325,12 @@ class Session:
         """The programs that the agent started in the background, running or ended."""
         return self._commands.processes() if self._commands is not None else ()
 
+    async def preview(self, port: int, *, at: int = 0) -> int:
+        """Forward a port of this machine to a program in the background. Returns the port. Raises CommandError."""
+        if self._commands is None:
+            raise InvalidInput("this session cannot run programs", hint="see why with: holdfast doctor")
+        return await self._commands.preview(port, at=at)
+
     @property
     def sandbox_status(self) -> SandboxStatus:
         """The sandbox that programs run in; its tier is `none` if the session runs no programs."""

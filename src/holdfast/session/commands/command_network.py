@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.commands import (
@@ -11,7 +11,10 @@ from holdfast.commands import (
     HostDecision,
     HostVerdict,
     JudgedHost,
+    listen_on_host,
     proxy_environment,
+    serve_host_port,
+    serve_preview,
 )
 from holdfast.core import Call
 
@@ -27,12 +30,21 @@ class JudgeHostFor(Protocol):
 class SessionNetwork:
     """Serves the proxy of the open sandbox. Connections are judged on behalf of the command that ran last."""
 
-    def __init__(self, judge: JudgeHostFor) -> None:
+    def __init__(
+        self,
+        judge: JudgeHostFor | None,
+        *,
+        ports: Sequence[int] = (),
+        endpoints: Collection[tuple[str, int]] = (),
+    ) -> None:
+        """Without `judge` there is no proxy. `ports` of this machine are forwarded; `endpoints` are registries with a port."""
         self._judge = judge
+        self._ports = ports
+        self._endpoints = endpoints
         self._sandbox: CommandSandbox | None = None
         self._environment: Mapping[str, str] = {}
-        self._serving: asyncio.Task[None] | None = None
-        self._listener: socket.socket | None = None
+        self._serving: list[asyncio.Task[None]] = []
+        self._listeners: list[socket.socket] = []
         self._call: Call | None = None
         self._log = _Hosts()
 
@@ -40,11 +52,11 @@ class SessionNetwork:
         """The variables by which programs find the proxy, which is started if it is not."""
         if self._sandbox is not sandbox:
             await self.close()
-            listener, port = await sandbox.listen()
-            self._listener = listener
-            proxy = CommandProxy(listener, judge=self._judge_host, on_decision=self._note)
-            self._serving = asyncio.create_task(proxy.serve())
-            self._sandbox, self._environment = sandbox, proxy_environment(port)
+            self._environment = await self._serve_proxy(sandbox) if self._judge is not None else {}
+            for port in self._ports:
+                listener, _ = await sandbox.listen(port)
+                self._start(listener, serve_host_port(listener, port))
+            self._sandbox = sandbox
         return self._environment
 
     def used_by(self, call: Call, hosts: Sequence[str]) -> "_Hosts":
@@ -54,16 +66,35 @@ class SessionNetwork:
 
     async def close(self) -> None:
         """Stop the proxy. Idempotent."""
-        serving, self._serving, self._sandbox = self._serving, None, None
-        if serving is not None:
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        serving, self._serving, self._sandbox = self._serving, [], None
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+
+    async def preview(self, sandbox: CommandSandbox, port: int, *, at: int = 0) -> int:
+        """Forward a port of this machine's loopback to a port of the sandbox, until it closes. Returns the port here."""
+        await self.environment(sandbox)  # previews end with the sandbox that they lead to
+        listener = listen_on_host(at)
+        self._start(listener, serve_preview(sandbox, port, listener))
+        return int(listener.getsockname()[1])
+
+    async def _serve_proxy(self, sandbox: CommandSandbox) -> Mapping[str, str]:
+        listener, port = await sandbox.listen()
+        proxy = CommandProxy(
+            listener, judge=self._judge_host, on_decision=self._note, named_endpoints=self._endpoints
+        )
+        self._start(listener, proxy.serve())
+        return proxy_environment(port)
+
+    def _start(self, listener: socket.socket, serve: Coroutine[None, None, None]) -> None:
+        self._listeners.append(listener)
+        self._serving.append(asyncio.create_task(serve))
 
     async def _judge_host(self, host: str, port: int) -> HostVerdict:
-        if self._call is None:
+        if self._call is None or self._judge is None:
             return HostVerdict(is_allowed=False, reason="no command runs")
         return await self._judge(self._call, host, port)
 

@@ -1,20 +1,27 @@
 """The programs of a session: the command sandbox and the `shell.*` tools, connected to its gate, journal and staged files."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from holdfast.commands import (
+    PACKAGE_REGISTRIES,
     CommandToolset,
     HostVerdict,
     OpenSandbox,
+    PackageRegistries,
     ProcessStatus,
     SandboxStatus,
     SessionSandbox,
     ShellSettings,
     StagedFile,
+    find_registries,
 )
 from holdfast.core import Call
+from holdfast.core.errors import CommandError
 from holdfast.core.events import SandboxOpened
 from holdfast.gate import AskPerson, Gate
+from holdfast.policy import SessionFacts
 from holdfast.session.commands.command_network import SessionNetwork
 from holdfast.session.commands.hidden_files import HiddenFiles
 from holdfast.store import Journal, Redactor, Store
@@ -39,6 +46,7 @@ class SessionCommands:
         redactor: Redactor,
         settings: ShellSettings,
         has_network: bool,
+        workspace: Path | None,
     ) -> None:
         self._journal = journal
         self._staged = staged
@@ -52,7 +60,16 @@ class SessionCommands:
             record=journal.append_deferred,
         )
         self.ask_person: AskPerson = _ask_nobody
-        self._network = SessionNetwork(self._judge_host) if has_network else None
+        self._registries = (
+            find_registries(os.environ, home=Path.home(), workspace=workspace)
+            if has_network and workspace is not None
+            else PackageRegistries(hosts=())
+        )
+        self._network = SessionNetwork(
+            self._judge_host if has_network else None,
+            ports=settings.ports,
+            endpoints=self._registries.endpoints,
+        )
         self.toolset = CommandToolset(
             self._sandbox,
             settle=lambda call, effects, read, *, is_staged: self._connected.settle_effects(
@@ -74,6 +91,20 @@ class SessionCommands:
         """The tier and the walls of the sandbox."""
         return self._sandbox.status
 
+    @property
+    def facts(self) -> SessionFacts:
+        """What rules may ask for: the tier, and the hosts of the package registries."""
+        return SessionFacts(tier=self.status.tier, host_groups={PACKAGE_REGISTRIES: self._registries.hosts})
+
+    async def preview(self, port: int, *, at: int = 0) -> int:
+        """Let the person's browser reach a port of the sandbox. Returns the port of this machine. Raises CommandError."""
+        sandbox = self._sandbox.current
+        if sandbox is None or not any(each.is_running for each in sandbox.processes()):
+            raise CommandError(
+                "no program runs in the background", hint="the agent starts one with shell.start"
+            )
+        return await self._network.preview(sandbox, port, at=at)
+
     def processes(self) -> tuple[ProcessStatus, ...]:
         """The background processes, running or ended."""
         return self._sandbox.processes()
@@ -85,8 +116,7 @@ class SessionCommands:
 
     async def close(self) -> None:
         """Stop every program."""
-        if self._network is not None:
-            await self._network.close()
+        await self._network.close()
         await self._sandbox.close()
 
     async def _judge_host(self, call: Call, host: str, port: int) -> HostVerdict:

@@ -57,6 +57,17 @@ async def status(chat: ChatContext, rest: str) -> None:
         chat.screen.say(f"  {each.id} {state}{ports}  {name}", folds=True)
 
 
+async def preview(chat: ChatContext, rest: str) -> None:
+    """Let your browser reach a server that the agent runs."""
+    port, _, at = rest.partition(" ")
+    if not port.isdigit() or (at and not at.isdigit()):
+        raise InvalidInput(
+            "no port given", hint="/preview 8000, or /preview 8000 9000 for a port of your choice"
+        )
+    here = await chat.session.preview(int(port), at=int(at or 0))
+    chat.screen.say(f"  http://127.0.0.1:{here}/ leads to port {port} of the sandbox until it closes")
+
+
 async def cost(chat: ChatContext, rest: str) -> None:
     """Show spending in one line."""
     chat.screen.say(f"  {describe_cost(chat.session)}")

@@ -42,6 +42,7 @@ _ALL = (
     Command("/logs [all]", "show messages, code, calls, answers and notes", inspect.logs),
     Command("/unfold", "show the newest folded code, output or reasoning (Ctrl-O)", inspect.unfold),
     Command("/status", "show the session, its sandbox and its background programs", inspect.status),
+    Command("/preview PORT [PORT]", "open a server in the sandbox to your browser", inspect.preview),
     Command("/budget [add usd=1]", "show limits and spending; add raises a limit", inspect.budget),
     Command("/cost", "show spending in one line", inspect.cost),
     Command("/diff [PATH...]", "show staged changes", files.diff),
