@@ -88,6 +88,7 @@ def test_every_check_runs_and_every_problem_has_a_fix(run: Run) -> None:
         "sandbox python",
         "sandbox wasi",
         "sandbox lisp",
+        "commands",
         "mcp",
     } <= found.keys()
     assert all(each["fix"] for each in found.values() if each["state"] != "ok")

@@ -9,14 +9,19 @@ from holdfast.cli.doctor.check_result import CheckResult
 from holdfast.cli.doctor.event_loop import check_event_loop
 from holdfast.cli.doctor.home import check_home, nearest_existing
 from holdfast.cli.doctor.kernel import check_kernel
-from holdfast.cli.doctor.sandboxes import check_engines
+from holdfast.cli.doctor.sandboxes import check_commands, check_engines
 from holdfast.cli.doctor.services import check_models, check_servers
 from holdfast.cli.doctor.versions import check_versions
 from holdfast.core.errors import HoldfastError
 from holdfast.store import Home
 
 Check = Callable[[Home], Awaitable[list[CheckResult]]]
-_CHECKS: dict[str, Check] = {"model": check_models, "sandbox": check_engines, "mcp": check_servers}
+_CHECKS: dict[str, Check] = {
+    "model": check_models,
+    "sandbox": check_engines,
+    "commands": check_commands,
+    "mcp": check_servers,
+}
 
 
 async def run_checks(home: Home, *, watches_loop: bool = False) -> AsyncGenerator[CheckResult, None]:

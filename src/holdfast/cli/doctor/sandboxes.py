@@ -1,10 +1,12 @@
 """Checks of the sandboxes: each one runs code, and then attempts to escape."""
 
 import secrets
+import shutil
 import tempfile
 from pathlib import Path
 
 from holdfast.cli.doctor.check_result import CheckResult, State
+from holdfast.commands import probe_sandbox
 from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines, Sandbox, self_test
@@ -26,6 +28,30 @@ async def check_engines(home: Home) -> list[CheckResult]:
             return [await _check_engine(engines, sandbox, folder) for sandbox in _SANDBOXES]
         finally:
             await engines.close()
+
+
+async def check_commands(home: Home) -> list[CheckResult]:
+    """Report the sandbox for programs: its tier and walls, or what stands in the way."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
+        # A finding of an earlier start is not a check; but it depends on the file system of the data directory.
+        folder = home.cache / Path(name).name if home.root.exists() else Path(name)
+        try:
+            status = await probe_sandbox(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    if status.tier == "full":
+        detail = f"full sandbox (kernel {status.kernel}; {', '.join(status.walls)})"
+        return [CheckResult(part="commands", state="ok", detail=detail)]
+    missing = "; ".join(status.missing) or "nothing that could confine programs"
+    if status.tier == "none":
+        detail = f"no sandbox stands, so agents cannot run programs; it would need: {missing}"
+    else:
+        detail = f"only the {status.tier} sandbox stands; the full one would need: {missing}"
+    return [
+        CheckResult(
+            part="commands", state="note", detail=detail, fix=status.hint or "see docs/guides/run-commands.md"
+        )
+    ]
 
 
 async def _check_engine(engines: Engines, sandbox: Sandbox, folder: Path) -> CheckResult:
