@@ -72,6 +72,7 @@ YES: list[tuple[str, JsonObject]] = [
     ("world.fingerprint", {}),
     ("world.fingerprint", {"path": "a.ts"}),
     ("llm.complete", {"prompt": "why", "max_tokens": 4000}),
+    ("llm.intent", {"intent": "tidy"}),
     ("subeval", {}),
     ("eval", {}),
     ("memo", {}),
@@ -87,9 +88,8 @@ NO: list[tuple[str, JsonObject]] = [
     ("world.delete", {"path": "src/b.ts"}),
     ("world.write", write("lib/a.ts")),
     ("llm.complete", {"prompt": "why", "max_tokens": 4001}),
-    # No list of allowed operations has llm.intent, and the list goes before all rules.
-    ("llm.intent", {"intent": "tidy"}),
-    ("shell.run", {"command": "ls"}),
+    ("llm.intent", {"intent": "tidy", "max_tokens": 4001}),
+    ("shell.run", {"argv": ["ls"]}),
     ("net.fetch", {"url": "https://example.com/"}),
 ]
 

@@ -2,11 +2,16 @@
 
 import random
 
+import msgspec
+
 from holdfast.core import (
     ArgumentRoles,
     Call,
+    CallFacts,
+    CommandTarget,
     Condition,
     ConditionalRoles,
+    Json,
     JsonObject,
     Location,
     NameTarget,
@@ -14,23 +19,70 @@ from holdfast.core import (
     Role,
     Target,
     Tool,
+    UrlTarget,
     Verdict,
     call_id,
 )
-from holdfast.policy import PolicyDocument, Request, Rule, canonical_url
-from holdfast.policy.document import ArgumentTest, HostTest, NameTest, PathTest
+from holdfast.policy import LexicalPaths, PolicyDocument, Request, Rule, canonical_url, targets_of
+from holdfast.policy.document import ArgumentTest, CommandTest, HostTest, NameTest, PathTest
 
 OPERATIONS = [
     "fs.read", "fs.move", "fs.edit", "net.get", "hub.branch", "hub.share", "hub.push", "mail.send", "fs.ping",
-    "memory.note", "eval",
+    "memory.note", "eval", "shell.run", "time.convert",
 ]  # fmt: skip
-PATTERNS = ["*", "fs.*", "*.read", "net.*", "hub.*", *OPERATIONS]
+PATTERNS = ["*", "fs.*", "*.read", "net.*", "hub.*", "shell.*", "time.*", *OPERATIONS]
 ARGUMENT_TESTS = [
     ArgumentTest(argument="size", at_most=10),
+    ArgumentTest(argument="size", at_least=6, at_most=11),
     ArgumentTest(argument="size", one_of=(10, None)),
     ArgumentTest(argument="dry", one_of=(True, "x")),
+    ArgumentTest(argument="zone", one_of=("Europe/Rome", "utc")),
+    ArgumentTest(argument="zone", one_of=("Europe/Rome",)),
+    ArgumentTest(argument="zone", prefixes=("Europe/",)),
+    ArgumentTest(argument="zone", prefixes=("eur", "U"), longest=10),
+    ArgumentTest(argument="zone", patterns=("[A-Z]+",)),
+    ArgumentTest(argument="zone", patterns=("(Europe|Asia)/[A-Za-z]{4,5}", "u.c")),
+    ArgumentTest(argument="zone", globs=("Europe/*",)),
+    ArgumentTest(argument="zone", shortest=4),
+    ArgumentTest(argument="options.mode", one_of=("fast", None)),
+    ArgumentTest(argument="options.steps[].name", one_of=("a", "b")),
+    ArgumentTest(argument="options.steps[].name", patterns=("a|[0-9]+",)),
+    ArgumentTest(argument="options.steps", longest=1),
+    ArgumentTest(argument="options.steps[]", shortest=1),
 ]
-VERDICTS: list[Verdict] = ["allow", "allow", "stage", "stage", "escalate", "deny"]
+PREFIXES: list[tuple[tuple[str, ...], ...]] = [
+    (("git",),), (("git",), ("push",)), (("git",), ("push", "fetch")), (("npm", "yarn"), ("publish",)), (("make",),),
+    (("./run",),), (("git",), ("push",), ("--force",)), (("git",), ("--bare",)), (("Make",),), (("git",), ("stash",)),
+]  # fmt: skip
+COMMANDS = [
+    "git push", "git -C sub push origin", "git stash push", "/opt/git push", "/usr/bin/git log", "GIT push", "make", "./run all",
+    "npm publish", "npm --tag x publish", "yarn npm publish", "git push origin --force", "git --bare fetch", "echo git push",
+    "git -c a=b -v push",
+]  # fmt: skip
+SCRIPTS = [
+    *COMMANDS,
+    "make && git push",
+    "make; npm publish",
+    "git push $x",
+    "sudo git push",
+    "make `git push`",
+    "for x in *; do make; done",
+]
+ZONES: list[Json] = [
+    "Europe/Rome",
+    "EUROPE/ROME",
+    "UTC",
+    "utc",
+    "Asia/Tokyo",
+    "",
+    "/x",
+    "../x",
+    7,
+    None,
+    ["UTC"],
+]
+NAMED: list[Json] = ["a", "A", "b", "12", 3, None]
+VERDICTS: list[Verdict] = ["allow", "allow", "stage", "stage", "escalate", "escalate", "deny"]
 GLOBS = [
     "**",
     "**/*",
@@ -62,7 +114,7 @@ INSIDE = [
 ]
 OUTSIDE = ["/etc/passwd", "/data/x", "/data", "/database", "/"]
 HOSTS = [
-    "*", "example.com", "*.example.com", "localhost", "10.0.0.1", "example.com/a", "example.com:443", "::1",
+    "*", "example.com", "*.example.com", "localhost", "10.0.0.1", "example.com/a", "example.com:443", "::1", "group:near",
 ]  # fmt: skip
 URLS = [
     "https://example.com/", "https://api.example.com/a/b", "https://evilexample.com/", "http://localhost/",
@@ -89,6 +141,8 @@ ROLES: dict[str, dict[str, tuple[Role, ...]]] = {
     "fs.ping": {},
     "memory.note": {"text": ("none",)},
     "eval": {},
+    "shell.run": {"argv": ("command",), "script": ("command",)},
+    "time.convert": {"zone": ("none",), "options": ("none",)},
 }
 TOOLS = {
     name: Tool(name=name, roles={key: ArgumentRoles(default=roles) for key, roles in arguments.items()})
@@ -121,7 +175,11 @@ def random_rule(rng: random.Random, number: int) -> Rule:
     roles: tuple[Role, ...] = ()
     paths = hosts = None
     names: tuple[NameTest, ...] = ()
+    operations = some(rng, PATTERNS, 2)
+    is_shell = any(one.startswith("shell") for one in operations)
     kinds = {rng.randrange(7)} | ({rng.randrange(7)} if rng.random() < 0.3 else set())
+    if is_shell and rng.random() < 0.7:
+        kinds = {7}
     if kinds & {0, 1}:
         chosen = tuple(rng.sample(PATH_ROLES, rng.randint(1, 3)))
         paths = PathTest(
@@ -141,13 +199,45 @@ def random_rule(rng: random.Random, number: int) -> Rule:
     return Rule(
         name=f"r{number}",
         verdict=rng.choice(VERDICTS),
-        operations=some(rng, PATTERNS, 2),
+        operations=operations,
         roles=roles,
         paths=paths,
         hosts=hosts,
         names=names,
-        arguments=(rng.choice(ARGUMENT_TESTS),) if rng.random() < 0.1 else (),
+        commands=CommandTest(prefixes=tuple(rng.sample(PREFIXES, rng.randint(1, 2)))) if 7 in kinds else None,
+        tiers=rng.choice([("full",), ("copy",), ("full", "copy")]) if rng.random() < 0.1 else (),
+        arguments=random_argument_tests(rng, operations),
         takes_no_arguments=rng.random() < 0.05,
+    )
+
+
+def random_argument_tests(rng: random.Random, operations: tuple[str, ...]) -> tuple[ArgumentTest, ...]:
+    chance = 0.8 if any(one.startswith("time") for one in operations) else 0.1
+    if rng.random() > chance:
+        return ()
+    return tuple(rng.sample(ARGUMENT_TESTS, rng.choice((1, 1, 2))))
+
+
+def random_rule_about_programs(rng: random.Random, number: int) -> Rule:
+    """A rule about the commands of scripts, which have several of them."""
+    return Rule(
+        name=f"r{number}",
+        verdict=rng.choice(VERDICTS),
+        operations=("shell.run",),
+        commands=CommandTest(prefixes=tuple(rng.sample(PREFIXES, rng.randint(1, 3))))
+        if rng.random() < 0.8
+        else None,
+        tiers=("full",) if rng.random() < 0.2 else (),
+    )
+
+
+def random_rule_about_zones(rng: random.Random, number: int) -> Rule:
+    """A rule about arguments that refer to nothing, some of them with several values."""
+    return Rule(
+        name=f"r{number}",
+        verdict=rng.choice(VERDICTS),
+        operations=("time.convert",),
+        arguments=tuple(rng.sample(ARGUMENT_TESTS[4:], rng.randint(1, 2))),
     )
 
 
@@ -182,7 +272,7 @@ def random_rule_about_moves(rng: random.Random, number: int) -> Rule:
 
 
 def random_document(rng: random.Random) -> PolicyDocument:
-    rules = [random_rule(rng, number) for number in range(rng.randint(0, 8))]
+    rules = [random_rule(rng, number) for number in range(rng.randint(0, 11))]
     return PolicyDocument(
         name="random",
         allowed_operations=some(rng, PATTERNS, 6) if rng.random() < 0.2 else None,
@@ -211,6 +301,10 @@ def random_request(rng: random.Random, operation: str = "") -> Request:
     operation = operation or rng.choice(OPERATIONS)
     arguments: JsonObject = {}
     targets: list[Target] = []
+    if operation == "shell.run":
+        return random_command(rng)
+    if operation == "time.convert":
+        return random_conversion(rng)
     for name, roles in ROLES[operation].items():
         if rng.random() < 0.15:
             continue
@@ -232,4 +326,35 @@ def random_request(rng: random.Random, operation: str = "") -> Request:
     if rng.random() < 0.02:
         tool = Tool(name=operation)
     call = Call(id=call_id(1, 1), operation=operation, arguments=arguments)
-    return Request(call=call, tool=tool, targets=tuple(targets))
+    near: dict[str, tuple[str, ...]] = {
+        target.host: ("near",) for target in targets if isinstance(target, UrlTarget) and len(target.host) % 2
+    }
+    return Request(call=call, tool=tool, targets=tuple(targets), facts=CallFacts(host_groups=near))
+
+
+def random_command(rng: random.Random) -> Request:
+    arguments: JsonObject = {}
+    if rng.random() < 0.4:
+        arguments["argv"] = list(rng.choice(COMMANDS).split())
+    else:
+        arguments["script"] = rng.choice(SCRIPTS)
+    tool = TOOLS["shell.run"]
+    targets = targets_of(tool, arguments, LexicalPaths())
+    if rng.random() < 0.1:
+        targets = tuple(
+            msgspec.structs.replace(one, sets_environment=True) if isinstance(one, CommandTarget) else one
+            for one in targets
+        )
+    call = Call(id=call_id(1, 1), operation="shell.run", arguments=arguments)
+    facts = CallFacts(tier=rng.choice(("full", "full", "copy", None)))
+    return Request(call=call, tool=tool, targets=targets, facts=facts)
+
+
+def random_conversion(rng: random.Random) -> Request:
+    steps: list[Json] = [{"name": rng.choice(NAMED)} for _ in range(rng.randrange(3))]
+    options: JsonObject = {"mode": rng.choice(["fast", "FAST", "slow", 1]), "steps": steps}
+    arguments: JsonObject = {"zone": rng.choice(ZONES)}
+    if rng.random() < 0.7:
+        arguments["options"] = options
+    call = Call(id=call_id(1, 1), operation="time.convert", arguments=arguments)
+    return Request(call=call, tool=TOOLS["time.convert"])

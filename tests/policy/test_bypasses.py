@@ -292,9 +292,9 @@ def test_mcp_a_tool_of_the_same_name_on_another_server_is_another_tool() -> None
     assert judge(one, "fs.read", {}, tool=squatter).rule == "structural-unknown-tool"
 
 
-def test_command_strings_are_never_matched_to_allow_them() -> None:
-    for name in ("project", "safe-analysis", "safe-edit"):
-        assert judge(load_policy(name), "shell.run", {"command": "ls"}).verdict == "deny"
+def test_the_seed_policies_run_no_command() -> None:
+    for name in ("safe-analysis", "safe-edit"):
+        assert judge(load_policy(name), "shell.run", {"argv": ["ls"]}).verdict == "deny"
 
 
 def test_w27_our_own_policies_ask_before_history_is_rewritten() -> None:

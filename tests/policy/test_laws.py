@@ -12,12 +12,14 @@ from tests.policy.random_policies import (
     random_rule,
     random_rule_about_mail,
     random_rule_about_moves,
+    random_rule_about_programs,
+    random_rule_about_zones,
 )
 from tests.policy.reference_policy import judge
 
 from holdfast.core import STRICTNESS
 from holdfast.policy import PolicyDocument, Request, RulePolicy, combine, lint, most_permissive_verdict
-from holdfast.policy.analysis.lint import Subsumption, subsumes
+from holdfast.policy.analysis.subsumption import Subsumption, subsumes
 
 CALLS_A_POLICY = 20
 
@@ -35,7 +37,12 @@ def crowds(seed: int, policies: int) -> list[tuple[PolicyDocument, list[Request]
     made: list[tuple[PolicyDocument, list[Request]]] = []
     for _ in range(policies):
         operation, random_rule_about = rng.choice(
-            [("mail.send", random_rule_about_mail), ("fs.move", random_rule_about_moves)]
+            [
+                ("mail.send", random_rule_about_mail),
+                ("fs.move", random_rule_about_moves),
+                ("shell.run", random_rule_about_programs),
+                ("time.convert", random_rule_about_zones),
+            ]
         )
         rules = tuple(random_rule_about(rng, number) for number in range(rng.randint(1, 4)))
         calls = [random_request(rng, operation) for _ in range(CALLS_A_POLICY)]

@@ -2,17 +2,14 @@
 
 import pytest
 
-from holdfast.core import Call, Decision, JsonObject, Verdict, call_id
-from holdfast.policy import LexicalPaths, Request, load_policy, named_policies, targets_of
-from holdfast.policy.tool_roles import KNOWN_TOOLS
+from holdfast.core import Decision, JsonObject, SandboxTier, Verdict
+from holdfast.policy import load_policy, named_policies
+from holdfast.policy.analysis.examples import judge_example
+from holdfast.policy.document import Example
 
 
-def judge(policy: str, operation: str, arguments: JsonObject) -> Decision:
-    tool = KNOWN_TOOLS[operation]
-    call = Call(id=call_id(1, 1), operation=operation, arguments=arguments)
-    return load_policy(policy).judge(
-        Request(call=call, tool=tool, targets=targets_of(tool, arguments, LexicalPaths()))
-    )
+def judge(policy: str, operation: str, arguments: JsonObject, tier: SandboxTier = "full") -> Decision:
+    return judge_example(load_policy(policy), Example(operation=operation, arguments=arguments, tier=tier))
 
 
 def write(path: str) -> JsonObject:
@@ -40,7 +37,11 @@ CASES: list[tuple[str, str, JsonObject, Verdict]] = [
     ("safe-analysis", "llm.complete", {"prompt": "p", "max_tokens": 4000}, "allow"),
     ("safe-analysis", "llm.complete", {"prompt": "p", "max_tokens": 4001}, "deny"),
     ("safe-analysis", "net.fetch", {"url": "https://example.com/"}, "deny"),
-    ("safe-analysis", "shell.run", {"command": "ls"}, "deny"),
+    ("safe-analysis", "shell.run", {"argv": ["ls"]}, "deny"),
+    ("safe-analysis", "net.connect", {"host": "pypi.org", "port": 443}, "deny"),
+    ("safe-analysis", "llm.intent", {"intent": "tidy"}, "allow"),
+    ("safe-analysis", "llm.intent", {"intent": "tidy", "max_tokens": 4001}, "deny"),
+    ("safe-analysis", "session.commit_proposals", {}, "escalate"),
     ("safe-analysis", "world.exec", {"command": "ls"}, "deny"),
     ("safe-analysis", "subeval", {}, "allow"),
     ("safe-analysis", "fact?", {}, "allow"),
@@ -51,10 +52,17 @@ CASES: list[tuple[str, str, JsonObject, Verdict]] = [
     ("safe-edit", "world.write", write("src/a/.git/hooks/pre-commit"), "deny"),
     ("safe-edit", "world.delete", {"path": "src/a.ts"}, "deny"),
     ("safe-edit", "shell", {"command": "ls"}, "deny"),
+    ("safe-edit", "shell.run", {"argv": ["ls"]}, "deny"),
+    ("safe-edit", "llm.intent", {"intent": "tidy"}, "allow"),
+    ("safe-edit", "session.commit_proposals", {}, "escalate"),
+    ("safe-edit", "session.rollback_proposals", {}, "allow"),
+    ("safe-edit", "memo", {}, "allow"),
     ("ask-always", "world.read", {"path": "a"}, "escalate"),
     ("ask-always", "world.write", write("/etc/x"), "escalate"),
     ("ask-always", "net.fetch", {"url": "http://localhost/"}, "escalate"),
     ("ask-always", "memo", {}, "allow"),
+    ("ask-always", "shell.run", {"argv": ["ls"]}, "escalate"),
+    ("ask-always", "session.commit_proposals", {}, "escalate"),
     ("project", "world.read", {"path": "a/.env"}, "allow"),
     ("project", "world.read", {"path": "../a"}, "escalate"),
     ("project", "world.fingerprint", {"path": "/etc/hosts"}, "escalate"),
@@ -66,7 +74,21 @@ CASES: list[tuple[str, str, JsonObject, Verdict]] = [
     ("project", "world.write", write("/etc/x"), "deny"),
     ("project", "net.fetch", {"url": "https://example.com/"}, "escalate"),
     ("project", "net.fetch", {"url": "http://169.254.169.254/"}, "escalate"),
-    ("project", "shell.run", {"command": "ls"}, "deny"),
+    ("project", "shell.run", {"argv": ["ls"]}, "allow"),
+    ("project", "shell.run", {"script": "rm -rf $HOME; curl x | sh"}, "allow"),
+    ("project", "shell.run", {"argv": ["git", "commit", "-m", "git push"]}, "allow"),
+    ("project", "shell.run", {"argv": ["git", "push"]}, "deny"),
+    ("project", "shell.run", {"script": "make && npm publish"}, "deny"),
+    ("project", "shell.run", {"script": "x=$(git push)"}, "deny"),
+    ("project", "shell.start", {"argv": ["npm", "run", "dev"]}, "allow"),
+    ("project", "shell.write", {"process": "p1", "input": "x"}, "allow"),
+    ("project", "net.connect", {"host": "files.pythonhosted.org", "port": 443}, "allow"),
+    ("project", "net.connect", {"host": "example.com", "port": 443}, "escalate"),
+    ("project", "net.connect", {"host": "127.0.0.1", "port": 22}, "escalate"),
+    ("project", "session.commit_proposals", {}, "escalate"),
+    ("project", "world.write", write(".github/workflows/ci.yml"), "escalate"),
+    ("project", "world.write", write("conftest.py"), "escalate"),
+    ("project", "world.delete", {"path": "Makefile"}, "escalate"),
     ("project", "world.run", {"command": "ls"}, "deny"),
     ("project", "llm.complete", {"prompt": "p", "max_tokens": 9000}, "allow"),
 ]
@@ -76,6 +98,17 @@ CASES: list[tuple[str, str, JsonObject, Verdict]] = [
 def test_a_named_policy_says(policy: str, operation: str, arguments: JsonObject, verdict: Verdict) -> None:
     decision = judge(policy, operation, arguments)
     assert decision.verdict == verdict, decision
+
+
+@pytest.mark.parametrize("operation", ["shell.run", "shell.start"])
+def test_project_asks_about_programs_where_the_sandbox_is_weaker(operation: str) -> None:
+    assert judge("project", operation, {"argv": ["ls"]}, "copy").rule == "ask-where-it-is-weaker"
+    assert judge("project", operation, {"argv": ["git", "push"]}, "copy").verdict == "deny"
+
+
+def test_a_file_that_runs_later_is_still_a_proposal_after_the_approval() -> None:
+    assert judge("project", "world.write", write("Makefile")).requires_staging
+    assert not judge("ask-always", "world.write", write("Makefile")).requires_staging
 
 
 def test_g24_an_operation_outside_the_list_is_reported() -> None:

@@ -65,10 +65,10 @@ ERRORS = [
         "expected true or false, found a number",
     ),
     (
-        "policy: x\nrules:\n  - {name: r, allow: a.b, arguments: {n: {at_least: 3}}}",
+        "policy: x\nrules:\n  - {name: r, allow: a.b, arguments: {n: {above: 3}}}",
         3,
         43,
-        "expected one of at_most",
+        "expected one of equals, one_of, prefix",
     ),
     (
         "policy: x\nrules:\n  - {name: r, allow: a.b, arguments: {n: {at_most: x}}}",

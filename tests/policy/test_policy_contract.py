@@ -12,7 +12,7 @@ READ = Tool(
     parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
     roles={"path": ArgumentRoles(default=("read-path",))},
 )
-SHELL = Tool(name="shell.run", roles={})
+LAUNCH = Tool(name="world.exec", roles={})
 
 MAKERS: dict[str, Callable[[], Policy]] = {
     "fixed": lambda: FixedPolicy(verdicts={"world.read": "allow"}),
@@ -54,8 +54,8 @@ def test_a_tool_of_another_name_does_not_stand_in_for_an_operation(policy: Polic
 
 
 def test_a_call_without_a_matching_rule_is_denied(policy: Policy) -> None:
-    assert policy.judge(ask(SHELL, {}, "shell.run")).verdict == "deny"
-    assert not policy.could_allow(SHELL)
+    assert policy.judge(ask(LAUNCH, {}, "world.exec")).verdict == "deny"
+    assert not policy.could_allow(LAUNCH)
 
 
 def test_a_protected_path_is_denied_even_if_reading_is_allowed(policy: Policy) -> None:

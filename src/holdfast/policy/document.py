@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.core import Json, JsonObject, Role, Tool, Value, Verdict, restricts
+from holdfast.core import Json, JsonObject, Role, SandboxTier, Tool, Value, Verdict, restricts
 
 
 class PathTest(Value):
@@ -31,12 +31,31 @@ class NameTest(Value):
     names: tuple[str, ...]
 
 
+WordAlternatives = tuple[str, ...]
+"""The words that may stand in one place of a command."""
+
+
+class CommandTest(Value):
+    """Matches a command that begins with one of the prefixes."""
+
+    roles: tuple[Role, ...] = ("command",)
+    prefixes: tuple[tuple[WordAlternatives, ...], ...] = ()
+
+
 class ArgumentTest(Value):
-    """Matches a call whose argument is within the bound or is listed. An omitted argument counts as its default."""
+    """Matches a call whose argument meets every condition that is given. An omitted argument counts as its default."""
 
     argument: str
-    at_most: float | None = None
+    """A name, or a place inside an argument: `options.mode`, `edits[].path`."""
     one_of: tuple[Json, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    globs: tuple[str, ...] = ()
+    at_least: float | None = None
+    at_most: float | None = None
+    shortest: int | None = None
+    """Characters of a text, elements of a list, keys of an object."""
+    longest: int | None = None
 
 
 class Example(Value):
@@ -44,6 +63,8 @@ class Example(Value):
 
     operation: str
     arguments: JsonObject = msgspec.field(default_factory=dict)
+    tier: SandboxTier = "full"
+    """The sandbox in which the example runs, if it runs a command."""
     line: int = 0
     column: int = 0
 
@@ -64,10 +85,15 @@ class Rule(Value):
     paths: PathTest | None = None
     hosts: HostTest | None = None
     names: tuple[NameTest, ...] = ()
+    commands: CommandTest | None = None
+    tiers: tuple[SandboxTier, ...] = ()
+    """The tiers of the sandbox in which it applies; empty means that it does not ask."""
     arguments: tuple[ArgumentTest, ...] = ()
     takes_no_arguments: bool = False
     matches: tuple[Example, ...] = ()
     misses: tuple[Example, ...] = ()
+    is_inherited: bool = False
+    """Whether it comes from the policy that this one extends. Its examples belong to that policy."""
 
     @property
     def is_restrictive(self) -> bool:
@@ -79,13 +105,13 @@ class Rule(Value):
         """The roles it applies to; empty means all."""
         if self.roles:
             return frozenset(self.roles)
-        tests = (self.paths, self.hosts, *self.names)
+        tests = (self.paths, self.hosts, self.commands, *self.names)
         return frozenset(role for test in tests if test is not None for role in test.roles)
 
     @property
     def is_unconditional(self) -> bool:
         """Whether it matches every call of its operations."""
-        return not (self.scope or self.arguments or self.takes_no_arguments)
+        return not (self.scope or self.arguments or self.takes_no_arguments or self.tiers)
 
 
 class PolicyDocument(Value):
@@ -106,6 +132,8 @@ class PolicyDocument(Value):
     """Argument roles for tools that do not declare their own."""
     sandboxes: tuple[str, ...] | None = None
     """The engines that may run code, in order of preference; None means any."""
+    groups: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """Named groups of operations, for policies that extend this one."""
 
 
 def matches_operation(pattern: str, operation: str) -> bool:

@@ -19,8 +19,8 @@ import msgspec
 from holdfast.core import STRICTNESS, Decision, Role, Target, Tool, UrlTarget, Verdict, digest, strictest
 from holdfast.policy.contract import Request
 from holdfast.policy.document import PolicyDocument, Rule, matches_operation
-from holdfast.policy.match import PreparedRule
 from holdfast.policy.rule_index import RuleIndex
+from holdfast.policy.rule_tests.prepared_rule import PreparedRule
 from holdfast.policy.structural import BUILT_IN, refuse, structural_refusal, unsafe_target
 from holdfast.policy.targets import OPAQUE_ROLES, roles_of
 from holdfast.policy.urls import match_host
@@ -158,9 +158,10 @@ class RulePolicy:
 
     def _decide(self, claim: Claim, request: Request) -> Decision:
         gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
-        unlisted_host = _unlisted_host(claim.target, ("*",) if gate is None else gate)
+        unlisted_host = _unlisted_host(claim.target, ("*",) if gate is None else gate, request)
         least: Decision | None = None
-        for rule in self._index.candidates(request, claim.role, claim.target):
+        candidates = iter(self._index.candidates(request, claim.role, claim.target))
+        for rule in candidates:
             if rule.mismatch_reason(claim.role, claim.target, request) is not None:
                 continue
             names_host = gate is None and claim.role in rule.host_roles
@@ -170,6 +171,8 @@ class RulePolicy:
                 decision = _ask_about_host(unlisted_host)
             least = decision if least is None else strictest([least, decision])
             if rule.decides(claim.role, claim.target, request):
+                if least.verdict == "escalate" and _would_stage(candidates, claim, request):
+                    return msgspec.structs.replace(least, is_staged=True)
                 return least
         last = (
             self._default(request)
@@ -208,8 +211,17 @@ def _strictest(decided: list[ClaimDecision]) -> Decision:
     return msgspec.structs.replace(
         decision,
         escalated_roles=tuple(dict.fromkeys(role for role in escalated if role is not None)),
-        is_staged=any(one.decision.verdict == "stage" for one in decided),
+        is_staged=any(one.decision.verdict == "stage" or one.decision.is_staged for one in decided),
     )
+
+
+def _would_stage(later: Iterable[PreparedRule], claim: Claim, request: Request) -> bool:
+    """Whether the rules after an escalation would stage the claim: an approval lifts the escalation and nothing else."""
+    for rule in later:
+        is_match = rule.mismatch_reason(claim.role, claim.target, request) is None
+        if is_match and rule.decides(claim.role, claim.target, request):
+            return rule.verdict == "stage"
+    return False
 
 
 def _pick(choose: Callable[..., Verdict], verdicts: Iterable[Verdict]) -> Verdict:
@@ -217,11 +229,12 @@ def _pick(choose: Callable[..., Verdict], verdicts: Iterable[Verdict]) -> Verdic
     return choose(verdicts, key=STRICTNESS.__getitem__)
 
 
-def _unlisted_host(target: Target | None, hosts: tuple[str, ...]) -> UrlTarget | None:
+def _unlisted_host(target: Target | None, hosts: tuple[str, ...], request: Request) -> UrlTarget | None:
     """The target, if it is a URL that none of the host patterns matches."""
-    if not isinstance(target, UrlTarget) or any(match_host(pattern, target) for pattern in hosts):
+    if not isinstance(target, UrlTarget):
         return None
-    return target
+    groups = request.facts.host_groups.get(target.host, ())
+    return None if any(match_host(pattern, target, groups=groups) for pattern in hosts) else target
 
 
 def _ask_about_host(url: UrlTarget) -> Decision:

@@ -11,6 +11,8 @@ from holdfast.core import CallFacts, SandboxTier, Target, Tool, UrlTarget, Value
 from holdfast.policy.urls import match_host
 
 NO_FACTS = CallFacts()
+HOST_GROUPS = ("package-registries",)
+"""The groups of hosts that a session can know."""
 
 
 class SessionFacts(Value):
@@ -23,7 +25,7 @@ class SessionFacts(Value):
 
     def for_call(self, tool: Tool, targets: Sequence[Target]) -> CallFacts:
         """The facts that concern one call."""
-        tier = self.tier if tool.group == "shell" or tool.name == "net.connect" else None
+        tier = self.tier if has_tier(tool) else None
         groups: dict[str, tuple[str, ...]] = {}
         for target in targets if self.host_groups else ():
             if isinstance(target, UrlTarget) and target.host not in groups:
@@ -35,3 +37,8 @@ class SessionFacts(Value):
                 if found:
                     groups[target.host] = found
         return CallFacts(tier=tier, host_groups=groups) if tier is not None or groups else NO_FACTS
+
+
+def has_tier(tool: Tool) -> bool:
+    """Whether calls of a tool come from the command sandbox, or run in it."""
+    return tool.group == "shell" or tool.name == "net.connect"

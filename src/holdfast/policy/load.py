@@ -59,7 +59,7 @@ def load_policy(
         if annotations is not None:
             raise InvalidPolicy("annotations need a policy file, not a named policy", source=reference)
         return _named(reference)
-    policy = RulePolicy(_parse(path, annotations, values or {}))
+    policy = RulePolicy(_Loader(search, values or {}).parse(path, annotations))
     if is_checked:
         check_examples(policy)
     return policy
@@ -77,26 +77,50 @@ def narrowed_by_project(policy: Policy, folder: Path) -> Policy:
 def _named(name: str) -> RulePolicy:
     from holdfast.policy.parser import parse_policy
 
-    policy = RulePolicy(parse_policy(policy_text(name), source=name))
+    document = parse_policy(policy_text(name), source=name, extended=lambda base: _named(base).document)
+    policy = RulePolicy(document)
     check_examples(policy)
     return policy
 
 
-def _parse(path: Path, annotations: Path | None, values: Mapping[str, str]) -> PolicyDocument:
-    # Imported here because YAML is slow to load, and most processes load one policy at most.
-    from holdfast.policy.ironcurtain import parse_annotations, parse_compiled, parse_lists
-    from holdfast.policy.parser import parse_policy
+class _Loader:
+    """Parses a policy file, and the policies that it extends by their names."""
 
-    text, source = _read(path), str(path)
-    is_compiled = path.suffix == ".json"
-    annotations = annotations or (_sibling(path, "tool-annotations.json") if is_compiled else None)
-    tools = parse_annotations(_read(annotations), source=str(annotations)) if annotations is not None else {}
-    if is_compiled:
-        listed = _sibling(path, "dynamic-lists.json")
-        lists = parse_lists(_read(listed), source=str(listed)) if listed is not None else {}
-        return parse_compiled(text, source=source, tools=tools, lists=lists, values=values)
-    document = parse_policy(text, source=source, values=values)
-    return msgspec.structs.replace(document, tools=tools | document.tools)
+    def __init__(self, search: Sequence[Path], values: Mapping[str, str]) -> None:
+        self._search = search
+        self._values = values
+        self._files: list[Path] = []
+
+    def parse(self, path: Path, annotations: Path | None) -> PolicyDocument:
+        """The document of a file. Raises InvalidPolicy."""
+        # Imported here because YAML is slow to load, and most processes load one policy at most.
+        from holdfast.policy.ironcurtain import parse_annotations, parse_compiled, parse_lists
+        from holdfast.policy.parser import parse_policy
+
+        text, source = _read(path), str(path)
+        self._files.append(path)
+        is_compiled = path.suffix == ".json"
+        annotations = annotations or (_sibling(path, "tool-annotations.json") if is_compiled else None)
+        tools = (
+            parse_annotations(_read(annotations), source=str(annotations)) if annotations is not None else {}
+        )
+        if is_compiled:
+            listed = _sibling(path, "dynamic-lists.json")
+            lists = parse_lists(_read(listed), source=str(listed)) if listed is not None else {}
+            return parse_compiled(text, source=source, tools=tools, lists=lists, values=self._values)
+        document = parse_policy(text, source=source, values=self._values, extended=self._extended)
+        return msgspec.structs.replace(document, tools=tools | document.tools)
+
+    def _extended(self, name: str) -> PolicyDocument:
+        """The policy to extend, by name only: a project's policy must not reach into other folders."""
+        if os.sep in name or name.endswith((".yaml", ".yml", ".json")):
+            raise InvalidPolicy("a policy is extended by its name, not by a file")
+        path = _find(name, self._search)
+        if path is None:
+            return _named(name).document
+        if path in self._files:
+            raise InvalidPolicy("the policies extend each other in a circle")
+        return self.parse(path, None)
 
 
 def _sibling(path: Path, name: str) -> Path | None:

@@ -1,7 +1,7 @@
 """Parses a policy written in YAML. The format is described in docs/guides/write-a-policy.md."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import get_args
 
 from holdfast.core import (
@@ -11,62 +11,115 @@ from holdfast.core import (
     Condition,
     ConditionalRoles,
     Role,
+    SandboxTier,
     Tool,
     Verdict,
 )
+from holdfast.core.errors import InvalidPolicy
 from holdfast.core.globs import glob_problem
-from holdfast.policy.document import ArgumentTest, Example, HostTest, NameTest, PathTest, PolicyDocument, Rule
+from holdfast.policy.document import Example, HostTest, NameTest, PathTest, PolicyDocument, Rule
+from holdfast.policy.extend import deny_first, extend
 from holdfast.policy.lexical_paths import resolve_folder
+from holdfast.policy.rule_tests.parser import read_argument_tests, read_commands
 from holdfast.policy.targets import PATH_ROLES, URL_ROLES
 from holdfast.policy.tool_roles import KNOWN_TOOLS
-from holdfast.policy.urls import canonical_pattern
+from holdfast.policy.urls import GROUP_PREFIX, canonical_pattern
 from holdfast.policy.yaml_nodes import YamlField, YamlNode, read_nodes, refuse_unknown_fields
 
 ROLES: tuple[str, ...] = get_args(Role)
 _OPERATION = re.compile(r"\*|\*\.[\w-]+|[\w?-]+(\.[\w.?-]+|\.\*)?", re.ASCII)
-POLICY_FIELDS = ("policy", "description", "operations", "sandboxes", "trusted", "hosts", "rules", "tools")
+POLICY_FIELDS = (
+    "policy", "description", "extends", "groups", "operations", "sandboxes", "trusted", "hosts", "rules", "tools",
+)  # fmt: skip
 SANDBOXES = ("python", "wasi", "lisp")
+TIERS = ("full", "copy")
+_GROUP_NAME = re.compile(r"[a-z][a-z0-9-]*")
 RULE_FIELDS = (
     "name", *VERDICTS, "because", "instead", "roles", "paths", "within", "inside", "outside", "executes",
-    "hosts", "names", "arguments", "examples",
+    "hosts", "names", "commands", "tier", "arguments", "examples",
 )  # fmt: skip
 
 
-def parse_policy(text: str, *, source: str, values: Mapping[str, str] | None = None) -> PolicyDocument:
-    """Parse a policy. Raises InvalidPolicy with line and column."""
-    return _Parser(values or {}).document(read_nodes(text, source), source)
+def _nothing_to_extend(name: str) -> PolicyDocument:
+    raise InvalidPolicy(f"there is no policy named {name!r} here")
+
+
+def parse_policy(
+    text: str,
+    *,
+    source: str,
+    values: Mapping[str, str] | None = None,
+    extended: Callable[[str], PolicyDocument] = _nothing_to_extend,
+) -> PolicyDocument:
+    """Parse a policy; `extended` finds the policy that it extends. Raises InvalidPolicy with line and column."""
+    return _Parser(values or {}, extended).document(read_nodes(text, source), source)
 
 
 class _Parser:
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str], extended: Callable[[str], PolicyDocument]) -> None:
         self._values = values
+        self._extended = extended
+        self._groups: dict[str, tuple[str, ...]] = {}
 
     def document(self, node: YamlNode, source: str) -> PolicyDocument:
         fields = node.fields()
         refuse_unknown_fields(fields, POLICY_FIELDS, "a policy")
         if "policy" not in fields:
             node.fail("a policy needs a name; expected `policy: NAME`")
-        if "rules" not in fields:
-            node.fail("a policy needs rules; expected `rules:` with a list")
+        base = self._base(fields["extends"].node) if "extends" in fields else None
+        if base is None and "rules" not in fields:
+            node.fail("a policy needs rules; expected `rules:` with a list, or `extends:` with a policy")
+        self._groups = dict(base.groups) if base is not None else {}
+        for name, field in fields["groups"].node.fields().items() if "groups" in fields else ():
+            if not _GROUP_NAME.fullmatch(name):
+                field.key_node.fail(f"{name!r} is not a name of a group; expected letters, digits and `-`")
+            self._groups[name] = self._operations(field.node)
         lists = fields["operations"].node.fields() if "operations" in fields else {}
         refuse_unknown_fields(lists, ("allow", "deny"), "`operations`")
-        rules = fields["rules"].node.each(self._rule)
-        self._check_names(fields["rules"], rules)
+        rules = fields["rules"].node.each(self._rule) if "rules" in fields else ()
+        if "rules" in fields:
+            self._check_names(fields["rules"], rules)
         gates = fields["hosts"].node.fields() if "hosts" in fields else {}
         tools = fields["tools"].node.fields() if "tools" in fields else {}
-        return PolicyDocument(
+        document = PolicyDocument(
             name=fields["policy"].node.name(),
             description=_text(fields, "description"),
             source=source,
-            allowed_operations=lists["allow"].node.each(_operation) if "allow" in lists else None,
-            denied_operations=lists["deny"].node.each(_operation) if "deny" in lists else (),
+            allowed_operations=self._operations(lists["allow"].node, least=0) if "allow" in lists else None,
+            denied_operations=self._operations(lists["deny"].node, least=0) if "deny" in lists else (),
             trusted_groups=fields["trusted"].node.each(YamlNode.text) if "trusted" in fields else (),
             host_gates={group: field.node.each(_host) for group, field in gates.items()},
-            # Deny beats every other verdict, so deny rules come first. The other rules keep their order.
-            rules=tuple(sorted(rules, key=lambda rule: rule.verdict != "deny")),
+            rules=deny_first(rules),
             tools={name: _annotation(field) for name, field in tools.items()},
             sandboxes=fields["sandboxes"].node.each(_sandbox) if "sandboxes" in fields else None,
+            groups=self._groups,
         )
+        return document if base is None else extend(base, document, given=frozenset(fields) | _listed(lists))
+
+    def _base(self, node: YamlNode) -> PolicyDocument:
+        try:
+            return self._extended(node.name())
+        except InvalidPolicy as error:
+            node.fail(f"cannot extend {node.name()!r}: {error}", hint=error.hint)
+
+    def _operations(self, node: YamlNode, *, least: int = 1) -> tuple[str, ...]:
+        """Operation patterns, with the groups among them replaced by what they hold."""
+        read = node.at_least_one if least else node.each
+        return tuple(dict.fromkeys(operation for each in read(self._operation) for operation in each))
+
+    def _operation(self, node: YamlNode) -> tuple[str, ...]:
+        name = node.text()
+        if name.startswith(GROUP_PREFIX):
+            group = name.removeprefix(GROUP_PREFIX)
+            if group not in self._groups:
+                known = ", ".join(self._groups) or "none"
+                node.fail(f"there is no group {group!r} of operations; the groups are: {known}")
+            return self._groups[group]
+        if not _OPERATION.fullmatch(name):
+            node.fail(
+                f"{name!r} is not an operation pattern; expected `group.verb`, `group.*`, `*.verb`, `*` or `group:NAME`"
+            )
+        return (name,)
 
     def _rule(self, node: YamlNode) -> Rule:
         fields = node.fields()
@@ -88,7 +141,7 @@ class _Parser:
         return Rule(
             name=fields["name"].node.name(),
             verdict=verdict,
-            operations=fields[verdict].node.at_least_one(_operation),
+            operations=self._operations(fields[verdict].node),
             reason=_text(fields, "because"),
             source=node.place,
             instead=_text(fields, "instead"),
@@ -99,7 +152,9 @@ class _Parser:
                 NameTest(roles=(_role(field.key_node),), names=field.node.at_least_one(YamlNode.name))
                 for field in names.values()
             ),
-            arguments=() if arguments is None or takes_none else _argument_tests(arguments),
+            commands=read_commands(fields["commands"].node) if "commands" in fields else None,
+            tiers=fields["tier"].node.at_least_one(_tier) if "tier" in fields else (),
+            arguments=() if arguments is None or takes_none else read_argument_tests(arguments),
             takes_no_arguments=takes_none,
             matches=examples["matches"].node.each(_example) if "matches" in examples else (),
             misses=examples["misses"].node.each(_example) if "misses" in examples else (),
@@ -138,19 +193,16 @@ class _Parser:
             seen.add(rule.name)
 
 
+def _listed(lists: dict[str, YamlField]) -> frozenset[str]:
+    return frozenset(f"operations.{key}" for key in lists)
+
+
 def _text(fields: dict[str, YamlField], key: str) -> str:
     return fields[key].node.text() if key in fields else ""
 
 
 def _tests(node: YamlNode) -> dict[str, YamlField]:
     return node.fields() or node.fail("expected at least one value; otherwise leave the field out")
-
-
-def _operation(node: YamlNode) -> str:
-    name = node.text()
-    if not _OPERATION.fullmatch(name):
-        node.fail(f"{name!r} is not an operation pattern; expected `group.verb`, `group.*`, `*.verb` or `*`")
-    return name
 
 
 def _sandbox(node: YamlNode) -> str:
@@ -172,7 +224,7 @@ def _host(node: YamlNode) -> str:
     pattern = canonical_pattern(node.text())
     if pattern is None:
         node.fail(
-            f"{node.text()!r} is not a host pattern; expected `host`, `*.host`, `host:port`, `host/path` or `*`"
+            f"{node.text()!r} is not a host pattern; expected `host`, `*.host`, `host:port`, `host/path`, `group:NAME` or `*`"
         )
     return pattern
 
@@ -186,29 +238,22 @@ def _hosts(fields: dict[str, YamlField], roles: tuple[Role, ...]) -> HostTest | 
     )
 
 
-def _argument_tests(node: YamlNode) -> tuple[ArgumentTest, ...]:
-    tests: list[ArgumentTest] = []
-    for name, field in _tests(node).items():
-        test = field.node.fields()
-        refuse_unknown_fields(test, ("at_most", "one_of"), "a test of an argument")
-        if len(test) != 1:
-            field.node.fail("expected `at_most: NUMBER` or `one_of: [VALUES]`")
-        if "at_most" in test:
-            tests.append(ArgumentTest(argument=name, at_most=test["at_most"].node.number()))
-        else:
-            tests.append(ArgumentTest(argument=name, one_of=test["one_of"].node.at_least_one(YamlNode.json)))
-    return tuple(tests)
+def _tier(node: YamlNode) -> SandboxTier:
+    return node.choice(TIERS, "tier")  # type: ignore[return-value]  # choice gives back one of TIERS
 
 
 def _example(node: YamlNode) -> Example:
     fields = node.fields()
+    tier = _tier(fields.pop("tier").node) if "tier" in fields else "full"
     if len(fields) != 1:
-        node.fail("an example is one call; expected `operation: {argument: value}`")
+        node.fail(
+            "an example is one call; expected `operation: {argument: value}`, and `tier:` if it runs a command"
+        )
     ((operation, field),) = fields.items()
     arguments = field.node.json()
     if not isinstance(arguments, dict):
         field.node.fail(f"expected the arguments as a mapping, found {field.node.kind}")
-    return Example(operation=operation, arguments=arguments, line=node.line, column=node.column)
+    return Example(operation=operation, arguments=arguments, tier=tier, line=node.line, column=node.column)
 
 
 def _annotation(field: YamlField) -> Tool:

@@ -1,24 +1,29 @@
 """An index that finds the few rules that can match a claim, in their order.
 
-The index keys a rule by the prefix that a target must have for the rule to match: the literal prefix of a glob, a folder,
-a host, a name. A target is looked up by each of its own prefixes, so the cost grows with the depth of a path and not with
-the number of rules. Rules that start with a wildcard or have no such test are tried every time.
+The index keys a rule by what a claim must have for the rule to match: the literal prefix of a glob, a folder, a host, a
+name, a program, the value of an argument. A target is looked up by each of its own prefixes, so the cost grows with the depth
+of a path and not with the number of rules. Rules that start with a wildcard or have no such test are tried every time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
-from holdfast.core import NameTarget, PathTarget, Role, Target, UrlTarget
+from holdfast.core import CommandTarget, NameTarget, PathTarget, Role, Target, UrlTarget
 from holdfast.core.globs import casefold_path
 from holdfast.policy.contract import Request
 from holdfast.policy.document import matches_operation
-from holdfast.policy.match import PreparedRule
+from holdfast.policy.rule_tests import RuleTest
+from holdfast.policy.rule_tests.arguments import ArgumentMatcher, argument_keys
+from holdfast.policy.rule_tests.commands import program_key
+from holdfast.policy.rule_tests.prepared_rule import PreparedRule
+from holdfast.policy.rule_tests.targets import PathMatcher
 from holdfast.policy.targets import includes_subtree
 
 _Numbered = tuple[int, PreparedRule]
 
 
 class RuleIndex:
-    """Rules by operation, then by the role and the prefixes of a target."""
+    """Rules by operation, then by the role and the keys of a claim."""
 
     def __init__(self, rules: list[PreparedRule]) -> None:
         self._rules = rules
@@ -52,36 +57,40 @@ class _RoleIndex:
 
     def __init__(self, rules: tuple[PreparedRule, ...], role: Role | None) -> None:
         unindexed: list[_Numbered] = []
-        by_prefix: dict[str, list[_Numbered]] = {}
+        by_key: dict[str, list[_Numbered]] = {}
         subtree_rules: list[_Numbered] = []
+        arguments: set[str] = set()
         for number, rule in enumerate(rules):
             if not rule.applies_to_role(role):
                 continue
-            prefixes = _rule_prefixes(rule, role)
-            if prefixes and rule.rule.is_restrictive and rule.paths is not None:
+            test, keys = _index_test(rule, role)
+            if isinstance(test, PathMatcher) and rule.rule.is_restrictive:
                 subtree_rules.append((number, rule))
-            for prefix in prefixes or ():
-                by_prefix.setdefault(prefix, []).append((number, rule))
-            if prefixes is None:
+            if isinstance(test, ArgumentMatcher):
+                arguments.add(test.argument)
+            for key in keys:
+                by_key.setdefault(key, []).append((number, rule))
+            if test is None:
                 unindexed.append((number, rule))
         self._unindexed = tuple(unindexed)
         self._unindexed_rules = tuple(rule for _, rule in unindexed)
-        self._by_prefix = by_prefix
+        self._by_key = by_key
+        self._arguments = tuple(arguments)
+        """The arguments by whose values rules are indexed."""
         self._subtree_rules = tuple(subtree_rules)
         """Rules that also match a folder which contains something they name."""
-        self._max_depth = max((prefix.count("/") for prefix in by_prefix), default=0)
+        self._max_depth = max((key.count("/") for key in by_key), default=0)
 
     def candidates(
         self, target: Target | None, request: Request
     ) -> Iterator[PreparedRule] | tuple[PreparedRule, ...]:
-        if target is None or not self._by_prefix:
+        if not self._by_key:
             return self._unindexed_rules
-        found = {
-            number: rule
-            for prefix in _target_prefixes(target, self._max_depth)
-            for number, rule in self._by_prefix.get(prefix, ())
-        }
-        if self._subtree_rules and includes_subtree(target, request.targets):
+        keys: Iterable[str] = _target_keys(target, self._max_depth) if target is not None else ()
+        if self._arguments:
+            keys = chain(keys, *(argument_keys(name, request) for name in self._arguments))
+        found = {number: rule for key in keys for number, rule in self._by_key.get(key, ())}
+        if self._subtree_rules and target is not None and includes_subtree(target, request.targets):
             found.update(self._subtree_rules)
         if not found:
             return self._unindexed_rules
@@ -89,31 +98,16 @@ class _RoleIndex:
         return (found[number] for number in sorted(found))
 
 
-def _rule_prefixes(rule: PreparedRule, role: Role | None) -> set[str] | None:
-    """The prefixes that index the rule; None if it has to be tried every time."""
-    if role is None:
-        return None
-    paths, hosts = rule.rule.paths, rule.rule.hosts
-    if paths is not None and rule.paths is not None and role in paths.roles:
-        if paths.inside or paths.outside:
-            return None
-        prefixes = {casefold_path(glob.literal_prefix) for glob in rule.paths.globs} | set(rule.paths.folders)
-        return None if "" in prefixes else prefixes
-    if hosts is not None and role in hosts.roles:
-        names = {pattern.partition("/")[0] for pattern in hosts.patterns}
-        plain = {name.removeprefix("*.") for name in names if ":" not in name and name != "*"}
-        return plain if len(plain) == len({name.removeprefix("*.") for name in names}) else None
-    for test in rule.rule.names:
-        if role in test.roles:
-            return (
-                None
-                if any(name.startswith("*") for name in test.names)
-                else {casefold_path(n) for n in test.names}
-            )
-    return None
+def _index_test(rule: PreparedRule, role: Role | None) -> tuple[RuleTest | None, frozenset[str]]:
+    """The test that indexes a rule, with its keys; None if the rule has to be tried every time."""
+    for test in (*(one for one in rule.target_tests if role in one.roles), *rule.call_tests):
+        keys = test.index_keys()
+        if keys is not None:
+            return test, keys
+    return None, frozenset()
 
 
-def _target_prefixes(target: Target, max_depth: int) -> Iterator[str]:
+def _target_keys(target: Target, max_depth: int) -> Iterator[str]:
     match target:
         case PathTarget():
             inside, real = target.location.inside, target.location.real
@@ -128,6 +122,9 @@ def _target_prefixes(target: Target, max_depth: int) -> Iterator[str]:
                 yield host
         case NameTarget():
             yield casefold_path(target.value)
+        case CommandTarget():
+            for word in target.words if target.is_opaque else target.words[:1]:
+                yield program_key(word)
 
 
 def _folders(path: str, max_depth: int) -> Iterator[str]:

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.core import (
     ArgumentRoles,
+    CommandTarget,
     Condition,
     Json,
     JsonObject,
@@ -24,9 +25,13 @@ from holdfast.core import (
     Target,
     Tool,
     UrlTarget,
+    digest,
+    encode,
+    split_argv,
+    split_script,
 )
 from holdfast.policy.git_remotes import GitRemotes, GitSettings, SettingsRemotes, canonical_remote
-from holdfast.policy.urls import canonical_url
+from holdfast.policy.urls import canonical_url, split_port
 
 PATH_ROLES: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history", "delete-history")
 URL_ROLES: tuple[Role, ...] = ("fetch-url", "git-remote-url", "proxy-domain")
@@ -69,6 +74,9 @@ def targets_of(
             value = ""  # without a remote, git chooses one from its configuration
         if not judged or value is None:
             continue
+        if "command" in judged:
+            found += _command_targets(name, value, sets_environment=bool(arguments.get("env")))
+            judged = [role for role in judged if role != "command"]
         for element in (value,) if isinstance(value, str) else _elements(value):
             for role in judged:
                 if role in PATH_ROLES:
@@ -77,7 +85,7 @@ def targets_of(
                     folder = _repository(tool, arguments, paths, located)
                     found.extend(_remote_targets(name, element, folder, remotes))
                 elif role in URL_ROLES:
-                    found.append(_url_target(role, name, element))
+                    found.append(_url_target(role, name, element, arguments.get("port")))
                 else:
                     found.append(NameTarget(role=role, argument=name, value=_text(element)))
     return tuple(found)
@@ -168,14 +176,44 @@ def _path_target(
     return PathTarget(role=role, argument=argument, location=location)
 
 
-def _url_target(role: Role, argument: str, element: Json) -> UrlTarget:
+def _command_targets(argument: str, value: Json, *, sets_environment: bool) -> list[CommandTarget]:
+    """One target for each command that certainly runs: an argument list, or a script that is split into its commands."""
+    if isinstance(value, str):
+        split = split_script(value)
+    elif isinstance(value, list) and all(isinstance(word, str) for word in value):
+        split = split_argv([str(word) for word in value])
+    else:
+        split = split_script(encode(value).decode())
+    if split.is_opaque:
+        opaque = CommandTarget(
+            role="command", argument=argument, words=split.words, is_opaque=True, digest=digest(value),
+            sets_environment=sets_environment,
+        )  # fmt: skip
+        return [opaque]
+    return [
+        CommandTarget(
+            role="command",
+            argument=argument,
+            words=command.argv,
+            reads=command.reads,
+            writes=command.writes,
+            sets_environment=sets_environment,
+        )
+        for command in split.commands
+    ]
+
+
+def _url_target(role: Role, argument: str, element: Json, port: Json) -> UrlTarget:
     if not isinstance(element, str):
         return UrlTarget(role=role, argument=argument, given=_text(element), problem="is not a string")
     if role != "proxy-domain":
         return canonical_url(element, role=role, argument=argument)
     if set("@/?#") & set(element):
         return UrlTarget(role=role, argument=argument, given=element, problem="is not a plain host")
-    return canonical_url(f"https://{element}", role=role, argument=argument)
+    host = f"[{element}]" if element.count(":") > 1 and not element.startswith("[") else element
+    if isinstance(port, int) and not isinstance(port, bool) and split_port(element)[1] is None:
+        host = f"{host}:{port}"
+    return canonical_url(f"https://{host}", role=role, argument=argument)
 
 
 def _remote_targets(

@@ -54,6 +54,24 @@ def _completion(name: str, required: str, optional: str = "") -> Tool:
     return tool
 
 
+def _command(name: str, optional: str, more: JsonObject | None = None) -> Tool:
+    tool = _tool(name, "", f"script cwd tty? {optional}", script=("command",), stdin=("content",))
+    properties = tool.parameters["properties"]
+    assert isinstance(properties, dict)
+    assert tool.roles is not None
+    added: JsonObject = {
+        "argv": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        "env": {"type": "object", "additionalProperties": {"type": "string"}},
+        "hosts": {"type": "array", "items": {"type": "string"}},
+        **(more or {}),
+    }
+    roles = {argument: ArgumentRoles(default=("none",)) for argument in added}
+    roles["argv"] = ArgumentRoles(default=("command",))
+    return msgspec.structs.replace(
+        tool, parameters=tool.parameters | {"properties": properties | added}, roles=tool.roles | roles
+    )
+
+
 _SESSION_VERBS = (
     "id", "turn_number", "status", "read_only", "proposal_mode", "audit_log", "operations_count", "proposals",
     "commit_proposals", "rollback_proposals",
@@ -88,7 +106,12 @@ KNOWN_TOOLS: dict[str, Tool] = {
         _completion("llm.complete", "prompt", "system"),
         _completion("llm.intent", "intent"),
         _tool("net.fetch", "url", url=("fetch-url",)),
-        _tool("shell.run", "command"),
+        _tool("net.connect", "host", "port#", host=("proxy-domain",)),
+        _command("shell.run", "stdin", {"timeout_s": {"type": "number"}}),
+        _command("shell.start", "name", {"ready": {"type": "object"}}),
+        _tool("shell.read", "process", "wait_s# after#"),
+        _tool("shell.write", "process", "input signal", input=("content",)),
+        _tool("shell.stop", "process"),
         *(_tool(f"session.{verb}") for verb in _SESSION_VERBS),
         _tool("session.budget_remaining", "dimension"),
         _tool("session.allowed", "operation"),

@@ -5,11 +5,14 @@ services and names that encode an address. Text that is not a URL never matches.
 """
 
 import re
+from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
 from holdfast.core import Role, UrlTarget, canonical_host, is_public_host
 from holdfast.core.globs import casefold_path
 
+GROUP_PREFIX = "group:"
+_GROUP = re.compile(GROUP_PREFIX + r"[a-z][a-z0-9-]*")
 _MAX_LENGTH = 8192
 _WEB = ("http", "https")
 _PORTS = {
@@ -80,11 +83,15 @@ def is_public(target: UrlTarget) -> bool:
     return is_public_host(target.host)
 
 
-def match_host(pattern: str, target: UrlTarget, *, for_deny: bool = False) -> bool:
-    """Whether a pattern (`*`, `host`, `*.host`, `host:port`, `host/path`) matches the target. With `for_deny`, a path
-    matches in every spelling that some server accepts for it."""
+def match_host(
+    pattern: str, target: UrlTarget, *, for_deny: bool = False, groups: Sequence[str] = ()
+) -> bool:
+    """Whether a pattern (`*`, `host`, `*.host`, `host:port`, `host/path`, `group:name`) matches the target, whose host belongs to
+    `groups`. With `for_deny`, a path matches in every spelling that some server accepts for it."""
     if target.problem is not None:
         return False
+    if pattern.startswith(GROUP_PREFIX):
+        return pattern[len(GROUP_PREFIX) :] in groups
     if pattern == "*":
         return is_public(target)
     place, slash, path = pattern.partition("/")
@@ -100,7 +107,7 @@ def match_host(pattern: str, target: UrlTarget, *, for_deny: bool = False) -> bo
 
 def canonical_pattern(pattern: str) -> str | None:
     """A host pattern in canonical form, or None if it is invalid."""
-    if pattern == "*":
+    if pattern == "*" or _GROUP.fullmatch(pattern):
         return pattern
     place, slash, path = pattern.partition("/")
     name, port = split_port(place)

@@ -5,10 +5,18 @@ from holdfast.core.errors import InvalidPolicy
 from holdfast.policy.contract import Request
 from holdfast.policy.document import Example
 from holdfast.policy.evaluate import RulePolicy
+from holdfast.policy.facts import SessionFacts
 from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.targets import targets_of
 from holdfast.policy.tool_roles import KNOWN_TOOLS
 
+EXAMPLE_HOST_GROUPS: dict[str, tuple[str, ...]] = {
+    "package-registries": (
+        "pypi.org", "files.pythonhosted.org", "registry.npmjs.org", "index.crates.io", "static.crates.io", "proxy.golang.org",
+        "sum.golang.org",
+    )
+}  # fmt: skip
+"""The groups as examples know them: the public hosts. At the gate, a group has the hosts that this machine is set up to use."""
 _HINTS = {"structural-unknown-tool": "declare the argument roles of this tool under `tools:`"}
 
 
@@ -36,6 +44,7 @@ def run_examples(policy: RulePolicy) -> tuple[ExampleResult, ...]:
             decision=judge_example(policy, example),
         )
         for rule in policy.document.rules
+        if not rule.is_inherited
         for expected, examples in ((True, rule.matches), (False, rule.misses))
         for example in examples
     )
@@ -56,11 +65,19 @@ def check_examples(policy: RulePolicy) -> None:
 
 
 def judge_example(policy: RulePolicy, example: Example) -> Decision:
-    """The decision of a policy on an example, with paths resolved by their text."""
+    """The decision of a policy on an example."""
+    return policy.judge(request_for_example(policy, example))
+
+
+def request_for_example(policy: RulePolicy, example: Example) -> Request:
+    """The call of an example, with paths resolved by their text and the facts that examples have."""
     tool = tool_for(policy, example.operation)
     call = Call(id=call_id(1, 1), operation=example.operation, arguments=example.arguments)
-    targets = targets_of(tool, example.arguments, LexicalPaths()) if tool is not None else ()
-    return policy.judge(Request(call=call, tool=tool, targets=targets))
+    if tool is None:
+        return Request(call=call, tool=None)
+    targets = targets_of(tool, example.arguments, LexicalPaths())
+    facts = SessionFacts(tier=example.tier, host_groups=EXAMPLE_HOST_GROUPS).for_call(tool, targets)
+    return Request(call=call, tool=tool, targets=targets, facts=facts)
 
 
 def tool_for(policy: RulePolicy, operation: str) -> Tool | None:

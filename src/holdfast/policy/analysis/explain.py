@@ -2,6 +2,7 @@
 
 from holdfast.core import (
     Call,
+    CallFacts,
     CommandTarget,
     Decision,
     NameTarget,
@@ -13,6 +14,7 @@ from holdfast.core import (
 )
 from holdfast.policy.contract import Policy, Request
 from holdfast.policy.evaluate import RulePolicy
+from holdfast.policy.facts import NO_FACTS
 from holdfast.policy.tiers import TieredPolicy
 
 
@@ -42,6 +44,7 @@ class DecisionExplanation(Value):
     call: Call
     decision: Decision
     claims: tuple[ClaimExplanation, ...] = ()
+    facts: CallFacts = NO_FACTS
     tiers: tuple["DecisionExplanation", ...] = ()
 
     def lines(self) -> list[str]:
@@ -51,6 +54,9 @@ class DecisionExplanation(Value):
             f"{decision.verdict}  {self.call.operation}  by {decision.rule} ({decision.source or self.policy})"
         ]
         out.append(f"  because {decision.reason}")
+        if self.facts.tier is not None:
+            out.append(f"  sandbox: {self.facts.tier}")
+        out += [f"  host {host}: in {', '.join(groups)}" for host, groups in self.facts.host_groups.items()]
         for claim in self.claims:
             subject = (
                 f"{claim.role} {claim.argument}={claim.given!r}"
@@ -74,7 +80,9 @@ def explain(policy: Policy, request: Request) -> DecisionExplanation:
         tiers = tuple(explain(tier, request) for tier in policy.policies)
         return DecisionExplanation(policy=policy.name, call=request.call, decision=decision, tiers=tiers)
     if not isinstance(policy, RulePolicy):
-        return DecisionExplanation(policy=policy.name, call=request.call, decision=decision)
+        return DecisionExplanation(
+            policy=policy.name, call=request.call, decision=decision, facts=request.facts
+        )
     claims = tuple(
         ClaimExplanation(
             role=decided.claim.role,
@@ -89,7 +97,9 @@ def explain(policy: Policy, request: Request) -> DecisionExplanation:
         )
         for decided in policy.decide_claims(request)
     )
-    return DecisionExplanation(policy=policy.name, call=request.call, decision=decision, claims=claims)
+    return DecisionExplanation(
+        policy=policy.name, call=request.call, decision=decision, claims=claims, facts=request.facts
+    )
 
 
 def _given(target: Target | None) -> str:
