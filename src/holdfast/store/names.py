@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from holdfast.core import MAX_NAME_LENGTH, SessionId, sanitise_name
-from holdfast.core.errors import InvalidName, SessionAmbiguous, SessionNotFound
+from holdfast.core import MAX_NAME_LENGTH, SessionId, check_session_id, sanitise_name
+from holdfast.core.errors import InvalidId, InvalidName, SessionAmbiguous, SessionNotFound
 from holdfast.core.events import Event, SessionOpened, SessionRenamed
 
 NAMING_EVENTS = (SessionOpened, SessionRenamed)
@@ -64,11 +64,9 @@ def possible_names(reference: str) -> tuple[str, ...]:
 
 
 def require_single_match(reference: str, matches: Sequence[SessionId]) -> SessionId:
-    """Return the only session whose id starts with the reference. Raises SessionNotFound, SessionAmbiguous."""
+    """Return the only session whose id starts with the reference. Raises SessionNotFound, InvalidId, SessionAmbiguous."""
     if not reference or not matches:
-        raise SessionNotFound(
-            f"there is no session {reference!r}", hint="`holdfast sessions` lists all sessions"
-        )
+        raise _no_match(reference)
     if len(matches) > 1:
         shown = ", ".join(matches[:5]) + (", …" if len(matches) > 5 else "")
         raise SessionAmbiguous(
@@ -76,3 +74,19 @@ def require_single_match(reference: str, matches: Sequence[SessionId]) -> Sessio
             hint="type more of the id, or the name of the session",
         )
     return matches[0]
+
+
+def _no_match(reference: str) -> SessionNotFound | InvalidId:
+    hint = "`holdfast sessions` lists all sessions"
+    if reference and not _is_session_id(reference):
+        return InvalidId(f"no session is named {reference!r}, and it is not a valid session id", hint=hint)
+    return SessionNotFound(f"there is no session {reference!r}", hint=hint)
+
+
+def _is_session_id(text: str) -> bool:
+    """Whether a text could be a session id."""
+    try:
+        check_session_id(text)
+    except InvalidId:
+        return False
+    return True
