@@ -191,13 +191,50 @@ async def test_an_unused_approval_of_a_snapshot_does_not_count(
     assert entry.decision.reason.endswith("it was approved in another home")
 
 
-async def test_variables_signed_elsewhere_are_not_loaded_and_the_session_continues(
+PUT_ONCE = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
+
+
+async def test_f07_variables_of_a_snapshot_are_rebuilt_without_repeating_a_call(
     here: Runtime, there: Runtime, tmp_path: Path
 ) -> None:
-    session = await here.create(policy=STAGES, needs_model=False)
-    await session.execute("n = 41")
+    allow = FixedPolicy(default="allow")
+    session = await here.create(policy=allow, toolsets=[PUT_ONCE], needs_model=False)
+    await session.execute("def double(n):\n    return 2 * n\nn = [20, box.put()]")
+    await session.execute("open('a.txt', 'w').write('x')\nn.append(double(n[0]))\nm = open('a.txt').read()")
+    await session.execute("this does not parse")
     await here.snapshot(session.id, tmp_path / "session.zip")
-    again = await there.restore(tmp_path / "session.zip", policy=STAGES, needs_model=False)
+    box = FunctionToolset({PUT.name: (PUT, lambda _: "again")})
+    again = await there.restore(tmp_path / "session.zip", policy=allow, toolsets=[box], needs_model=False)
+    again.workspace.delete("a.txt")
+    assert await again.execute("[n, m, double(4)]") == Ok(value=[[20, "done", 40], "x", 8])
+    assert box.performed == [], "no call was made again"
+    assert not again.workspace.exists("a.txt"), "and no file was written again"
+    assert "variables-rebuilt" in [note.code for note in again.diagnostics()]
+    await again.close()
+    later = await there.resume(again.id, policy=allow, needs_model=False)
+    assert await later.execute("double(21)") == Ok(value=42), "from here on they are its own"
+
+
+async def test_f07_definitions_and_facts_of_lisp_are_rebuilt(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    allow = FixedPolicy(default="allow")
+    session = await here.create(policy=allow, sandbox="lisp", needs_model=False)
+    await session.execute('(define (twice n) (* 2 n)) (assert \'(checked "a"))')
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    again = await there.restore(tmp_path / "session.zip", policy=allow, sandbox="lisp", needs_model=False)
+    assert await again.execute('(list (twice 21) (fact? \'(checked "a")))') == Ok(value=[42, True])
+
+
+async def test_f07_variables_that_cannot_be_rebuilt_are_reported_and_the_session_continues(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    session = await here.create(policy=FixedPolicy(default="allow"), toolsets=[PUT_ONCE], needs_model=False)
+    await session.execute("n = box.put()")
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    again = await there.restore(
+        tmp_path / "session.zip", policy=STAGES, needs_model=False
+    )  # without the tool
     assert await again.execute("m = 1\nm") == Ok(value=1)
     assert "variables-lost" in [note.code for note in again.diagnostics()]
     assert await again.execute("m + 1") == Ok(value=2), "what it makes here it keeps"

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Awaitable, Callable, Iterable
 
 from holdfast.agent.conversation import Conversation
+from holdfast.agent.rebuild_state import rebuild_state, runs_leading_to
 from holdfast.agent.session_guests import SessionGuests
 from holdfast.agent.tool_replies import explain_refusal, raise_if_over_budget
 from holdfast.core import (
@@ -23,9 +24,11 @@ from holdfast.core import (
     JsonObject,
     Parked,
     Refused,
+    Tool,
     Value,
     call_id,
     digest_bytes,
+    pluralize,
 )
 from holdfast.core.errors import SnapshotRefused
 from holdfast.core.events import Noted, RunEnded, RunParked, RunStarted, RunStatus
@@ -228,12 +231,26 @@ class CodeRun:
             await guest.restore(await self._fetch_blob(state) if state is not None else b"")
         except SnapshotRefused as refusal:
             # Signed by another data directory or engine version: never load it, but do not lock the person out either.
-            await guest.restore(b"")
-            text = (
-                f"variables of earlier runs could not be restored ({refusal}); this run started without them"
-            )
-            await self._journal.append(Noted(code="variables-lost", text=text))
+            await self._journal.append(await self._rebuild_state(guest, state, refusal))
         self._states[guest] = state
+
+    async def _rebuild_state(self, guest: Guest, state: str | None, refusal: SnapshotRefused) -> Noted:
+        """Run the earlier code again with its recorded answers, or start without variables. Returns the note about it."""
+        # Without a judged call for each file, a run could read other files than it did then.
+        runs = (
+            runs_leading_to(state, self._journal.recorded)
+            if state is not None and guest.capabilities.judges_files
+            else None
+        )
+        if runs is not None and await rebuild_state(
+            runs, guest=guest, answers=self._gate.calls, tools=self._tools(guest), limits=self._limits
+        ):
+            again = f"{pluralize(len(runs), 'earlier run')} again, with the recorded results of its calls"
+            text = f"the saved variables could not be loaded ({refusal}), so they were rebuilt by running {again}"
+            return Noted(code="variables-rebuilt", text=text)
+        await guest.restore(b"")
+        text = f"variables of earlier runs could not be restored ({refusal}); this run started without them"
+        return Noted(code="variables-lost", text=text)
 
     def _new_facts(self, guest: Guest) -> tuple[str, ...]:
         """What the engine can do on this machine. Reported once per process, because it does not change."""
@@ -270,11 +287,14 @@ class CodeRun:
         assert call is not None, "a parked run names a call that was escalated"
         return call
 
-    def _request(self, guest: Guest, started: RunStarted) -> RunRequest:
+    def _tools(self, guest: Guest) -> tuple[Tool, ...]:
         hidden = frozenset[str]() if guest.capabilities.language == "lisp" else self._language_tools
+        return tuple(tool for tool in self._gate.tools() if tool.name not in hidden)
+
+    def _request(self, guest: Guest, started: RunStarted) -> RunRequest:
         return RunRequest(
             code=started.code,
-            tools=tuple(tool for tool in self._gate.tools() if tool.name not in hidden),
+            tools=self._tools(guest),
             limits=self._limits,
             seed=started.seed,
             now_ms=started.started_ms,

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from holdfast.agent import explain_refusal
-from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, pluralize
+from holdfast.agent import RecordedAnswers
+from holdfast.core import Call, Json, JsonObject, Tool, Value, pluralize
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, RecordedEvent, RunEnded, RunStarted
 from holdfast.core.projection import Projection, without_rewound
@@ -100,7 +100,7 @@ class _Rerunner:
         request = RunRequest(
             code=started.code, tools=self._tools, seed=started.seed, now_ms=started.started_ms
         )
-        answers = _RecordedAnswers(self._answers, started)
+        answers = RecordedAnswers(self._answers, started)
         try:
             run = await self._guest.run(request, answers)
         except Diverged as error:
@@ -111,23 +111,6 @@ class _Rerunner:
         if answers.number < last_call:
             return f"it made {pluralize(last_call - answers.number, 'call')} fewer than the journal has"
         return _difference(run, ended, self._large_values)
-
-
-class _RecordedAnswers:
-    """Answers a run's calls from the journal, in order."""
-
-    def __init__(self, answers: CallIndex, started: RunStarted) -> None:
-        self._answers = answers
-        self._turn = started.turn
-        self.number = started.first_call - 1
-
-    async def __call__(self, operation: str, arguments: JsonObject) -> Answer:
-        self.number += 1
-        call = Call(id=call_id(self._turn, self.number), operation=operation, arguments=arguments)
-        answer = await self._answers.answer(call)
-        if answer is None:
-            raise Diverged(f"it makes call {call.id} to {operation}, which is not in the journal")
-        return explain_refusal(answer)
 
 
 def _numbers_of(started: RunStarted, starts: list[RunStarted], calls: list[Call]) -> list[int]:
