@@ -252,7 +252,7 @@ def test_deleting_needs_confirmation(run: Run) -> None:
     assert run("delete", "s-2")[0] == 2
     assert run("delete", "s-2", "--yes")[0] == 0
     assert run("delete", "s-2", "--yes")[0] == 1
-    assert run("delete", "index", "--yes")[0] == 1
+    assert run("delete", "index", "--yes")[0] == 2, "it cannot be the id of a session"
     assert [line["id"] for line in data(run("sessions", "--json"))] == ["s-1"]
 
 
