@@ -11,6 +11,8 @@ from holdfast.cli.chat.slash import COMMANDS
 
 WRITE = runs("open('n.txt', 'w').write('new\\n')", text="I write it.")
 TYPED = (
+    ("/copy", "copied 8 characters"),
+    ("/export out.zip", "wrote out.zip"),
     ("/diff", "+new"),
     ("/unfold", "ran 1 line of code"),
     ("/why", "stage by rule stage-writes"),
@@ -41,6 +43,7 @@ TYPED = (
     ("/help", "replace older turns with a summary"),
     ("/fork again", "no finished turn to fork"),
     ("/merge", "is not a fork"),
+    ("/undo", "there is no turn to undo"),
 )
 LEAVING = ("/quit", "/exit")
 

@@ -14,6 +14,7 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import FINISHING, Activity
+from holdfast.cli.chat.attachments import attach_files, complete_path
 from holdfast.cli.chat.folded import CommandOutputView, FoldedTexts, RunView
 from holdfast.cli.chat.slash import COMMANDS, run_slash_command
 from holdfast.cli.chat.welcome import welcome
@@ -147,7 +148,10 @@ class Chat:
                 if error.hint:
                     self.screen.say(f"  hint: {error.hint}", folds=True)
             return
-        self.queue.append(line)
+        attached = attach_files(line, self.session.workspace)
+        for note in attached.notes:
+            self.screen.say(f"  {note}", "dim", folds=True)
+        self.queue.append(attached.text)
         if self.is_busy:
             self.screen.say(
                 f"  queued ({len(self.queue)}); sent when this turn ends",
@@ -300,6 +304,7 @@ async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool
             history=history,
             status=chat.status,
             words=COMMANDS.keys,
+            paths=lambda start: complete_path(start, chat.session.workspace),
             unfold=chat.folded.unfold,
         )
     welcome(chat.screen, session)

@@ -1,9 +1,10 @@
 """Line input of a chat: an editor with history and completion, or the terminal's own line input in plain mode."""
 
 import asyncio
+import re
 import signal
 import termios
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,8 @@ from holdfast.cli.terminal.keyboard import LineKeyboard
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen
 
 if TYPE_CHECKING:
-    from prompt_toolkit.completion import Completer
+    from prompt_toolkit.completion import CompleteEvent, Completer
+    from prompt_toolkit.document import Document
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -22,6 +24,7 @@ REFRESH_SECONDS = 0.5
 """How often the status line is drawn again while a turn runs."""
 _MIN_REDRAW_SECONDS = 0.04
 _LOCAL_FLAGS = 3
+_MENTION = re.compile(r"(?<!\S)@(\S*)$")
 _IDLE_HINT = "  no turn is running; Ctrl-D quits"
 Interrupt = Callable[[], bool]
 """Stops the running turn; False if none is running."""
@@ -76,6 +79,7 @@ class EditedLines:
         history: Path,
         status: Callable[[], str],
         words: Callable[[], Iterable[str]],
+        paths: Callable[[str], Sequence[str]] = lambda _: (),
         unfold: Callable[[], None] = lambda: None,
     ) -> None:
         from prompt_toolkit import PromptSession
@@ -85,7 +89,7 @@ class EditedLines:
         self._interrupt: Interrupt = lambda: False
         self._prompt = PromptSession[str](
             history=_history(history),
-            completer=_completer(words),
+            completer=_completer(words, paths),
             complete_while_typing=True,
             key_bindings=self._bindings(),
             bottom_toolbar=lambda: f" {status()}",
@@ -173,7 +177,20 @@ def _history(path: Path) -> "History":
     return FilteredHistory(str(path))
 
 
-def _completer(words: Callable[[], Sequence[str] | Iterable[str]]) -> "Completer":
-    from prompt_toolkit.completion import WordCompleter
+def _completer(
+    words: Callable[[], Sequence[str] | Iterable[str]], paths: Callable[[str], Sequence[str]]
+) -> "Completer":
+    """Completes a command at the start of the line, and a path after `@`."""
+    from prompt_toolkit.completion import Completer, Completion
 
-    return WordCompleter(lambda: list(words()), sentence=True)
+    class LineCompleter(Completer):
+        def get_completions(
+            self, document: "Document", complete_event: "CompleteEvent"
+        ) -> Iterator[Completion]:
+            text = document.text_before_cursor
+            if text.startswith("/"):
+                yield from (Completion(word, -len(text)) for word in words() if word.startswith(text))
+            elif mention := _MENTION.search(text):
+                yield from (Completion(path, -len(mention[1])) for path in paths(mention[1]))
+
+    return LineCompleter()

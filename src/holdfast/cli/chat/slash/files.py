@@ -62,6 +62,18 @@ async def rewind(chat: ChatContext, rest: str) -> None:
     chat.screen.say(message)
 
 
+async def undo(chat: ChatContext, rest: str) -> None:
+    """Undo the last turn. If it had effects that stay, show them first."""
+    await check_ready(chat)
+    turns = chat.session.history()
+    if not turns:
+        raise InvalidInput("there is no turn to undo")
+    before = turns[-1].number - 1
+    plan = await chat.session.plan_rewind(before)
+    is_certain = rest == "go" or not (plan.stays or plan.left)
+    await rewind(chat, f"{before} go" if is_certain else str(before))
+
+
 async def files(chat: ChatContext, rest: str) -> None:
     """List the files of the workspace."""
     for path in chat.session.workspace.list(rest or "**/*"):

@@ -29,6 +29,7 @@ async def _help(chat: ChatContext, rest: str) -> None:
     width = max(len(command.usage) for command in COMMANDS.values())
     for command in COMMANDS.values():
         chat.screen.say(f"  {command.usage:<{width}}  {command.description}")
+    chat.screen.say("  @PATH attaches a file to the message; Tab completes it")
     chat.screen.say("  !COMMAND runs a program in the sandbox, without the model")
     chat.screen.say("  Ctrl-C stops the turn, Ctrl-O unfolds, Ctrl-D quits")
     chat.screen.say("  Alt-Enter, or a backslash at the end of a line, continues the message on a new line")
@@ -49,6 +50,7 @@ _ALL = (
     Command("/commit [PATH...]", "commit staged changes", files.commit),
     Command("/reject [PATH...]", "reject staged changes", files.reject),
     Command("/rewind [N [go]]", "return to the end of a turn, files included", files.rewind),
+    Command("/undo [go]", "undo the last turn: messages and files", files.undo),
     Command("/fork [NAME]", "continue in a copy of this session", session.fork),
     Command("/merge [go]", "show the changes of this fork, or commit them in its parent", session.merge),
     Command("/compact", "replace older turns with a summary", session.compact),
@@ -59,6 +61,8 @@ _ALL = (
     Command("/resume SESSION", "switch to another session", session.resume),
     Command("/rename NAME", "rename this session", session.rename),
     Command("/files [PATTERN]", "list the files of the workspace", files.files),
+    Command("/copy", "copy the last answer to the clipboard of the terminal", session.copy),
+    Command("/export [FILE]", "write this session to a file", session.export),
     Command("/quit", "quit; holdfast -c resumes the session", session.leave),
     Command("/exit", "same as /quit", session.leave),
 )

@@ -1,12 +1,15 @@
 """Slash commands to switch session, model and policy, and to quit."""
 
+import base64
 import shutil
+import sys
+from pathlib import Path
 from textwrap import indent
 
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
 from holdfast.cli.views.merge import merge_lines
 from holdfast.cli.views.session_table import heading, row
-from holdfast.core import SystemClock, escape_invisible, pluralize
+from holdfast.core import Ok, Proposed, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
 
 
@@ -97,6 +100,27 @@ async def policy(chat: ChatContext, rest: str) -> None:
         return
     await _reopen(chat, policy=rest)
     chat.screen.say(f"  policy: {escape_invisible(rest)}")
+
+
+async def copy(chat: ChatContext, rest: str) -> None:
+    """Copy the last answer by OSC 52, which most terminals support, also over SSH."""
+    outcomes = (turn.outcome for turn in reversed(chat.session.history()))
+    answer = next((each.value for each in outcomes if isinstance(each, Ok | Proposed) and each.value), None)
+    if not isinstance(answer, str):
+        raise InvalidInput("there is no answer to copy")
+    if chat.screen.is_plain:
+        raise InvalidInput("a plain terminal has no clipboard", hint="holdfast show prints the conversation")
+    content = base64.b64encode(answer.encode("utf-8", "replace")).decode()
+    sys.stdout.write(f"\x1b]52;c;{content}\x07")
+    sys.stdout.flush()
+    chat.screen.say(f"  copied {pluralize(len(answer), 'character')}", "dim")
+
+
+async def export(chat: ChatContext, rest: str) -> None:
+    """Write this session to an archive."""
+    path = Path(rest or f"{chat.session.id}.zip").expanduser()
+    manifest = await chat.runtime.store.export_session(chat.session.id, path, now_ms=SystemClock().now_ms())
+    chat.screen.say(f"  wrote {path}, {pluralize(manifest.events, 'event')}", folds=True)
 
 
 async def leave(chat: ChatContext, rest: str) -> None:

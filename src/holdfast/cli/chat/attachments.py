@@ -1,0 +1,93 @@
+"""Files that a message attaches with `@path`: their text goes along with the message, and the person sees how much."""
+
+import re
+from typing import NamedTuple, Protocol
+
+from holdfast.core import escape_invisible, pluralize
+from holdfast.core.errors import HoldfastError
+from holdfast.world import Stat
+
+MAX_BYTES = 100_000
+"""What one file adds to a message; the agent reads the rest itself."""
+MAX_COMPLETIONS = 100
+_BYTES_PER_TOKEN = 4
+_MENTION = re.compile(r"(?<!\S)@(\"[^\"]+\"|\S+)")
+_PUNCTUATION = ".,;:!?)"
+
+
+MAX_FILE_BYTES = 20_000_000
+"""A larger file is not opened."""
+
+
+class ReadableFiles(Protocol):
+    """The files of a workspace."""
+
+    def read(self, path: str) -> bytes:
+        """The whole content."""
+        ...
+
+    def stat(self, path: str) -> Stat:
+        """Kind and size."""
+        ...
+
+    def entries(self, path: str = ".") -> tuple[Stat, ...]:
+        """The files and folders directly in a folder."""
+        ...
+
+
+class Attached(NamedTuple):
+    """A message with its files, and a line for the person about each."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def attach_files(text: str, files: ReadableFiles) -> Attached:
+    """Add the text of every file that the message mentions. A name that is not a file stays a word of the message."""
+    sections: list[str] = []
+    notes: list[str] = []
+    for path in dict.fromkeys(_mentions(text)):
+        content = _read(files, path)
+        if content is None:
+            continue
+        shown = escape_invisible(path)
+        if b"\0" in content[:MAX_BYTES]:
+            notes.append(f"@{shown} is not text, so it is not attached; the agent can open it")
+            continue
+        body = content[:MAX_BYTES].decode("utf-8", "replace")
+        cut = f"\n[the rest of {len(content):,} bytes is left out]" if len(content) > MAX_BYTES else ""
+        sections.append(f"File {path}:\n```\n{body}{cut}\n```")
+        tokens = min(len(content), MAX_BYTES) // _BYTES_PER_TOKEN
+        size = f"{pluralize(len(content), 'byte')}, about {pluralize(max(1, tokens), 'token')}"
+        notes.append(f"attached {shown} ({size}{', the start of it' if cut else ''})")
+    return Attached("\n\n".join([text, *sections]), tuple(notes))
+
+
+def _mentions(text: str) -> list[str]:
+    return [found.strip('"') for found in _MENTION.findall(text)]
+
+
+def _read(files: ReadableFiles, path: str) -> bytes | None:
+    for candidate in (path, path.rstrip(_PUNCTUATION)):
+        try:
+            if files.stat(candidate).size <= MAX_FILE_BYTES:
+                return files.read(candidate)
+        except (HoldfastError, OSError, ValueError):
+            continue
+    return None
+
+
+def complete_path(start: str, files: ReadableFiles) -> list[str]:
+    """The paths that begin with what was typed after `@`; a folder ends with a slash."""
+    folder = start.rpartition("/")[0]
+    try:
+        entries = files.entries(folder or ".")
+    except (HoldfastError, OSError, ValueError):
+        return []
+    paths = [f"{each.path}/" if each.kind == "folder" else each.path for each in entries]
+    is_dotted = start.rpartition("/")[2].startswith(".")
+    return [
+        path
+        for path in paths
+        if path.startswith(start) and (is_dotted or not path.rstrip("/").rpartition("/")[2].startswith("."))
+    ][:MAX_COMPLETIONS]
