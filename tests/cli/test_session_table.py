@@ -9,8 +9,8 @@ from tests.cli.terminals import terminal
 from tests.cli.test_task import script
 
 from holdfast.cli.terminal.wrap import cell_width, clip, ellipsize, fold, pad, wrap
-from holdfast.cli.views.session_table import format_age, row, sentence
-from holdfast.core import SessionId
+from holdfast.cli.views.session_table import row, sentence
+from holdfast.core import SessionId, format_age
 from holdfast.store import SessionSummary
 
 NARROW = ["session", "age", "state", "turns", "cost", "folder", "name", "|", "first", "words"]

@@ -30,6 +30,7 @@ from holdfast.core.events import Noted, RunEnded, ToolReturned
 
 MAX_RETURN_CHARACTERS = 20_000
 _DEFAULT_ADVICE = "Do not try it another way: continue without it, or tell the person what you need."
+NO_REASON = "the person denied it"
 _MAX_TRACE_CHARACTERS = 8_000
 
 
@@ -103,6 +104,15 @@ def explain_refusal(answer: Answer) -> Answer:
     """The answer as code and model receive it: a refusal names its rule and what to do next, anything else is unchanged."""
     if not isinstance(answer, Refused):
         return answer
+    if answer.is_by_person:
+        # A person's words are final as they are: they may well ask for another way.
+        return (
+            answer
+            if answer.reason != NO_REASON
+            else msgspec.structs.replace(
+                answer, reason=f"{answer.reason}. Continue without it, or ask what they want instead."
+            )
+        )
     return msgspec.structs.replace(
         answer, reason=f"{answer.reason} (rule {answer.rule}). {_advice(answer.rule)}"
     )

@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "waiting": "list the calls that wait for your approval",
         "approve": "approve a waiting call",
         "deny": "deny a waiting call",
+        "answer": "answer a question of the agent",
         "grants": "list or revoke saved approvals",
         "audit": "list every call of a session with its decision",
         "why": "explain the decision about a call",

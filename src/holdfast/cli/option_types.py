@@ -32,6 +32,16 @@ def seconds(text: str) -> float:
     return number
 
 
+def add_wait_for(parser: argparse.ArgumentParser) -> None:
+    """Define the option that limits how long a call waits for approval."""
+    parser.add_argument(
+        "--wait-for",
+        metavar="SECONDS",
+        type=seconds,
+        help="deny a call that was not answered in this time (default: it waits until it is answered)",
+    )
+
+
 def budget_increase(amounts: Iterable[str], limits: Limits, *, stopped_by: str = "") -> Limits:
     """What to add to a session's limits, for `budget add`. Raises InvalidInput.
 

@@ -15,6 +15,7 @@ from holdfast.core.calls import (
 )
 from holdfast.core.clock import Clock, FakeClock, SystemClock
 from holdfast.core.decisions import (
+    QUESTION_RULE,
     STRICTNESS,
     VERDICTS,
     CallFacts,
@@ -27,6 +28,7 @@ from holdfast.core.decisions import (
     SandboxTier,
     Scope,
     Verdict,
+    is_question,
     restricts,
     strictest,
 )
@@ -106,6 +108,7 @@ from holdfast.core.text import (
     escape_invisible,
     escape_json,
     escape_to_one_line,
+    format_age,
     has_invisible,
     mark_lookalikes,
     pluralize,
@@ -145,6 +148,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_NAME_LENGTH",
     "PERSON",
+    "QUESTION_RULE",
     "STRICTNESS",
     "VERDICTS",
     "Amount",
@@ -238,11 +242,13 @@ __all__ = [
     "escape_invisible",
     "escape_json",
     "escape_to_one_line",
+    "format_age",
     "has_invisible",
     "is_blocked",
     "is_public_address",
     "is_public_host",
     "is_short_id",
+    "is_question",
     "is_success",
     "is_too_deep",
     "mark_lookalikes",

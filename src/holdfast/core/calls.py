@@ -70,6 +70,8 @@ class Refused(Value, tag_field="kind", tag="refused"):
     rule: str
     exhausted: Dimension | None = msgspec.field(default=None, name="ran_out")
     """The dimension that the budget lacked; once the limit is raised, the same call can be made."""
+    is_by_person: bool = False
+    """A person denied the call, and the reason is in their words."""
 
 
 class Failed(Value, tag_field="kind", tag="failed"):

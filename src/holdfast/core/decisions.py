@@ -69,6 +69,8 @@ class Decision(Value):
     escalated_roles: tuple[Role, ...] = ()
     is_staged: bool = False
     """For an escalation: if approved, the call is only staged as a proposal, because another role or tier requires it."""
+    is_by_person: bool = False
+    """For a denial: a person denied the call, and the reason is theirs."""
     facts: CallFacts | None = None
     """The facts beside the call that held when it was judged."""
 
@@ -118,10 +120,20 @@ class Escalation(Value):
     tool_digest: str
     policy_digest: str
     opened_ms: int
-    expires_ms: int
+    expires_ms: int | None = None
+    """When silence becomes a denial; None if the call waits until it is answered."""
     targets: tuple[Target, ...] = ()
     contents: tuple[str, ...] = ()
     """The arguments that are content."""
+
+
+QUESTION_RULE = "ask-person"
+"""The rule of an escalation that is a question of the agent."""
+
+
+def is_question(escalation: Escalation) -> bool:
+    """Whether the agent asks a question, which is answered with text, instead of requesting a call."""
+    return escalation.decision.rule == QUESTION_RULE and escalation.decision.source == "gate"
 
 
 class FixedArgument(Value):

@@ -144,3 +144,12 @@ def _is_invisible(char: str) -> bool:
         or 0xE0100 <= point <= 0xE01EF
         or point in (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0)
     )
+
+
+def format_age(milliseconds: int) -> str:
+    """A duration in its largest unit: 3m, 2h, 9d, 1y."""
+    seconds = max(milliseconds, 0) // 1000
+    for size, unit in ((31_536_000, "y"), (86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

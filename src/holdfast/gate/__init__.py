@@ -6,6 +6,7 @@ from holdfast.gate.approval_files import (
     ExternalRequest,
     answer_external,
     list_external_requests,
+    write_first_answer,
 )
 from holdfast.gate.audit import AuditEntry, AuditFile, AuditStats, audit_stats, audit_view
 from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
@@ -73,4 +74,5 @@ __all__ = [
     "open_tree_budget",
     "share_of",
     "time_limit",
+    "write_first_answer",
 ]

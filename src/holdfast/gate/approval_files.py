@@ -1,15 +1,15 @@
 """Approval by files: requests are files in a folder, and any program that may write there answers with a response file.
 
     request-{id}.json    {escalationId, serverName, toolName, arguments, reason, digest, rule, expiresAt, scopes,
-                          standing}
-    response-{id}.json   {decision: "approved" | "denied", digest?, scope?, amount?, reason?}
+                          standing, question}
+    response-{id}.json   {decision: "approved" | "denied", digest?, scope?, amount?, reason?, answer?}
 
 `ApprovalFiles` writes the requests of our session and reads the responses. Files are renamed into place. Anything that is
 not a clear approval is a denial. The folder is watched only while an escalation is open, so an idle session costs nothing.
 
 `list_external_requests` and `answer_external` are the other side: another program waits in a folder and a person answers
 it from here. They use only the fields of its format: {escalationId, serverName, toolName, arguments, reason} and
-{decision}.
+{decision}, and {reason} if the person gave one. The first response counts; a second one is refused.
 """
 
 import asyncio
@@ -20,13 +20,23 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from holdfast.core import PERSON, Escalation, EscalationId, JsonObject, Response, Scope, Value, encode
+from holdfast.core import (
+    PERSON,
+    Escalation,
+    EscalationId,
+    JsonObject,
+    Response,
+    Scope,
+    Value,
+    encode,
+    is_question,
+)
 from holdfast.core.errors import EscalationUnknown
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Noted, RecordedEvent
 from holdfast.gate.file_watch import FileWatch
 from holdfast.gate.gate import Gate
 from holdfast.gate.grants import grant_description
-from holdfast.store import Journal, read_own, remove, replace_private
+from holdfast.store import Journal, create_private, read_own, remove, replace_private
 
 SCOPES: tuple[Scope, ...] = ("once", "turn", "times", "minutes", "session")
 """Scopes that a file may ask for; `always` is given only where its rule is shown."""
@@ -47,10 +57,12 @@ class _Request(Value, rename="camel"):
     reason: str
     digest: str
     rule: str
-    expires_at: int
+    expires_at: int | None
     scopes: tuple[Scope, ...]
     standing: str
     """What an approval for longer than once would cover, word for word."""
+    question: str = ""
+    """What the agent asks, if it asks a question instead of requesting a call. The response has the `answer`."""
 
 
 class _Answer(Value, forbid_unknown_fields=True):
@@ -59,6 +71,8 @@ class _Answer(Value, forbid_unknown_fields=True):
     scope: Scope = "once"
     amount: Annotated[int, msgspec.Meta(ge=1, le=MAX_AMOUNT)] | None = None
     reason: str | None = None
+    answer: str | None = None
+    """The text that answers a question."""
 
 
 class ApprovalFiles:
@@ -125,6 +139,7 @@ class ApprovalFiles:
             expires_at=escalation.expires_ms,
             scopes=_offered_scopes(escalation),
             standing=grant_description(escalation),
+            question=str(escalation.call.arguments.get("question", "")) if is_question(escalation) else "",
         )
         if self._watch_task is None or self._watch_task.done():
             # Watch before writing the request, so that no response is missed.
@@ -191,6 +206,11 @@ def _response(content: bytes, escalation: Escalation) -> Response:
         answer.scope in ("times", "minutes") and answer.amount is None
     ):
         return Response(verdict="deny", reason="denied: the response asks for a scope that was not offered")
+    if is_question(escalation) and answer.decision == "approved":
+        text = answer.answer or answer.reason
+        if not text or not text.strip():
+            return Response(verdict="deny", reason="denied: the response to a question has no answer")
+        return Response(verdict="approve", reason=text)
     return Response(
         verdict="approve" if answer.decision == "approved" else "deny",
         scope=answer.scope,
@@ -246,11 +266,25 @@ def _external_request(path: Path) -> ExternalRequest | None:
     return request if request.escalation_id == name[1] else None
 
 
-def answer_external(folder: Path, request: ExternalRequest, *, is_approved: bool) -> None:
-    """Answer a request. Raises EscalationUnknown if it is not waiting any more."""
+def answer_external(
+    folder: Path, request: ExternalRequest, *, is_approved: bool, reason: str | None = None
+) -> None:
+    """Answer a request. Raises EscalationUnknown if it is not waiting any more, or was answered before."""
     if _external_request(folder / f"request-{request.escalation_id}.json") != request:
         raise EscalationUnknown(
             f"{request.escalation_id!r} is not waiting in {str(folder)!r} any more, or it was changed"
         )
     decision = "approved" if is_approved else "denied"
-    replace_private(folder / f"response-{request.escalation_id}.json", encode({"decision": decision}))
+    content = {"decision": decision} | ({"reason": reason} if reason else {})
+    write_first_answer(folder, request.escalation_id, encode(content))
+
+
+def write_first_answer(folder: Path, id: EscalationId, content: bytes) -> None:
+    """Write the response to a request, unless there is one already. Raises EscalationUnknown."""
+    try:
+        create_private(folder / f"response-{id}.json", content)
+    except FileExistsError:
+        raise EscalationUnknown(
+            f"{id!r} was already answered, and the first answer counts",
+            hint="the waiting program has not read it yet",
+        ) from None

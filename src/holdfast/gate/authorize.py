@@ -9,6 +9,7 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from holdfast.core import (
+    PERSON,
     Call,
     Clock,
     Decision,
@@ -54,7 +55,7 @@ class Authorizer:
         grants: Grants,
         large_values: LargeValues,
         clock: Clock,
-        escalation_seconds: float,
+        escalation_seconds: float | None,
         can_ask: bool,
     ) -> None:
         self._judge = judge
@@ -114,7 +115,9 @@ class Authorizer:
             tool_digest=registered.digest,
             policy_digest=self._judge.policy.digest,
             opened_ms=now_ms,
-            expires_ms=now_ms + int(self._escalation_seconds * 1000),
+            expires_ms=None
+            if self._escalation_seconds is None
+            else now_ms + int(self._escalation_seconds * 1000),
             targets=judgement.request.targets,
             contents=contents_of(registered.tool, call.arguments),
         )
@@ -127,10 +130,11 @@ class Authorizer:
         """Apply a person's answer, provided that what they saw is still what would happen."""
         asked, call, decision = ruling.escalation, judgement.request.call, judgement.decision
         if ruling.verdict != "approve":
-            said = "denied it" if ruling.verdict == "deny" else "did not answer"
-            return _refusal(
-                decision, "person", ": ".join(filter(None, (f"the person {said}", ruling.reason)))
-            )
+            is_denied = ruling.verdict == "deny"
+            said = "the person denied it" if is_denied else "the person did not answer"
+            refusal = _refusal(decision, "person", ": ".join(filter(None, (said, ruling.reason))))
+            is_by_person = is_denied and ruling.principal == PERSON
+            return msgspec.structs.replace(refusal, is_by_person=is_by_person)
         shown = (asked.digest, asked.tool_digest, asked.policy_digest)
         if shown != (judgement.digest, registered.digest, self._judge.policy.digest):
             reason = "what was approved is not what would happen now"

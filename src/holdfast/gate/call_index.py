@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from holdfast.core import Answer, Call, CallId, Failed, Json, Refused, Returned
+from holdfast.core import Answer, Call, CallId, Failed, Json, Returned
 from holdfast.core.errors import Diverged
 from holdfast.core.events import (
     CallIntended,
@@ -13,7 +13,7 @@ from holdfast.core.events import (
 )
 from holdfast.core.projection import EventSource, Projection
 from holdfast.gate.large_values import LargeValues
-from holdfast.gate.refusals import exhausted_dimension
+from holdfast.gate.refusals import exhausted_dimension, refused_answer
 
 _Handled = CallRefused | CallIntended | CallSettled | EscalationOpened
 
@@ -59,7 +59,7 @@ class CallIndex(Projection[_Handled]):
         """
         if refused := self._refused.get(call.id):
             _check_same(call, refused.call, refused.call.digest)
-            return Refused(reason=refused.decision.reason, rule=refused.decision.rule)
+            return refused_answer(refused.decision)
         if call.id not in self._intended or call.id not in self._settled:
             return None
         intended = self._intended[call.id]

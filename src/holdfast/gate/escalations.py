@@ -145,16 +145,17 @@ class Escalations(Projection[_Handled]):
     async def _expire_overdue(self) -> None:
         now_ms = self._clock.now_ms()
         for escalation in self.waiting():
-            if escalation.expires_ms <= now_ms:
+            if escalation.expires_ms is not None and escalation.expires_ms <= now_ms:
                 await self._expire(escalation.id, "no one answered in time")
 
     async def wait(self, id: EscalationId) -> Ruling:
-        """Wait until an escalation is answered or its time is up."""
+        """Wait until an escalation is answered, or its time is up if it has a limit."""
         while id in self._open:
             changed = self._changed
-            left = (self._open[id].expires_ms - self._clock.now_ms()) / 1000
+            expires_ms = self._open[id].expires_ms
+            left = None if expires_ms is None else max(0.0, (expires_ms - self._clock.now_ms()) / 1000)
             try:
-                await asyncio.wait_for(changed.wait(), timeout=max(0.0, left))
+                await asyncio.wait_for(changed.wait(), timeout=left)
             except TimeoutError:
                 await self.expire_overdue()
         if id not in self._rulings:

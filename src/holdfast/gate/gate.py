@@ -61,7 +61,7 @@ from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.model_calls import ModelCalls, Summary
 from holdfast.gate.output_filter import OutputFilter
 from holdfast.gate.provenance import Provenance
-from holdfast.gate.refusals import deny, exhausted_dimension, over_budget
+from holdfast.gate.refusals import deny, exhausted_dimension, over_budget, refused_answer
 from holdfast.gate.saved_grants import SavedGrants
 from holdfast.gate.tree_budget import TreeBudget
 from holdfast.models import Model, OnPiece, Prompt, Reply
@@ -73,7 +73,8 @@ class GateSettings(Value):
     """Limits and modes of the gate."""
 
     call_seconds: float = 60.0
-    escalation_seconds: float = 300.0
+    escalation_seconds: float | None = None
+    """How long a call waits for an answer before silence is a denial; None waits until it is answered."""
     max_repeats: int = 20
     """How many times in a row one turn may make the same call, get the same answer and change nothing, before the circuit breaker
     refuses it.
@@ -352,7 +353,7 @@ class Gate:
     async def _refuse(self, call: Call, digest: str, decision: Decision) -> Refused:
         recorded, blobs = await self._large_call(call, digest)
         await self._journal.append(CallRefused(call=recorded, decision=decision), blobs=blobs)
-        return Refused(reason=decision.reason, rule=decision.rule, exhausted=exhausted_dimension(decision))
+        return refused_answer(decision, exhausted=exhausted_dimension(decision))
 
     async def _large_call(self, call: Call, digest: str) -> Recorded[Call]:
         return await off_loop(call.arguments, lambda: self._large_values.record_call(call, digest))

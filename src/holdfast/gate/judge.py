@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.core import (
     MAX_DEPTH,
+    QUESTION_RULE,
     ApprovedPaths,
     BlobRef,
     Call,
@@ -136,7 +137,7 @@ class Judge:
         if facts != NO_FACTS:
             decision = msgspec.structs.replace(decision, facts=facts)
         if registered.tool.asks_person and decision.verdict != "deny":
-            decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
+            decision = Decision(verdict="escalate", rule=QUESTION_RULE, reason="it asks you", source="gate")
         return Judgement(request, decision, registered, digest)
 
     async def judge_effect(self, call: Call, effect: FileEffect) -> Judgement:

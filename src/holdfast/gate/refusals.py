@@ -1,6 +1,6 @@
 """Refusals by the gate itself: no policy decided them and none can override them."""
 
-from holdfast.core import DIMENSIONS, Decision, Dimension
+from holdfast.core import DIMENSIONS, Decision, Dimension, Refused
 from holdfast.core.errors import BudgetExceeded
 
 _SOURCE = "gate"
@@ -9,6 +9,16 @@ _SOURCE = "gate"
 def deny(rule: str, reason: str) -> Decision:
     """A refusal by the gate."""
     return Decision(verdict="deny", rule=rule, reason=reason, source=_SOURCE)
+
+
+def refused_answer(decision: Decision, *, exhausted: Dimension | None = None) -> Refused:
+    """What the guest gets for a refusal."""
+    return Refused(
+        reason=decision.reason,
+        rule=decision.rule,
+        exhausted=exhausted,
+        is_by_person=decision.is_by_person,
+    )
 
 
 def over_budget(error: BudgetExceeded) -> Decision:

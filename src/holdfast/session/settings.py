@@ -36,8 +36,8 @@ class Settings(Value, forbid_unknown_fields=True):
     """Maximum size of a workspace. A guest that would exceed it gets an ordinary OSError. Raise it for a larger project."""
     workspace_files: int | None = None
     """Maximum number of files in a workspace."""
-    escalation_seconds: float = 300.0
-    """How long a call waits for approval."""
+    escalation_seconds: float | None = None
+    """How long a call waits for approval before silence is a denial. Without it a call waits until it is answered."""
     call_seconds: float = 60.0
     """How long a tool call may take."""
     budget: Limits = Limits()

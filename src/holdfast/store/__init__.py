@@ -17,7 +17,14 @@ from holdfast.store.contract import (
     SessionSummary,
     Store,
 )
-from holdfast.store.home import Home, private_folder, replace_private, sync_folder, write_private
+from holdfast.store.home import (
+    Home,
+    create_private,
+    private_folder,
+    replace_private,
+    sync_folder,
+    write_private,
+)
 from holdfast.store.memory import MemoryStore
 from holdfast.store.names import chosen_name, shortened_note
 from holdfast.store.open import open_store
@@ -48,6 +55,7 @@ __all__ = [
     "SessionSummary",
     "Store",
     "chosen_name",
+    "create_private",
     "open_store",
     "open_when_released",
     "private_folder",

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -187,6 +188,20 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def create_private(path: Path, content: bytes) -> None:
+    """Create a file with mode 0600, whole and durable. Raises FileExistsError if there is anything at the path."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        write_private(draft, content)
+        os.link(draft, path, follow_symlinks=False)
+        with suppress(OSError):  # read and removed already
+            # A new link is no event for a program that watches for completed files; closing a writer is.
+            os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        sync_folder(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def replace_private(path: Path, content: bytes) -> None:

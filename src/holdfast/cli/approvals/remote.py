@@ -21,6 +21,7 @@ from holdfast.core import (
     SystemClock,
     encode,
     escape_invisible,
+    is_question,
 )
 from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
 from holdfast.core.events import (
@@ -38,12 +39,13 @@ from holdfast.gate import (
     grant_description,
     grant_for,
     list_external_requests,
+    write_first_answer,
 )
 from holdfast.gate import (
     answer_external as answer_external_request,
 )
 from holdfast.session import Status
-from holdfast.store import Home, Store, replace_private
+from holdfast.store import Home, Store
 
 
 def show_external_requests(folder: Path, console: Console, *, is_json: bool) -> None:
@@ -69,7 +71,8 @@ async def answer_external(folder: Path, wanted: str | None, console: Console, re
         raise EscalationUnknown(what, hint=f"list them with: holdfast waiting --folder {folder}")
     [request] = found
     _show_external(request, console)
-    answer_external_request(folder, request, is_approved=response.verdict == "approve")
+    is_approved = response.verdict == "approve"
+    answer_external_request(folder, request, is_approved=is_approved, reason=response.reason)
     for _ in range(_POLL_ATTEMPTS):
         if request not in list_external_requests(folder):
             console.say(f"delivered: {response.verdict}")
@@ -96,10 +99,15 @@ def _show_external(request: ExternalRequest, console: Console) -> None:
     console.print(escape_invisible(f"  {request.reason}"))
 
 
+def configure_session_choice(parser: argparse.ArgumentParser) -> None:
+    """Define the option that names a session."""
+    parser.add_argument("--session", help="only in this session: id, prefix or name")
+
+
 def configure_answer(parser: argparse.ArgumentParser) -> None:
     """Define the options of `approve` and `deny`."""
     parser.add_argument("escalation", nargs="?", help="id of the waiting call (default: the only one)")
-    parser.add_argument("--session", help="only in this session: id, prefix or name")
+    configure_session_choice(parser)
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="answer another program that puts its requests into DIR"
     )
@@ -109,7 +117,21 @@ def configure_answer(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def answer(arguments: argparse.Namespace, response: Response) -> int:
+def _check_kind(escalation: Escalation, response: Response, *, is_text: bool) -> None:
+    """A question is answered with text, a call is approved or denied. Raises InvalidInput."""
+    if is_question(escalation) and response.verdict == "approve" and not is_text:
+        raise InvalidInput(
+            "the agent asks a question, which needs an answer in words",
+            hint=f"holdfast answer {escalation.id} TEXT",
+        )
+    if is_text and not is_question(escalation):
+        raise InvalidInput(
+            f"{escalation.id!r} is a call, not a question",
+            hint=f"holdfast approve {escalation.id}, or holdfast deny {escalation.id}",
+        )
+
+
+async def answer(arguments: argparse.Namespace, response: Response, *, is_text: bool = False) -> int:
     """Answer one escalation: in the journal if the session is closed, by file if another process holds it."""
     console = Console()
     if arguments.folder is not None:
@@ -118,7 +140,9 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
         return await answer_external(arguments.folder, arguments.escalation, console, response)
     async with open_store() as (home, store):
         session, escalation = _select(await waiting(store, arguments.session), arguments.escalation)
-        if not show_escalation(console, escalation) and response.verdict == "approve" and not arguments.whole:
+        _check_kind(escalation, response, is_text=is_text)
+        is_whole = show_escalation(console, escalation)
+        if not is_whole and response.verdict == "approve" and not (arguments.whole or is_text):
             raise InvalidInput(
                 "this call is too long to show here, and a call must be seen to be approved",
                 hint=f"read it in full with `holdfast waiting`, then run: holdfast approve {escalation.id} --whole",
@@ -155,10 +179,13 @@ async def waiting(store: Store, reference: str | None = None) -> list[tuple[Sess
     else:
         sessions = [each.id for each in await store.sessions() if each.activity == "waiting"]
     large_values = LargeValues(store.blob)
+    now_ms = SystemClock().now_ms()
     return [
         (session, await large_values.whole_escalation(each))
         for session in sessions
         for each in _open_escalations(await store.read(session))
+        # With no process left, an escalation whose time is up is a denial that is not recorded yet.
+        if each.expires_ms is None or each.expires_ms > now_ms
     ]
 
 
@@ -202,7 +229,7 @@ def _write_response_file(home: Home, session: SessionId, escalation: Escalation,
     decision = "approved" if response.verdict == "approve" else "denied"
     answer = {"decision": decision, "digest": escalation.digest, "reason": response.reason}
     content = encode(answer | {"scope": response.scope, "amount": response.amount})
-    replace_private(home.escalations(session) / f"response-{escalation.id}.json", content)
+    write_first_answer(home.escalations(session), escalation.id, content)
 
 
 async def _await_outcome(store: Store, session: SessionId, id: EscalationId, response: Response) -> str:

@@ -9,12 +9,12 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 import msgspec
 
 from holdfast.cli.approvals.key_guard import INTERRUPT, LEAVE, SUSPEND, KeyInput
-from holdfast.cli.approvals.text import choices, exact_call, is_question, parse_amount, response_for_digit
+from holdfast.cli.approvals.text import choices, exact_call, parse_amount, response_for_digit
 from holdfast.cli.approvals.view import show_choices, show_escalation, show_waiting
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import Keyboard, RawKeyboard
 from holdfast.cli.terminal.progress import progress_hidden
-from holdfast.core import Clock, Escalation, Json, Response, SystemClock
+from holdfast.core import Clock, Escalation, Json, Response, SystemClock, is_question
 from holdfast.gate import MAX_AMOUNT
 from holdfast.session import Session
 

@@ -18,6 +18,8 @@ from holdfast.core import (
     encode,
     escape_invisible,
     escape_to_one_line,
+    format_age,
+    is_question,
     mark_lookalikes,
     pluralize,
     runs_when,
@@ -51,11 +53,6 @@ _SCOPES: tuple[tuple[str, Scope, str], ...] = (
 )
 GRANT_DIGITS = frozenset(digit for digit, scope, _ in _SCOPES if scope != "once")
 """The digits of approvals that cover more than this call."""
-
-
-def is_question(escalation: Escalation) -> bool:
-    """Whether the agent asks a question instead of requesting a call."""
-    return escalation.call.operation == ASK_PERSON.name
 
 
 def describe_effect(escalation: Escalation) -> str:
@@ -135,6 +132,20 @@ def describe_provenance(escalation: Escalation) -> str:
     return "; ".join(
         escape_to_one_line(label.source) + ("" if label.is_trusted else " (not your words)")
         for label in labels
+    )
+
+
+def seconds_left(escalation: Escalation, now_ms: int) -> float | None:
+    """How long a call still waits before silence is a denial; None if it waits until it is answered."""
+    return None if escalation.expires_ms is None else max(0.0, (escalation.expires_ms - now_ms) / 1000)
+
+
+def describe_wait(escalation: Escalation, now_ms: int) -> str:
+    """How long a call has waited, and how long it will."""
+    age = format_age(max(0, now_ms - escalation.opened_ms))
+    left = seconds_left(escalation, now_ms)
+    return f"waits since {age}, " + (
+        "until you answer" if left is None else f"{format_age(round(left * 1000))} left"
     )
 
 

@@ -11,11 +11,10 @@ from holdfast.cli.approvals.text import (
     describe_reason,
     describe_undo,
     fit_lines,
-    is_question,
 )
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import cell_width
-from holdfast.core import Escalation, escape_invisible
+from holdfast.core import Escalation, escape_invisible, is_question
 from holdfast.gate import grant_description
 from holdfast.session import Session
 

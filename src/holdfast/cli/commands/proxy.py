@@ -16,8 +16,11 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
+
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
+from holdfast.cli.option_types import add_wait_for
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import SystemClock, Toolset, pluralize
@@ -58,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-env", metavar="VARIABLE", help="read the token for --http from this variable"
     )
+    add_wait_for(parser)
     parser.add_argument(
         "--permission-prompt", action="store_true", help="also judge the built-in tools of Claude Code"
     )
@@ -93,7 +97,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 description="served to another agent",
                 policy=arguments.policy,
                 name=arguments.name,
-                settings=SETTINGS,
+                settings=msgspec.structs.replace(SETTINGS, escalation_seconds=arguments.wait_for),
                 escalations=Path(escalation_folder) if escalation_folder else None,
             ) as gate,
         ):

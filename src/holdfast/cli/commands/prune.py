@@ -17,8 +17,7 @@ from holdfast.cli.input_history import forget_typed, typed_in
 from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import ellipsize
-from holdfast.cli.views.session_table import format_age
-from holdfast.core import SystemClock, escape_invisible, pluralize
+from holdfast.core import SystemClock, escape_invisible, format_age, pluralize
 from holdfast.store import prune
 
 _WORDS = 48

@@ -17,8 +17,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
 from holdfast.cli.option_types import at_least_one
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.views.session_table import format_age
-from holdfast.core import SystemClock
+from holdfast.core import SystemClock, format_age
 
 PROGRESS = "searching"
 

@@ -16,6 +16,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from holdfast.app import Runtime, configured_servers
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.preapproved import PreApproved
@@ -23,7 +25,7 @@ from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.open_store import print_store_notices
-from holdfast.cli.option_types import seconds
+from holdfast.cli.option_types import add_wait_for, seconds
 from holdfast.cli.prompts import ensure_trusted, offer_local_model
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
@@ -90,6 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="approve the calls that this rule asks about",
     )
+    add_wait_for(parser)
     parser.add_argument("--no-escalations", action="store_true", help="deny every call that needs approval")
     parser.add_argument(
         "--plain",
@@ -119,6 +122,8 @@ async def run(arguments: argparse.Namespace) -> int:
         return exit_codes.DENIED
     project = Path(arguments.workspace) if arguments.workspace else None
     settings = load_config(home, project=project)
+    if arguments.wait_for is not None:
+        settings = msgspec.structs.replace(settings, escalation_seconds=arguments.wait_for)
     runtime = await Runtime.start(home=home.root, settings=settings, servers=configured_servers(home))
     try:
         print_store_notices(runtime.store, console)

@@ -9,10 +9,16 @@ from pathlib import Path
 
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.remote import show_external_requests, waiting
-from holdfast.cli.approvals.text import describe_effect, describe_reason, exact_call, runs_of
+from holdfast.cli.approvals.text import (
+    describe_effect,
+    describe_reason,
+    describe_wait,
+    exact_call,
+    runs_of,
+)
 from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
-from holdfast.core import escape_invisible
+from holdfast.core import SystemClock, escape_invisible, is_question
 from holdfast.gate import grant_description
 
 PROGRESS = "looking for waiting calls"
@@ -34,6 +40,7 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_store() as (_, store):
         found = await waiting(store, arguments.session)
         names = {session: (await store.summary(session)).name or session for session, _ in found}
+    now_ms = SystemClock().now_ms()
     if arguments.json:
         console.json(
             [
@@ -45,15 +52,19 @@ async def run(arguments: argparse.Namespace) -> int:
     if not found:
         console.say("no calls wait for approval")
     for session, escalation in found:
-        console.show(f"{escalation.id}  in session {escape_invisible(names[session])}", "strong")
+        wait = describe_wait(escalation, now_ms)
+        console.show(f"{escalation.id}  in session {escape_invisible(names[session])}, {wait}", "strong")
         console.show(f"  {describe_effect(escalation)}", folds=True)
         # In full, unlike everywhere else: what is cut off here would be approved unseen.
         for line in exact_call(escalation.call):
             console.print(f"    {line}")
+        if is_question(escalation):
+            console.show(f"  answer with: holdfast answer {escalation.id} TEXT", folds=True)
+            continue
         console.show(f"  reason: {describe_reason(escalation)}", folds=True)
         if rule := grant_description(escalation):
             console.show(f"  a saved approval would cover: {escape_invisible(rule)}", folds=True)
-    if found:
+    if any(not is_question(each) for _, each in found):
         which = "" if len(found) == 1 else " ID"
         console.say(
             f"answer with: holdfast approve{which}, or holdfast deny{which} --reason TEXT", "dim", folds=True

@@ -9,8 +9,8 @@ from typing import Literal
 from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.picker import Choice, pick
 from holdfast.cli.terminal.wrap import ellipsize, pad
-from holdfast.cli.views.session_table import first_words, folder_of, format_age, state
-from holdfast.core import SessionId, SystemClock, escape_invisible, pluralize
+from holdfast.cli.views.session_table import first_words, folder_of, state
+from holdfast.core import SessionId, SystemClock, escape_invisible, format_age, pluralize
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.events import MessagePosted, ModelReplied, RecordedEvent
 from holdfast.core.projection import without_rewound

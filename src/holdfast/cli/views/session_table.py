@@ -1,7 +1,7 @@
 """The session list as text: a table with a heading on a terminal, self-explanatory lines elsewhere."""
 
 from holdfast.cli.terminal.wrap import ellipsize, pad
-from holdfast.core import escape_invisible, escape_to_one_line, pluralize
+from holdfast.core import escape_invisible, escape_to_one_line, format_age, pluralize
 from holdfast.store import SessionSummary
 
 _WIDE = 120
@@ -71,15 +71,6 @@ def state(line: SessionSummary, now_ms: int) -> str:
     if line.waiting_since_ms is not None:
         return f"waiting {format_age(now_ms - line.waiting_since_ms)}"
     return line.activity if line.lifecycle == "open" else line.lifecycle
-
-
-def format_age(milliseconds: int) -> str:
-    """A duration in its largest unit: 3m, 2h, 9d, 1y."""
-    seconds = max(milliseconds, 0) // 1000
-    for size, unit in ((31_536_000, "y"), (86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
 
 
 def _clip_start(folder: str, width: int) -> str:
