@@ -208,6 +208,7 @@ class Runtime:
         settings: GateSettings | None = None,
         secrets: Sequence[str] = (),
         escalations: Path | None = None,
+        dirs: Sequence[str] = (),
     ) -> AbstractAsyncContextManager[ExternalAgentSession]:
         """The gate for an external agent; see `open_external_gate`."""
         return open_external_gate(
@@ -222,4 +223,5 @@ class Runtime:
             settings=settings,
             secrets=secrets,
             escalations=escalations,
+            dirs=dirs,
         )

@@ -36,6 +36,7 @@ session options:
       --budget LIMITS         spending limits: usd=1,tokens=50k,time=5m
       --sandbox ENGINE        where code runs: python, wasi, auto or lisp
       --yes-to RULE           approve the calls that this rule asks about
+      --add-dir DIR[:ro]      also let the agent use this folder
       --wait-for SECONDS      deny a call that is not answered in this time
       --no-escalations        deny every call that needs approval
       --json                  print outcome, usage, proposals and audit as JSON

@@ -32,6 +32,17 @@ def seconds(text: str) -> float:
     return number
 
 
+def add_added_folders(parser: argparse.ArgumentParser) -> None:
+    """Define the option that opens further folders."""
+    parser.add_argument(
+        "--add-dir",
+        metavar="DIR[:ro]",
+        action="append",
+        default=[],
+        help="also let the agent use this folder without asking; :ro for reading only",
+    )
+
+
 def add_wait_for(parser: argparse.ArgumentParser) -> None:
     """Define the option that limits how long a call waits for approval."""
     parser.add_argument(

@@ -5,6 +5,7 @@ from typing import Literal, assert_never, get_args
 import msgspec
 
 from holdfast.core.calls import Call
+from holdfast.core.coverage import Coverage, Offer
 from holdfast.core.ids import EscalationId, GrantId, Principal
 from holdfast.core.targets import Target
 from holdfast.core.tools import Role
@@ -105,6 +106,8 @@ class Response(Value):
     reach: GrantReach = "exact"
     amount: int | None = None
     reason: str | None = None
+    offer: int | None = None
+    """Which of the escalation's offers a saved approval covers, counted from 1; None covers exactly this call."""
     arguments: JsonObject | None = None
     """Edited arguments; the policy judges them again before the call is made."""
 
@@ -125,6 +128,8 @@ class Escalation(Value):
     targets: tuple[Target, ...] = ()
     contents: tuple[str, ...] = ()
     """The arguments that are content."""
+    offers: tuple[Offer, ...] = ()
+    """What a saved approval could cover, narrowest first."""
 
 
 QUESTION_RULE = "ask-person"
@@ -160,6 +165,8 @@ class Grant(Value):
     scope: Scope
     given_by: Principal
     given_ms: int
+    coverage: Coverage | None = None
+    """The calls that are covered. Without it, the fields above say so."""
     turn: int | None = None
     uses_left: int | None = None
     expires_ms: int | None = None

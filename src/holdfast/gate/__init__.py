@@ -16,7 +16,8 @@ from holdfast.gate.control_requests import ControlRequests, RaiseBudget, RevokeG
 from holdfast.gate.deadlines import time_limit
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.gate import Gate, GateSettings
-from holdfast.gate.grants import Grants, covers, describe_grant, grant_description, grant_for
+from holdfast.gate.grant_offers import find_offers, folder_coverage
+from holdfast.gate.grants import Grants, check_offer, covers, describe_grant, grant_description, grant_for
 from holdfast.gate.large_values import FetchBlob, LargeValues, decode_blob
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.output_filter import OutputFilter
@@ -63,10 +64,13 @@ __all__ = [
     "answer_external",
     "audit_stats",
     "audit_view",
+    "check_offer",
     "cost_of",
     "covers",
     "decode_blob",
     "describe_grant",
+    "find_offers",
+    "folder_coverage",
     "grant_description",
     "grant_for",
     "limits_of_tree",

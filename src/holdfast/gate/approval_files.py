@@ -1,8 +1,9 @@
 """Approval by files: requests are files in a folder, and any program that may write there answers with a response file.
 
     request-{id}.json    {escalationId, serverName, toolName, arguments, reason, digest, rule, expiresAt, scopes,
-                          standing, question}
-    response-{id}.json   {decision: "approved" | "denied", digest?, scope?, amount?, reason?, answer?}
+                          standing, offers, question}
+    response-{id}.json   {decision: "approved" | "denied", digest?, scope?, amount?, offer?,
+                          reason?, answer?}
 
 `ApprovalFiles` writes the requests of our session and reads the responses. Files are renamed into place. Anything that is
 not a clear approval is a denial. The folder is watched only while an escalation is open, so an idle session costs nothing.
@@ -28,6 +29,7 @@ from holdfast.core import (
     Response,
     Scope,
     Value,
+    describe_coverage,
     encode,
     is_question,
 )
@@ -49,6 +51,13 @@ MAX_LATE_NOTES = 20
 """Late answers that are noted in the journal, per process."""
 
 
+class _Offer(Value):
+    offer: int = 0
+    covers: str = ""
+    calls: int = 0
+    """How many of the session's last calls it would have covered."""
+
+
 class _Request(Value, rename="camel"):
     escalation_id: EscalationId
     server_name: str
@@ -61,6 +70,8 @@ class _Request(Value, rename="camel"):
     scopes: tuple[Scope, ...]
     standing: str
     """What an approval for longer than once would cover, word for word."""
+    offers: tuple[_Offer, ...] = ()
+    """What an approval for longer than once can cover, narrowest first. Without an `offer` it covers `standing`."""
     question: str = ""
     """What the agent asks, if it asks a question instead of requesting a call. The response has the `answer`."""
 
@@ -71,6 +82,7 @@ class _Answer(Value, forbid_unknown_fields=True):
     scope: Scope = "once"
     amount: Annotated[int, msgspec.Meta(ge=1, le=MAX_AMOUNT)] | None = None
     reason: str | None = None
+    offer: int | None = None
     answer: str | None = None
     """The text that answers a question."""
 
@@ -139,6 +151,10 @@ class ApprovalFiles:
             expires_at=escalation.expires_ms,
             scopes=_offered_scopes(escalation),
             standing=grant_description(escalation),
+            offers=tuple(
+                _Offer(offer=number, covers=describe_coverage(each.coverage), calls=each.covered_calls)
+                for number, each in enumerate(escalation.offers, 1)
+            ),
             question=str(escalation.call.arguments.get("question", "")) if is_question(escalation) else "",
         )
         if self._watch_task is None or self._watch_task.done():
@@ -206,6 +222,8 @@ def _response(content: bytes, escalation: Escalation) -> Response:
         answer.scope in ("times", "minutes") and answer.amount is None
     ):
         return Response(verdict="deny", reason="denied: the response asks for a scope that was not offered")
+    if answer.offer is not None and not 1 <= answer.offer <= len(escalation.offers):
+        return Response(verdict="deny", reason="denied: the response names an offer that was not made")
     if is_question(escalation) and answer.decision == "approved":
         text = answer.answer or answer.reason
         if not text or not text.strip():
@@ -215,6 +233,7 @@ def _response(content: bytes, escalation: Escalation) -> Response:
         verdict="approve" if answer.decision == "approved" else "deny",
         scope=answer.scope,
         amount=answer.amount,
+        offer=answer.offer,
         reason=answer.reason,
     )
 

@@ -17,12 +17,16 @@ from holdfast.core import (
     EscalationId,
     GrantId,
     JsonObject,
+    Offer,
     Parked,
     Target,
+    Tool,
+    is_covered,
     new_token,
     off_loop,
 )
 from holdfast.gate.escalations import Escalations, Ruling
+from holdfast.gate.grant_offers import find_offers
 from holdfast.gate.grants import Grants
 from holdfast.gate.judge import Judge, Judgement, RegisteredTool
 from holdfast.gate.large_values import LargeValues
@@ -104,9 +108,14 @@ class Authorizer:
     async def _escalate(self, judgement: Judgement, registered: RegisteredTool) -> Parked:
         call = judgement.request.call
         labels, now_ms = await self._provenance.labels_for(call), self._clock.now_ms()
+<<<<<<< HEAD
         recorded = await off_loop(
             call.arguments, lambda: self._large_values.record_call(call, judgement.digest)
         )
+=======
+        recorded = self._large_values.record_call(call, judgement.digest)
+        contents = contents_of(registered.tool, call.arguments)
+>>>>>>> a90951b (Offer grants from narrow to wide, and open folders in advance)
         escalation = Escalation(
             id=EscalationId(new_token()),
             call=msgspec.structs.replace(recorded.value, labels=(*call.labels, *labels)),
@@ -119,10 +128,27 @@ class Authorizer:
             if self._escalation_seconds is None
             else now_ms + int(self._escalation_seconds * 1000),
             targets=judgement.request.targets,
-            contents=contents_of(registered.tool, call.arguments),
+            contents=contents,
+            offers=await self._offers(judgement, registered.tool, contents),
         )
         await self._escalations.open(escalation, blobs=recorded.blobs)
         return Parked(escalation=escalation.id)
+
+    async def _offers(self, judgement: Judgement, tool: Tool, contents: tuple[str, ...]) -> tuple[Offer, ...]:
+        if tool.asks_person:
+            return ()
+        call, targets = judgement.request.call, judgement.request.targets
+        coverages = find_offers(call, tool, targets, contents)
+        recent = await self._judge.recent_requests(tool.group)
+        counted = self._judge.recent_count()
+        return tuple(
+            Offer(
+                coverage=each,
+                covered_calls=sum(is_covered(each, past, their, found) for past, their, found in recent),
+                counted_calls=counted,
+            )
+            for each in coverages
+        )
 
     async def _apply_ruling(
         self, ruling: Ruling, judgement: Judgement, registered: RegisteredTool

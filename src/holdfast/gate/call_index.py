@@ -1,5 +1,6 @@
 """Index of a session's calls, from its journal: which were answered and which a crash interrupted."""
 
+from itertools import islice
 from typing import assert_never
 
 from holdfast.core import Answer, Call, CallId, Failed, Json, Returned
@@ -65,6 +66,11 @@ class CallIndex(Projection[_Handled]):
         intended = self._intended[call.id]
         _check_same(call, intended.call, intended.asked or intended.digest)
         return answer_of(await self._large_values.whole_result(self._settled[call.id]))
+
+    def recent(self, count: int) -> list[Call]:
+        """The last calls that were executed, oldest first."""
+        first = max(0, len(self._intended) - count)
+        return [event.call for event in islice(self._intended.values(), first, None)]
 
     def interrupted(self, call: Call) -> CallIntended | None:
         """The intent of a call whose outcome is unknown because the process died in between."""

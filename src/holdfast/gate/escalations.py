@@ -14,6 +14,7 @@ from holdfast.core.events import (
     SessionOpened,
 )
 from holdfast.core.projection import Projection
+from holdfast.gate.grants import check_offer
 from holdfast.store import Journal
 
 
@@ -109,6 +110,11 @@ class Escalations(Projection[_Handled]):
     async def open(self, escalation: Escalation, *, blobs: Sequence[bytes] = ()) -> None:
         """Record an escalation, and the blobs of its call's large arguments."""
         await self._record.append(EscalationOpened(escalation=escalation), blobs=blobs)
+
+    def check_offer(self, id: EscalationId, number: int) -> None:
+        """Raise InvalidInput if an answer names an offer that was not shown; a late answer is reported later."""
+        if id in self._open:
+            check_offer(self._open[id], number)
 
     async def answer(
         self, id: EscalationId, response: Response, *, principal: Principal, transport: str

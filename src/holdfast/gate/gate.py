@@ -289,6 +289,8 @@ class Gate:
         self, id: EscalationId, response: Response, *, principal: Principal, transport: str
     ) -> Ruling:
         """Record a person's answer and the grant it includes. Raises EscalationUnknown if it is too late."""
+        if response.offer is not None:
+            self.escalations.check_offer(id, response.offer)
         ruling = await self.escalations.answer(id, response, principal=principal, transport=transport)
         asked = ruling.escalation
         if response.verdict == "approve" and response.scope != "once":

@@ -14,6 +14,7 @@ from holdfast.core import (
     CallId,
     Clock,
     CommandTarget,
+    Coverage,
     Escalation,
     FixedArgument,
     Grant,
@@ -22,12 +23,16 @@ from holdfast.core import (
     Principal,
     Response,
     Target,
+    Tool,
     UrlTarget,
+    describe_coverage,
     digest,
     encode,
+    is_covered,
     new_token,
     pluralize,
 )
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallIntended,
     GrantGiven,
@@ -107,7 +112,14 @@ class Grants(Projection[_Handled]):
     def find_covering(self, request: Request) -> Grant | None:
         """A grant that covers this request, if there is one."""
         call = request.call
-        return next((grant for grant in self.active(call.turn) if covers(grant, call, request.targets)), None)
+        return next(
+            (
+                grant
+                for grant in self.active(call.turn)
+                if covers(grant, call, request.targets, tool=request.tool)
+            ),
+            None,
+        )
 
 
 def grant_for(
@@ -123,6 +135,7 @@ def grant_for(
     if any(isinstance(target, UrlTarget) and target.problem is not None for target in escalation.targets):
         return None
     amount = response.amount or 1
+    coverage = _offered(escalation, response.offer)
     # Without a target, open content would approve everything this operation can do, so it is fixed.
     contents = escalation.contents if escalation.targets else ()
     return Grant(
@@ -133,6 +146,7 @@ def grant_for(
         reach=response.reach,
         fixed=_fixed(escalation.call, escalation.targets, contents),
         contents=contents,
+        coverage=coverage,
         scope=response.scope,
         given_by=principal,
         given_ms=now_ms,
@@ -143,8 +157,26 @@ def grant_for(
     )
 
 
-def covers(grant: Grant, call: Call, targets: Sequence[Target]) -> bool:
+def _offered(escalation: Escalation, number: int | None) -> Coverage | None:
+    if number is None:
+        return None
+    check_offer(escalation, number)
+    return escalation.offers[number - 1].coverage
+
+
+def check_offer(escalation: Escalation, number: int) -> None:
+    """Raise InvalidInput if a response names an offer that the person was not shown."""
+    if not 1 <= number <= len(escalation.offers):
+        raise InvalidInput(
+            f"there is no offer {number} for this call",
+            hint=f"choose one from 1 to {len(escalation.offers)}" if escalation.offers else "approve it once",
+        )
+
+
+def covers(grant: Grant, call: Call, targets: Sequence[Target], *, tool: Tool | None = None) -> bool:
     """Whether a call is within what the person approved: the same arguments, no more and no fewer."""
+    if grant.coverage is not None:
+        return tool is not None and is_covered(grant.coverage, call, tool, targets)
     return (
         grant.operation == call.operation
         and _target_arguments(targets) == _target_arguments(grant.targets)
@@ -238,6 +270,8 @@ def describe_grant(grant: Grant) -> str:
 
 def describe_rule(grant: Grant) -> str:
     """What a grant covers, without its duration. It covers nothing that this does not say."""
+    if grant.coverage is not None:
+        return describe_coverage(grant.coverage)
     areas: dict[str, list[str]] = {}
     for target in grant.targets:
         areas.setdefault(f"{target.argument} {_area(target, grant)}", []).append(target.role)

@@ -29,6 +29,9 @@ from holdfast.gate.call_index import CallIndex
 from holdfast.gate.refusals import deny
 from holdfast.policy import NO_FACTS, Policy, Request, Resolver, SessionFacts, annotate, validate_arguments
 
+RECENT_CALLS = 1000
+"""Recorded calls that an offer is measured against."""
+
 
 class RegisteredTool(NamedTuple):
     """A tool, the toolset that executes it, the digest of its definition, and what else the toolset can do."""
@@ -174,6 +177,22 @@ class Judge:
         facts = self._facts().for_call(tool, targets)
         request = Request(call=call, tool=tool, targets=targets, facts=facts)
         return Judgement(request, self.policy.judge(request), None, call.digest)
+
+    def recent_count(self) -> int:
+        """How many calls `recent_requests` looks at."""
+        return len(self._calls.recent(RECENT_CALLS))
+
+    async def recent_requests(self, group: str) -> list[tuple[Call, Tool, tuple[Target, ...]]]:
+        """The session's last calls to one group of tools, resolved as they would be now."""
+        found: list[tuple[Call, Tool, tuple[Target, ...]]] = []
+        for call in self._calls.recent(RECENT_CALLS):
+            if call.operation.partition(".")[0] != group:
+                continue
+            registered = self._registry.get(call.operation)
+            if registered is not None:
+                targets = await self._resolver.targets(registered.tool, call.arguments, self._paths)
+                found.append((call, registered.tool, targets))
+        return found
 
     def changed_since_judged(
         self,

@@ -11,6 +11,7 @@ from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.events import SessionOpened
 from holdfast.gate import ApprovalFiles, ControlRequests, Gate, GateSettings, OutputFilter
 from holdfast.policy import Policy, narrowed_by_project
+from holdfast.session.added_folders import record_added_folders
 from holdfast.session.external_agent import ExternalAgentSession
 from holdfast.session.open import resolve
 from holdfast.session.resources import SharedResources
@@ -31,6 +32,7 @@ async def open_external_gate(
     settings: GateSettings | None = None,
     secrets: Sequence[str] = (),
     escalations: Path | None = None,
+    dirs: Sequence[str] = (),
 ) -> AsyncIterator[ExternalAgentSession]:
     """The gate for an external agent: whatever it does is recorded in a session like any other.
 
@@ -39,7 +41,7 @@ async def open_external_gate(
     protected even inside the workspace. `secrets` are redacted. Escalations are answered by files in the session's folder,
     or in `escalations`.
     """
-    resolved = resolve(shared, {"policy": policy, "toolsets": toolsets, "needs_model": False})
+    resolved = resolve(shared, {"policy": policy, "toolsets": toolsets, "needs_model": False, "dirs": dirs})
     opened = SessionOpened(
         principal=EXTERNAL,
         folder=os.getcwd(),
@@ -58,6 +60,7 @@ async def open_external_gate(
             stack.enter_context(_exclusive_folder(escalations))
         journal = await _open_journal(shared, opened, session)
         stack.push_async_callback(journal.release)
+        await record_added_folders(journal, resolved.dirs, home=shared.home.root, clock=shared.clock)
         gate = Gate(
             journal=journal,
             policy=narrowed_by_project(resolved.policy, workspace),

@@ -18,6 +18,7 @@ from holdfast.guests import Guest
 from holdfast.mcp import McpFiles, McpToolset, start_servers
 from holdfast.models import api_key_of, key_variables
 from holdfast.policy import Policy, narrowed_by_project
+from holdfast.session.added_folders import record_added_folders
 from holdfast.session.branches.rewind_fork import plan_fork
 from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.options import (
@@ -201,6 +202,7 @@ async def _open(
 ) -> Session:
     """Build the session and start its servers. If it cannot be built, nothing stays open."""
     try:
+        await record_added_folders(journal, resolved.dirs, home=shared.home.root, clock=shared.clock)
         parts, servers = await _session_parts(shared, journal, resolved)
         session = await build_session(parts)
     except BaseException:

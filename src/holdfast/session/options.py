@@ -34,6 +34,8 @@ class SessionOptions(TypedDict, total=False):
     """Asks a person about an escalation."""
     instructions: str | None
     """Instructions of your own for the agent, added to the model's system prompt."""
+    dirs: Sequence[str]
+    """Further folders that the agent may use without asking: `DIR`, or `DIR:ro` for reading only."""
     can_ask: bool
     """Whether anyone can answer an escalation; if not, it is denied at once."""
     needs_model: bool
@@ -57,6 +59,7 @@ class ResolvedOptions:
     toolsets: Sequence[Toolset]
     approver: Approver | None
     can_ask: bool
+    dirs: Sequence[str] = ()
     instructions: str = ""
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
     """Closes what was opened for these options alone."""
@@ -116,6 +119,7 @@ def resolve_options(
         toolsets=chosen.get("toolsets", ()),
         approver=chosen.get("approver"),
         can_ask=chosen.get("can_ask", True),
+        dirs=(*settings.dirs, *chosen.get("dirs", ())),
         instructions=settings.instructions if instructions is None else instructions,
         closers=(model.close,) if model is not None and is_ours else (),
     )

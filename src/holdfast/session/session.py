@@ -14,6 +14,7 @@ from holdfast.core import (
     Escalation,
     EscalationId,
     Grant,
+    GrantId,
     Limits,
     Nonconverged,
     Outcome,
@@ -258,6 +259,10 @@ class Session:
     def grants(self) -> tuple[Grant, ...]:
         """The active grants, of this session and of every session."""
         return self._gate.grants.active()
+
+    async def revoke(self, grant: GrantId) -> None:
+        """Revoke a grant. A grant of every session is revoked with `holdfast grants revoke`."""
+        await self._gate.revoke(grant)
 
     def proposals(self) -> tuple[Proposal, ...]:
         """Staged changes that wait to be committed or rejected."""

@@ -36,6 +36,9 @@ class Settings(Value, forbid_unknown_fields=True):
     """Maximum size of a workspace. A guest that would exceed it gets an ordinary OSError. Raise it for a larger project."""
     workspace_files: int | None = None
     """Maximum number of files in a workspace."""
+    dirs: tuple[str, ...] = ()
+    """Folders outside the workspace that agents may use without asking: "~/notes:ro" for reading, "~/lib" for changes as well.
+    A policy that denies a call still denies it."""
     escalation_seconds: float | None = None
     """How long a call waits for approval before silence is a denial. Without it a call waits until it is answered."""
     call_seconds: float = 60.0

@@ -19,6 +19,7 @@ from holdfast.core import (
     Response,
     SessionId,
     SystemClock,
+    describe_coverage,
     encode,
     escape_invisible,
     is_question,
@@ -36,6 +37,7 @@ from holdfast.gate import (
     Escalations,
     ExternalRequest,
     LargeValues,
+    check_offer,
     grant_description,
     grant_for,
     list_external_requests,
@@ -147,8 +149,10 @@ async def answer(arguments: argparse.Namespace, response: Response, *, is_text: 
                 "this call is too long to show here, and a call must be seen to be approved",
                 hint=f"read it in full with `holdfast waiting`, then run: holdfast approve {escalation.id} --whole",
             )
+        if response.offer is not None:
+            check_offer(escalation, response.offer)
         if response.scope != "once":
-            _show_grant_coverage(console, escalation)
+            _show_grant_coverage(console, escalation, response.offer)
         try:
             journal = await store.open(session)
         except SessionHeld:
@@ -202,8 +206,12 @@ def _open_escalations(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
     return list(found.values())
 
 
-def _show_grant_coverage(console: Console, escalation: Escalation) -> None:
-    rule = grant_description(escalation)
+def _show_grant_coverage(console: Console, escalation: Escalation, offer: int | None) -> None:
+    rule = (
+        grant_description(escalation)
+        if offer is None
+        else describe_coverage(escalation.offers[offer - 1].coverage)
+    )
     if not rule:
         raise InvalidInput(
             "the target of this call is unknown, so it can only be approved once", hint="leave out --for"
@@ -228,7 +236,7 @@ def _select(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tu
 def _write_response_file(home: Home, session: SessionId, escalation: Escalation, response: Response) -> None:
     decision = "approved" if response.verdict == "approve" else "denied"
     answer = {"decision": decision, "digest": escalation.digest, "reason": response.reason}
-    content = encode(answer | {"scope": response.scope, "amount": response.amount})
+    content = encode(answer | {"scope": response.scope, "amount": response.amount, "offer": response.offer})
     write_first_answer(home.escalations(session), escalation.id, content)
 
 

@@ -15,6 +15,7 @@ from holdfast.core import (
     Scope,
     Target,
     UrlTarget,
+    describe_coverage,
     encode,
     escape_invisible,
     escape_to_one_line,
@@ -147,6 +148,15 @@ def describe_wait(escalation: Escalation, now_ms: int) -> str:
     return f"waits since {age}, " + (
         "until you answer" if left is None else f"{format_age(round(left * 1000))} left"
     )
+
+
+def describe_offers(escalation: Escalation) -> list[str]:
+    """One line for each offer: its number, what it covers, and how many of the last calls it would have covered."""
+    return [
+        f"{number}  {escape_invisible(describe_coverage(each.coverage))} "
+        f"({each.covered_calls} of the last {pluralize(each.counted_calls, 'call')})"
+        for number, each in enumerate(escalation.offers, 1)
+    ]
 
 
 def describe_undo(escalation: Escalation) -> str:

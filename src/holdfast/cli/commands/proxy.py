@@ -20,7 +20,7 @@ import msgspec
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.option_types import add_wait_for
+from holdfast.cli.option_types import add_added_folders, add_wait_for
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import SystemClock, Toolset, pluralize
@@ -61,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-env", metavar="VARIABLE", help="read the token for --http from this variable"
     )
+    add_added_folders(parser)
     add_wait_for(parser)
     parser.add_argument(
         "--permission-prompt", action="store_true", help="also judge the built-in tools of Claude Code"
@@ -99,6 +100,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 name=arguments.name,
                 settings=msgspec.structs.replace(SETTINGS, escalation_seconds=arguments.wait_for),
                 escalations=Path(escalation_folder) if escalation_folder else None,
+                dirs=arguments.add_dir,
             ) as gate,
         ):
             proxy = Proxy(

@@ -25,7 +25,7 @@ from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.open_store import print_store_notices
-from holdfast.cli.option_types import add_wait_for, seconds
+from holdfast.cli.option_types import add_added_folders, add_wait_for, seconds
 from holdfast.cli.prompts import ensure_trusted, offer_local_model
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
@@ -92,6 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="approve the calls that this rule asks about",
     )
+    add_added_folders(parser)
     add_wait_for(parser)
     parser.add_argument("--no-escalations", action="store_true", help="deny every call that needs approval")
     parser.add_argument(
@@ -200,6 +201,7 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Resumable
                 policy=arguments.policy,
                 can_ask=can_ask,
                 sandbox=arguments.sandbox,
+                dirs=arguments.add_dir,
             )
         return await runtime.create(
             model=arguments.model,
@@ -209,6 +211,7 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Resumable
             budget=arguments.budget,
             can_ask=can_ask,
             sandbox=arguments.sandbox,
+            dirs=arguments.add_dir,
         )
 
 

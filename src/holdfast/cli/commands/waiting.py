@@ -11,6 +11,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.approvals.remote import show_external_requests, waiting
 from holdfast.cli.approvals.text import (
     describe_effect,
+    describe_offers,
     describe_reason,
     describe_wait,
     exact_call,
@@ -62,6 +63,8 @@ async def run(arguments: argparse.Namespace) -> int:
             console.show(f"  answer with: holdfast answer {escalation.id} TEXT", folds=True)
             continue
         console.show(f"  reason: {describe_reason(escalation)}", folds=True)
+        for line in describe_offers(escalation)[1:]:
+            console.show(f"  with --offer {line}", folds=True)
         if rule := grant_description(escalation):
             console.show(f"  a saved approval would cover: {escape_invisible(rule)}", folds=True)
     if any(not is_question(each) for _, each in found):
