@@ -16,12 +16,21 @@ from holdfast.gate.control_requests import ControlRequests, RaiseBudget, RevokeG
 from holdfast.gate.deadlines import time_limit
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.gate import Gate, GateSettings
-from holdfast.gate.grant_offers import find_offers, folder_coverage
-from holdfast.gate.grants import Grants, check_offer, covers, describe_grant, grant_description, grant_for
+from holdfast.gate.grants import (
+    Grants,
+    SavedGrants,
+    check_offer,
+    covers,
+    describe_grant,
+    find_offers,
+    folder_coverage,
+    grant_description,
+    grant_for,
+    record_added_folders,
+)
 from holdfast.gate.large_values import FetchBlob, LargeValues, decode_blob
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.output_filter import OutputFilter
-from holdfast.gate.saved_grants import SavedGrants
 from holdfast.gate.tree_budget import InMemoryTreeBudget, TreeBudget
 from holdfast.gate.tree_budget_file import (
     SessionShare,
@@ -76,6 +85,7 @@ __all__ = [
     "limits_of_tree",
     "list_external_requests",
     "open_tree_budget",
+    "record_added_folders",
     "share_of",
     "time_limit",
     "write_first_answer",

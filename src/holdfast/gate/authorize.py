@@ -26,8 +26,7 @@ from holdfast.core import (
     off_loop,
 )
 from holdfast.gate.escalations import Escalations, Ruling
-from holdfast.gate.grant_offers import find_offers
-from holdfast.gate.grants import Grants
+from holdfast.gate.grants import Grants, find_offers
 from holdfast.gate.judge import Judge, Judgement, RegisteredTool
 from holdfast.gate.large_values import LargeValues
 from holdfast.gate.provenance import Provenance
@@ -108,14 +107,10 @@ class Authorizer:
     async def _escalate(self, judgement: Judgement, registered: RegisteredTool) -> Parked:
         call = judgement.request.call
         labels, now_ms = await self._provenance.labels_for(call), self._clock.now_ms()
-<<<<<<< HEAD
         recorded = await off_loop(
             call.arguments, lambda: self._large_values.record_call(call, judgement.digest)
         )
-=======
-        recorded = self._large_values.record_call(call, judgement.digest)
         contents = contents_of(registered.tool, call.arguments)
->>>>>>> a90951b (Offer grants from narrow to wide, and open folders in advance)
         escalation = Escalation(
             id=EscalationId(new_token()),
             call=msgspec.structs.replace(recorded.value, labels=(*call.labels, *labels)),
@@ -138,7 +133,7 @@ class Authorizer:
         if tool.asks_person:
             return ()
         call, targets = judgement.request.call, judgement.request.targets
-        coverages = find_offers(call, tool, targets, contents)
+        coverages = await off_loop(call.arguments, lambda: find_offers(call, tool, targets, contents))
         recent = await self._judge.recent_requests(tool.group)
         counted = self._judge.recent_count()
         return tuple(

@@ -54,7 +54,7 @@ from holdfast.gate.commands.host_access import AskPerson, HostAccess
 from holdfast.gate.control_requests import ControlRequests
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.execute import Executor, at_most
-from holdfast.gate.grants import Grants, grant_for
+from holdfast.gate.grants import Grants, SavedGrants, grant_for
 from holdfast.gate.judge import Judge, ToolRegistry, sanitize_call
 from holdfast.gate.large_values import FetchBlob, LargeValues, Recorded
 from holdfast.gate.loop_detector import LoopDetector
@@ -62,7 +62,6 @@ from holdfast.gate.model_calls import ModelCalls, Summary
 from holdfast.gate.output_filter import OutputFilter
 from holdfast.gate.provenance import Provenance
 from holdfast.gate.refusals import deny, exhausted_dimension, over_budget, refused_answer
-from holdfast.gate.saved_grants import SavedGrants
 from holdfast.gate.tree_budget import TreeBudget
 from holdfast.models import Model, OnPiece, Prompt, Reply
 from holdfast.policy import Policy, SessionFacts

@@ -9,9 +9,15 @@ from pathlib import Path
 from holdfast.core import EXTERNAL, Toolset, check_session_id
 from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.events import SessionOpened
-from holdfast.gate import ApprovalFiles, ControlRequests, Gate, GateSettings, OutputFilter
+from holdfast.gate import (
+    ApprovalFiles,
+    ControlRequests,
+    Gate,
+    GateSettings,
+    OutputFilter,
+    record_added_folders,
+)
 from holdfast.policy import Policy, narrowed_by_project
-from holdfast.session.added_folders import record_added_folders
 from holdfast.session.external_agent import ExternalAgentSession
 from holdfast.session.open import resolve
 from holdfast.session.resources import SharedResources

@@ -13,12 +13,11 @@ from holdfast.commands import SHELL_TOOLS, CommandSandbox, SandboxStatus
 from holdfast.core import PERSON, Limits, SessionId, check_session_id
 from holdfast.core.events import SessionOpened
 from holdfast.core.projection import ReplayedHistory
-from holdfast.gate import open_tree_budget
+from holdfast.gate import open_tree_budget, record_added_folders
 from holdfast.guests import Guest
 from holdfast.mcp import McpFiles, McpToolset, start_servers
 from holdfast.models import api_key_of, key_variables
 from holdfast.policy import Policy, narrowed_by_project
-from holdfast.session.added_folders import record_added_folders
 from holdfast.session.branches.rewind_fork import plan_fork
 from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.options import (

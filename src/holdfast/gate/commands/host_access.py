@@ -19,13 +19,14 @@ from holdfast.core import (
     Escalation,
     EscalationId,
     Label,
+    Offer,
     Tool,
     Verdict,
     new_token,
 )
 from holdfast.core.events import HostJudged
 from holdfast.gate.escalations import Escalations
-from holdfast.gate.grants import Grants
+from holdfast.gate.grants import Grants, find_offers
 from holdfast.gate.judge import Judge, Judgement
 from holdfast.store import Journal
 
@@ -42,6 +43,9 @@ NET_CONNECT = Tool(
 )
 """Not a tool that anyone can call: programs ask by connecting."""
 
+CONNECTION_SECONDS = 300.0
+"""How long a program waits for an answer about a host, unless the session has a limit of its own."""
+
 AskPerson = Callable[[], Awaitable[None]]
 """Asks a person here about what waits; returns when it is settled. Other transports may answer first."""
 
@@ -57,7 +61,7 @@ class HostAccess:
         grants: Grants,
         escalations: Escalations,
         clock: Clock,
-        escalation_seconds: float,
+        escalation_seconds: float | None,
         can_ask: bool,
     ) -> None:
         self._journal = journal
@@ -65,7 +69,8 @@ class HostAccess:
         self._grants = grants
         self._escalations = escalations
         self._clock = clock
-        self._escalation_seconds = escalation_seconds
+        # A program holds its connection open while it waits, so the wait always ends.
+        self._escalation_seconds = escalation_seconds or CONNECTION_SECONDS
         self._can_ask = can_ask
         self._asked: Counter[CallId] = Counter()
 
@@ -126,4 +131,10 @@ class HostAccess:
             opened_ms=now_ms,
             expires_ms=now_ms + int(self._escalation_seconds * 1000),
             targets=judgement.request.targets,
+            offers=tuple(
+                Offer(coverage=each)
+                for each in find_offers(
+                    judgement.request.call, NET_CONNECT, judgement.request.targets, contents=()
+                )
+            ),
         )

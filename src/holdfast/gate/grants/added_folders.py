@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.core import PERSON, Clock, Coverage, Grant, GrantId, new_token
 from holdfast.core.events import GrantGiven
-from holdfast.gate import folder_coverage
+from holdfast.gate.grants.offers import folder_coverage
 from holdfast.store import Journal
 from holdfast.world import open_folder
 
