@@ -65,7 +65,7 @@ def test_the_demo_shows_a_whole_session(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     shown = done.stdout + done.stderr
     for words in (
-        "five fixed replies that ship with Holdfast",
+        "fixed replies that ship with Holdfast",
         "allow   world.read path=/workspace/report.py",
         "deny    world.write path=/etc/cron.d/report",
         "ask     world.delete path=/workspace/old-report.csv",

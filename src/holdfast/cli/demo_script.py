@@ -13,6 +13,8 @@ DEMO_POLICY = Path(__file__).with_name("demo_policy.yaml")
 
 TASK = "report.py ignores the quantity. Fix it, note it in CHANGES.md, and delete the old report."
 
+TESTS_TASK = "Add a function that counts the items sold, with a test, and make the test pass."
+
 FILES = {
     "report.py": '''\
 """Adds up sales.csv."""
@@ -56,8 +58,37 @@ Path("old-report.csv").unlink()
 print("old-report.csv exists:", Path("old-report.csv").exists())"""
 
 
+_ADD_COUNT = """\
+source = Path("report.py").read_text()
+count = '''def count(path: str) -> int:
+    with open(path) as lines:
+        return sum(1 for row in csv.DictReader(lines))
+
+
+print'''
+Path("report.py").write_text(source.replace("print", count, 1))
+Path("test_report.py").write_text('''import unittest
+
+from report import count
+
+
+class Report(unittest.TestCase):
+    def test_count(self) -> None:
+        self.assertEqual(count("sales.csv"), 15)
+''')"""
+
+_RUN_TESTS = """\
+ran = shell.run(["python3", "-m", "unittest", "-q"])
+print("exit code", ran["code"], "-", ran["output"].splitlines()[-1])"""
+
+_FIX_BY_PROGRAM = """\
+shell.run(["sed", "-i", 's/sum(1 for row/sum(int(row["quantity"]) for row/', "report.py"])
+ran = shell.run(["python3", "-m", "unittest", "-q"])
+print("exit code", ran["code"], "-", ran["output"].splitlines()[-1])"""
+
+
 def demo_model() -> ScriptedModel:
-    """A model with five fixed replies."""
+    """A model with five fixed replies, and four more if programs can run."""
     return ScriptedModel(
         [
             use("execute_code", {"code": _READ_PROJECT}, text="First I read the project."),
@@ -74,6 +105,14 @@ def demo_model() -> ScriptedModel:
             use("execute_code", {"code": _DELETE_OLD_REPORT}, text="Finally, I delete the old report."),
             "Done. report.py multiplies by the quantity (total 202.50), CHANGES.md mentions it, and the old report is gone. "
             "I could not set up an hourly job: that file is outside the workspace.",
+            use("execute_code", {"code": _ADD_COUNT}, text="I stage the function and its test."),
+            use("execute_code", {"code": _RUN_TESTS}, text="I run the tests over what is staged."),
+            use(
+                "execute_code",
+                {"code": _FIX_BY_PROGRAM},
+                text="It counts sales, not items. I fix it with sed.",
+            ),
+            "Done. count() adds up the quantities, and its test passes.",
         ],
         name=DEMO_MODEL,
     )

@@ -18,7 +18,15 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
-from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
+from holdfast.cli.demo_script import (
+    DEMO_ANSWERS,
+    DEMO_POLICY,
+    FILES,
+    TASK,
+    TESTS_TASK,
+    DemoAnswers,
+    demo_model,
+)
 from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import Narrator
@@ -47,7 +55,8 @@ async def run(arguments: argparse.Namespace) -> int:
         session.approver_name = "terminal" if is_asked else DEMO_ANSWERS
         with progress_of(session):
             await session.send(TASK, transport="demo")
-        await _decide_proposals(session, console, is_asked)
+        is_committed = await _decide_proposals(session, console, is_asked)
+        await _run_tests(session, console, is_committed=is_committed)
         _show_record(session, runtime, console, project)
     except PersonLeft:
         console.show()
@@ -69,7 +78,7 @@ def _make_project() -> Path:
 def _print_introduction(console: Console, project: Path, is_asked: bool) -> None:
     console.show("Holdfast demo: one whole session, without a key or network", "strong")
     console.show(
-        "  scripted   the model: five fixed replies that ship with Holdfast"
+        "  scripted   the model: fixed replies that ship with Holdfast"
         + ("" if is_asked else ", and your answers"),
         folds=True,
     )
@@ -81,7 +90,8 @@ def _print_introduction(console: Console, project: Path, is_asked: bool) -> None
     console.show()
 
 
-async def _decide_proposals(session: Session, console: Console, is_asked: bool) -> None:
+async def _decide_proposals(session: Session, console: Console, is_asked: bool) -> bool:
+    """Show the proposals and commit or reject them. Whether they were committed."""
     console.show()
     console.show("Its edits are staged; your files are unchanged. It proposes:", "strong")
     for proposal in session.proposals():
@@ -97,8 +107,43 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
     if not is_asked:
         console.say("  You are not asked: the script `demo-answers` runs /commit for you.")
         await session.commit()
+        return True
+    is_committed = await confirm("Commit these changes?", console)
+    await (session.commit() if is_committed else session.reject())
+    return is_committed
+
+
+async def _run_tests(session: Session, console: Console, *, is_committed: bool) -> None:
+    """The second turn: edit, test, fix by a program, commit a part, rewind. Only where a sandbox stands."""
+    console.show()
+    if session.sandbox_status.tier == "none":
+        console.show(
+            "The second part, in which the agent runs tests, is skipped: no sandbox for programs stands here.",
+            folds=True,
+        )
+        console.show("  `holdfast doctor` says what is missing.")
         return
-    await (session.commit() if await confirm("Commit these changes?", console) else session.reject())
+    console.show(f"you     {TESTS_TASK}", "strong", folds=True)
+    with progress_of(session):
+        await session.send(TESTS_TASK, transport="demo")
+    console.show()
+    console.show("One diff of what it wrote and what its program changed:", "strong")
+    for proposal in session.proposals():
+        for line in escape_invisible(proposal.diff).splitlines():
+            console.show(
+                f"  {line}", "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"
+            )
+    console.show()
+    console.say("  A part of it is committed: /commit report.py")
+    await session.commit("report.py")
+    console.say("  And all of it is undone, what the program changed included: /rewind 1 go")
+    plan = await session.rewind(1)
+    for change in plan.changes:
+        console.say(f"  {change.kind:<9} {escape_invisible(change.path)}")
+    if session.proposals():
+        # The rewind goes to the end of the first turn, before its proposals were decided.
+        console.say(f"  The first part is {'committed' if is_committed else 'rejected'} again")
+        await (session.commit() if is_committed else session.reject())
 
 
 def _show_record(session: Session, runtime: Runtime, console: Console, project: Path) -> None:
