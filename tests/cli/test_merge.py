@@ -57,7 +57,10 @@ def test_f05_a_conflict_is_named_and_refused(tmp_path: Path) -> None:
 def test_f05_a_session_says_which_folder_it_works_in(tmp_path: Path) -> None:
     project = forked(tmp_path)
     assert f"works in {project}" in holdfast("show", "work", home=tmp_path, COLUMNS="500").stderr
-    assert "works in a folder of its own" in holdfast("show", "other", home=tmp_path, COLUMNS="500").stderr
+    fork, _ = json.loads(holdfast("sessions", "--json", home=tmp_path).stdout)
+    own = tmp_path / "holdfast" / "sessions" / fork["id"] / "workspace"
+    assert f"works in {own}" in holdfast("show", "other", home=tmp_path, COLUMNS="500").stderr
+    assert own.is_dir()
 
 
 def test_f05_at_a_terminal_only_an_explicit_yes_merges(tmp_path: Path) -> None:

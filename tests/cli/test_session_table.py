@@ -11,7 +11,7 @@ from tests.cli.test_task import script
 from holdfast.cli.terminal.wrap import cell_width, clip, ellipsize, fold, pad, wrap
 from holdfast.cli.views.session_table import row, sentence
 from holdfast.core import SessionId, format_age
-from holdfast.store import SessionSummary
+from holdfast.store import Home, SessionSummary
 
 NARROW = ["session", "age", "state", "turns", "cost", "folder", "name", "|", "first", "words"]
 WIDE = ["session", "name", "age", "state", "turns", "cost", "folder", "first", "words"]
@@ -133,7 +133,7 @@ def test_no_session_text_can_break_out_of_its_line(width: int | None, lines: int
     shown = row(line, 0, width=width)
     assert len(shown.splitlines()) == lines
     assert not {"\x1b", "\r", "\u202e", "\t"} & set(shown)
-    assert len(sentence(line, 0).splitlines()) == 1
+    assert len(sentence(line, 0, Home(Path("home"))).splitlines()) == 1
 
 
 def test_an_age_fits_its_column() -> None:

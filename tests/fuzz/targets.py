@@ -231,7 +231,7 @@ def _project(recorded: list[RecordedEvent]) -> None:
     summary = summarize(SESSION, recorded).summary
     for now_ms in (0, 1_700_000_000_000):
         row(summary, now_ms)
-        sentence(summary, now_ms)
+        sentence(summary, now_ms, Home(Path("home")))
     resume_notice(summary, recorded)
     Status(history)
     Conversation(history)

@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if not arguments.yes:
             if not console.is_interactive:
                 raise InvalidInput("no terminal is attached to ask at", hint="--yes deletes without asking")
-            console.say(sentence(summary, SystemClock().now_ms()), folds=True)
+            console.say(sentence(summary, SystemClock().now_ms(), home), folds=True)
             if summary.first_words:
                 console.say(f"first message: {first_words(summary)}", folds=True)
             if not await confirm("Delete it permanently?", console):

@@ -69,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Print the journal."""
     console = Console()
-    async with open_store(only_reads=True) as (_, store):
+    async with open_store(only_reads=True) as (home, store):
         session = await resolve_session(store, arguments.session)
         summary = await store.summary(session)
         recorded: Sequence[RecordedEvent] = await store.read(session)
@@ -89,7 +89,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 }
             )
             return exit_codes.OK
-        summary_text = sentence(summary, SystemClock().now_ms())
+        summary_text = sentence(summary, SystemClock().now_ms(), home)
         console.say(f"{summary_text}{_sandboxes(recorded)}", "dim", folds=True)
         for one in shown:
             if turn_filter.matches(one):

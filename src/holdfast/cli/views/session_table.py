@@ -2,7 +2,7 @@
 
 from holdfast.cli.terminal.wrap import ellipsize, pad
 from holdfast.core import escape_invisible, escape_to_one_line, format_age, pluralize
-from holdfast.store import SessionSummary
+from holdfast.store import Home, SessionSummary
 
 _WIDE = 120
 _WORDS = 48
@@ -41,13 +41,13 @@ def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
     return ellipsize(f"{start}{words}".rstrip(), width)
 
 
-def sentence(line: SessionSummary, now_ms: int) -> str:
+def sentence(line: SessionSummary, now_ms: int, home: Home) -> str:
     """One session as a sentence: id, name, state, turns, cost, age and the folder that it works in."""
     name = f" ({_one_line(line.name)})" if line.name else ""
     pinned = ", pinned" if line.is_pinned else ""
     cost = "cost unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
     age = format_age(now_ms - line.active_ms)
-    place = _one_line(line.workspace) if line.workspace else "a folder of its own"
+    place = _one_line(line.workspace or str(home.workspace(line.id)))
     return (
         f"{line.id}{name}{pinned}: {state(line, now_ms)}, {pluralize(line.turns, 'turn')}, {cost}, "
         f"last active {age} ago, works in {place}"
