@@ -100,11 +100,19 @@ async def test_output_that_bypasses_the_runner_is_cut_off_by_the_host(guest: Gue
     assert len(ended.printed) == 5000
 
 
-async def test_a_value_that_is_too_big_is_cut(guest: Guest) -> None:
-    ended = await run(guest, "'x' * 10 ** 6", output_bytes=5000)
-    assert isinstance(ended.value, str)
-    assert ended.value.endswith("… (cut)")
-    assert len(ended.value) < 5100
+@pytest.mark.parametrize(
+    ("code", "size"),
+    [("'x' * 10 ** 6", 1_000_002), ("'é' * 3000", 6_002), ("{1: 'x' * 6000}", 6_007), ("b'x' * 6000", 6_003)],
+)
+async def test_f01_a_value_that_is_too_large_is_described_and_never_cut(
+    guest: Guest, code: str, size: int
+) -> None:
+    ended = await run(guest, code, output_bytes=5000)
+    assert (ended.status, ended.value) == ("ok", f"<a value of {size} bytes; at most 5000 are shown>")
+
+
+async def test_f01_a_value_that_just_fits_is_whole(guest: Guest) -> None:
+    assert (await run(guest, "'x' * 4998", output_bytes=5000)).value == "x" * 4998
 
 
 async def test_calls_are_limited_also_if_the_code_catches_the_error(guest: Guest) -> None:
@@ -135,8 +143,48 @@ async def test_a_result_beyond_the_limit_is_an_error_in_the_code(
     async def big(operation: str, arguments: JsonObject) -> Answer:
         return Returned(value="x" * (5 << 20))
 
-    monkeypatch.setattr("holdfast.guests.wasi.frames.MAX_CALL_BYTES", 4 << 20)
+    monkeypatch.setattr("holdfast.guests.wasi.frames.MAX_RESULT_BYTES", 4 << 20)
     assert "result of this call has more than" in (await run(guest, "desk.add(1, 2)", big)).error
+
+
+@pytest.mark.parametrize(
+    ("text", "is_passed"),
+    [("'x' * 4_194_000", True), ("'x' * (4 << 20)", False), ("'é' * (2 << 20)", False)],
+    ids=["below", "one byte a character", "two bytes a character"],
+)
+async def test_f01_arguments_beyond_the_limit_are_an_error_in_the_code(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch, text: str, is_passed: bool
+) -> None:
+    made: list[str] = []
+
+    async def note(operation: str, arguments: JsonObject) -> Answer:
+        made.append(operation)
+        return Returned(value=len(str(arguments["left"])))
+
+    monkeypatch.setattr("holdfast.guests.wasi.frames.MAX_ARGUMENT_BYTES", 4 << 20)
+    ended = await run(guest, f"desk.add({text}, 1)", note)
+    if is_passed:
+        assert (ended.value, len(made)) == (4_194_000, 1)
+    else:
+        assert ended.error.splitlines()[-1] == "ValueError: the arguments of this call have more than 4 MB"
+        assert made == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("megabytes", [119, 121, 300])
+async def test_f01_arguments_at_the_real_limit_arrive_whole_or_are_an_error(
+    guest: Guest, megabytes: int
+) -> None:
+    async def count(operation: str, arguments: JsonObject) -> Answer:
+        return Returned(value=len(str(arguments["left"])))
+
+    limits = {"memory_bytes": 3 << 30, "seconds": 120, "wall_seconds": 240}
+    ended = await run(guest, f"desk.add('x' * ({megabytes} << 20), 1)", count, **limits)
+    if megabytes < 120:
+        assert ended.value == megabytes << 20
+    else:
+        assert ended.error.splitlines()[-1] == "ValueError: the arguments of this call have more than 120 MB"
+    assert (await run(guest, "1 + 1")).value == 2
 
 
 async def test_a_file_grows_no_further_than_its_limit(cache: Path, workspace: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 import holdfast.guests.wasi.frames as frames
-from holdfast.core import Answer, EscalationId, Json, JsonObject, Parked, Value, encode
+from holdfast.core import Answer, EscalationId, Failed, Json, JsonObject, Parked, Value, encode
 from holdfast.guests.contract import GuestLimits, OnCall
 from holdfast.guests.wasi.worker_pool import Worker
 
@@ -187,8 +187,9 @@ def _parse_call(request: str) -> _CallRequest | None:
 def _encode_answer(answer: Answer | _Limit) -> str:
     """The JSON of an answer. An answer that is too large becomes an error in the guest."""
     content = encode(answer)
-    if len(content) > frames.MAX_CALL_BYTES:
-        return frames.TOO_LARGE % "result"
+    if len(content) > frames.MAX_RESULT_BYTES:
+        reason = f"the result of this call has more than {frames.MAX_RESULT_BYTES >> 20} MB"
+        content = encode(Failed(error="ValueError", reason=reason))
     return content.decode()
 
 

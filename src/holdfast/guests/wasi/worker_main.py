@@ -118,8 +118,6 @@ class _Guest:
         return linker
 
     def _call_host(self, _: Any, request: str) -> str:
-        if len(request) > frames.MAX_CALL_BYTES:
-            return frames.TOO_LARGE % "arguments"
         self._connection.sendall(frames.pack(frames.Called(request=request)))
         frame = frames.receive(self._connection)
         assert isinstance(frame, frames.Answered)

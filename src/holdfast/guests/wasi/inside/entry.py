@@ -11,11 +11,12 @@ from typing import Any
 
 import wit_world  # type: ignore[import-not-found]  # generated from sandbox.wit when the component is built
 
-from . import runner, state, stdlib, tools
+from . import append_files, runner, state, stdlib, tools
 from .runner import Output
 
 stdlib.import_everything()
 stdlib.install_event_loop()
+append_files.install()
 
 _FOLDER = "/workspace"
 _real_sleep = time.sleep
@@ -26,6 +27,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.number = 0
+        self.argument_bytes = 0
         self.tools: dict[str, tools.Group | tools.Verb] = {}
         self.lost: dict[str, str] = {}
         self.namespace: dict[str, Any] = {}
@@ -68,6 +70,7 @@ def _run(body: dict[str, Any]) -> dict[str, Any]:
     if body["is_fresh"]:
         _session.clear()
     namespace = _session.variables()
+    _session.argument_bytes = body["argument_bytes"]
     _session.tools = tools.bind(body["tools"], _call)
     # A variable of the code hides a tool of the same name.
     namespace.update({name: tool for name, tool in _session.tools.items() if name not in namespace})
@@ -93,6 +96,10 @@ def _run(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _call(request: str) -> str:
+    size = len(request) if request.isascii() else len(request.encode())
+    if size > _session.argument_bytes:
+        limit = _session.argument_bytes >> 20
+        raise ValueError(f"the arguments of this call have more than {limit} MB")
     if isinstance(sys.stdout, Output):
         sys.stdout.flush()
     answer: str = wit_world.call_host(request)

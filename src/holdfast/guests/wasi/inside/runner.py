@@ -114,15 +114,15 @@ def _drop_our_frames(rendered: traceback.TracebackException, *, depth: int) -> N
 
 
 def _as_json(value: object, value_bytes: int) -> object:
-    """The value if JSON can represent it, else its repr; limited in size either way."""
+    """The value if JSON can represent it, else its repr; a description if it is too large."""
+    shown: object
     try:
-        plain = _plain(value)
-        if len(json.dumps(plain, allow_nan=False)) <= value_bytes:
-            return plain
+        shown = _plain(value)
+        size = len(json.dumps(shown, allow_nan=False, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError):
-        pass
-    text = repr(value)
-    return text if len(text) <= value_bytes else f"{text[:value_bytes]}… (cut)"
+        shown = repr(value)
+        size = len(shown.encode("utf-8", "backslashreplace"))
+    return shown if size <= value_bytes else f"<a value of {size} bytes; at most {value_bytes} are shown>"
 
 
 def _plain(value: object) -> object:
