@@ -1,5 +1,7 @@
 """Arguments for a server: it gets exactly the paths that the policy judged."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from holdfast.core import ArgumentRoles, Json, Location, Tool
@@ -31,6 +33,9 @@ class FakePaths:
 
     def closed_below(self, location: Location) -> str | None:
         return None
+
+    def locate_all(self, given: Sequence[str]) -> list[Location]:
+        return [self.locate(each) for each in given]
 
 
 @pytest.mark.parametrize("given", ["protected:x", "broken:x", ["a", "protected:x"], {"broken:x": "b"}])

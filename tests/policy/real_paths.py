@@ -1,6 +1,7 @@
 """A resolver for tests over a real folder tree: symlinks followed, also those that dangle."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.core import Location
@@ -29,6 +30,9 @@ class RealPaths:
 
     def closed_below(self, location: Location) -> str | None:
         return None
+
+    def locate_all(self, given: Sequence[str]) -> list[Location]:
+        return [self.locate(each) for each in given]
 
 
 def _within(path: str, folder: str) -> bool:

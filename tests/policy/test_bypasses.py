@@ -176,7 +176,7 @@ def test_paths_outside_are_outside_by_any_road(path: str) -> None:
 def test_globs_never_match_a_drive(path: str) -> None:
     location = Location(given=path, real=f"/w/{path}", inside=path)
 
-    class Trusting:
+    class Trusting(LexicalPaths):
         def locate(self, given: str) -> Location:
             return location
 

@@ -138,3 +138,40 @@ def test_locating_never_raises_and_says_the_same_twice(given: str) -> None:
     assert location == paths.locate(given)
     assert location.problem or location.real
     assert encode(location)
+
+
+def test_f02_many_paths_are_located_as_each_alone(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    outside = tmp_path / "outside.txt"
+    outside.write_text("x")
+    for folder in ("src", "bare/objects", "bare/refs", ".git/hooks", "repository"):
+        (root / folder).mkdir(parents=True)
+    names = [f"{number}.txt" for number in range(40)]
+    names += [
+        "HEAD",
+        "config",
+        ".env",
+        ".holdfast",
+        "a b",
+        "é.txt",
+        "trailing.",
+        "x" * 200,
+        "Objects",
+        "commondir",
+    ]
+    for folder in (".", "src", "bare", ".git", ".git/hooks"):
+        for name in names:
+            (root / folder / name).write_text("x")
+        (root / folder / "out").symlink_to(outside)
+        (root / folder / "inside").symlink_to(root / "src" / "1.txt")
+        os.link(outside, root / folder / "hard")
+        os.mkfifo(root / folder / "pipe")
+    (root / "linked").symlink_to(root / "src")
+    paths = WorldPaths(root, protected=["src/3.txt", "private"])
+    folders = (".", "src", "bare", ".git", ".git/hooks", "linked", "missing", "..", "/workspace/src")
+    special = ["out", "inside", "hard", "pipe", "none", "", "."]
+    given = [
+        name if folder == "." else f"{folder}/{name}" for folder in folders for name in [*names, *special]
+    ]
+    given += ["~/x", "//x", "C:x", "a\\b", "a\0b", "\ud800", "http://x/y"]
+    assert paths.locate_all(given) == [paths.locate(each) for each in given]

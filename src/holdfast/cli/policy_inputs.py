@@ -78,6 +78,9 @@ class _HomeExpandingPaths:
     def closed_below(self, location: Location) -> str | None:
         return self._paths.closed_below(location)
 
+    def locate_all(self, given: Sequence[str]) -> list[Location]:
+        return [self.locate(each) for each in given]
+
 
 class _CallForm(msgspec.Struct):
     """A call in our JSON form, or in one of IronCurtain's two."""

@@ -40,6 +40,10 @@ class Paths(Protocol):
         in a thread. Never raises."""
         ...
 
+    def locate_all(self, given: Sequence[str]) -> list[Location]:
+        """Resolve many paths, such as those of a listing."""
+        ...
+
 
 class PathTarget(Value, tag_field="kind", tag="path"):
     """An argument that names a file or folder."""

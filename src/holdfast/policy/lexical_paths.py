@@ -2,7 +2,7 @@
 
 import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from holdfast.core import Location
 
@@ -34,6 +34,9 @@ class LexicalPaths:
 
     def closed_below(self, location: Location) -> str | None:
         return None
+
+    def locate_all(self, given: Sequence[str]) -> list[Location]:
+        return [self.locate(each) for each in given]
 
 
 def resolve_folder(text: str, values: Mapping[str, str]) -> str:

@@ -1,6 +1,6 @@
 """What a guest may see under a policy: paths whose reading is not denied, and the best verdict that a tool can get."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from holdfast.core import STRICTNESS, Call, Json, Paths, PathTarget, Tool, Verdict, call_id
 from holdfast.policy.contract import Policy, Request
@@ -12,11 +12,13 @@ _READ = KNOWN_TOOLS["world.read"]
 _NAMES = frozenset({"world.list", "world.entries", "session.proposals"})
 _CONTENTS = frozenset({"world.search", "world.proposals"})
 """Operations whose results show what is in the files, not only their names."""
+_NO_CALL = call_id(1, 1)
 
 
-def readable_paths(policy: Policy, found: Iterable[str], paths: Paths) -> tuple[str, ...]:
+def readable_paths(policy: Policy, found: Sequence[str], paths: Paths) -> tuple[str, ...]:
     """The paths among `found` whose reading is not denied."""
-    return tuple(path for path in found if _verdict_on_reading(policy, path, paths) != "deny")
+    verdicts = _verdicts_on_reading(policy, found, paths)
+    return tuple(path for path in found if verdicts[path] != "deny")
 
 
 def most_permissive_verdict(policy: Policy, tool: Tool) -> Verdict:
@@ -45,19 +47,23 @@ def hide_unreadable_paths(
     hides_asked = operation in _CONTENTS and not is_approved
     named = sorted({path for each in result if (path := _path(each)) is not None})
     hidden: tuple[Verdict, ...] = ("deny", "escalate") if hides_asked else ("deny",)
-    seen = {path for path in named if _verdict_on_reading(policy, path, paths) not in hidden}
+    seen = {
+        path for path, verdict in _verdicts_on_reading(policy, named, paths).items() if verdict not in hidden
+    }
     return [each for each in result if (path := _path(each)) is None or path in seen]
 
 
-def _verdict_on_reading(policy: Policy, path: str, paths: Paths) -> Verdict:
-    call = Call(id=call_id(1, 1), operation=_READ.name, arguments={"path": path})
-    target = PathTarget(role="read-path", argument="path", location=paths.locate(path))
-    return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict
+def _verdicts_on_reading(policy: Policy, found: Sequence[str], paths: Paths) -> dict[str, Verdict]:
+    """The verdict on reading each of these paths."""
+    return {
+        path: read_verdict(policy, PathTarget(role="read-path", argument="path", location=location))
+        for path, location in zip(found, paths.locate_all(found), strict=True)
+    }
 
 
 def read_verdict(policy: Policy, target: PathTarget) -> Verdict:
     """The verdict on reading a file that was located already."""
-    call = Call(id=call_id(1, 1), operation=_READ.name, arguments={"path": target.location.given})
+    call = Call(id=_NO_CALL, operation=_READ.name, arguments={"path": target.location.given})
     return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict
 
 

@@ -44,8 +44,8 @@ class World(Protocol):
         """The canonical path: relative, normalized, symlinks resolved; `.` is the workspace. Raises PathRefused."""
         ...
 
-    def read(self, path: str) -> bytes:
-        """The whole content."""
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """The content, or the part of it that starts at an offset and has at most a length."""
         ...
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:

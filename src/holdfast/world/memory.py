@@ -38,8 +38,9 @@ class MemoryWorld(HostCopyMixin):
     def resolve(self, path: str) -> str:
         return relative(path)
 
-    def read(self, path: str) -> bytes:
-        return self._file(self._checked(path)).content
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        content = self._file(self._checked(path)).content
+        return content[offset : None if length is None else offset + length]
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
         matches = compile_file_glob(pattern).expression.fullmatch

@@ -264,13 +264,14 @@ def _read(arguments: _Arguments, world: World) -> str:
             "read the file in pieces, with offset and length",
             arguments.place,
         )
-    content = world.read(arguments.place)
-    if is_piece:
-        start = arguments.offset
-        end = len(content) if arguments.length is None else start + arguments.length
-        if is_text:
-            start, end = _character_start(content, start), _character_start(content, end)
-        content = content[start:end]
+    if is_piece and is_text:
+        # A character that starts in the piece may end behind it.
+        content = world.read(
+            arguments.place, offset=arguments.offset, length=length + _MAX_CHARACTER_BYTES - 1
+        )
+        content = content[_character_start(content, 0) : _character_start(content, length)]
+    else:
+        content = world.read(arguments.place, offset=arguments.offset, length=length if is_piece else None)
     if not is_text:
         return base64.b64encode(content).decode()
     try:

@@ -49,10 +49,10 @@ class PlainFiles:
         self.root = root
         self._allows_hard_links = allows_hard_links
 
-    def read(self, path: str) -> bytes:
-        """The content of a file."""
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """The content of a file, or a part of it."""
         with self.opened(path, os.O_RDONLY) as opened:
-            return _drain(opened)
+            return _drain(opened, offset, length)
 
     def fingerprint(self, path: str) -> str:
         """SHA-256 of a file's content in hex. The file is not loaded into memory."""
@@ -266,6 +266,9 @@ def write_all(opened: int, content: bytes) -> None:
         rest = rest[os.write(opened, rest) :]
 
 
-def _drain(opened: int) -> bytes:
-    with open(opened, "rb", buffering=0, closefd=False) as file:
-        return file.readall()
+def _drain(opened: int, offset: int, length: int | None) -> bytes:
+    if length is not None:
+        length = max(0, min(length, os.fstat(opened).st_size - offset))
+    with open(opened, "rb", closefd=False) as file:
+        file.seek(offset)
+        return file.read(length)

@@ -53,8 +53,8 @@ class FolderWorld(HostCopyMixin):
     def resolve(self, path: str) -> str:
         return self.root.resolve(relative(path, self._roots))
 
-    def read(self, path: str) -> bytes:
-        return self._at(path, self._files.read)
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        return self._at(path, lambda real: self._files.read(real, offset=offset, length=length))
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
         glob = compile_file_glob(pattern)

@@ -2,16 +2,36 @@
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.core import Location
 from holdfast.core.errors import PathRefused
 from holdfast.world.folder.files import PlainFiles
-from holdfast.world.paths.names import GUEST_ROOTS, check_text, is_reachable, is_within, normal, relative
+from holdfast.world.paths.names import (
+    GUEST_ROOTS,
+    check_text,
+    is_ordinary,
+    is_reachable,
+    is_within,
+    normal,
+    relative,
+)
 from holdfast.world.paths.open_beneath import BeneathRoot, SymlinkEncountered
-from holdfast.world.paths.protected import REPOSITORY, Protections, repository_among, repository_of
+from holdfast.world.paths.protected import (
+    REPOSITORY,
+    Protections,
+    may_change_repository,
+    repository_among,
+    repository_of,
+)
 from holdfast.world.paths.symlinks import relative_to, resolve_symlinks
+from holdfast.world.paths.walk import children
+
+_MIN_LISTED = 16
+"""Fewer paths in a folder are located one by one."""
 
 
 class WorldPaths:
@@ -59,6 +79,45 @@ class WorldPaths:
                 if name.casefold() == REPOSITORY or self._protections.protection_of(inner) is not None:
                     return inner
         return None
+
+    def locate_all(self, given: Sequence[str]) -> list[Location]:
+        """Where many paths lead, each as `locate` says. A folder with many of them is read once, not file by file."""
+        counts = Counter(_folder_of(path) for path in given)
+        folders: dict[str, _ListedFolder] = {}
+        for folder, count in counts.items():
+            if count >= _MIN_LISTED and (listed := self._list_folder(folder)) is not None:
+                folders[folder] = listed
+        return [self._locate_listed(path, folders) or self.locate(path) for path in given]
+
+    def _list_folder(self, folder: str) -> "_ListedFolder | None":
+        """The plain files of a folder; None if its path has symlinks or cannot be used."""
+        location = self.locate(folder)
+        if location.problem is not None or location.inside != folder:
+            return None
+        try:
+            names = frozenset(
+                found.entry.name for found in children(self._root, folder) if _is_plain_file(found.entry)
+            )
+        except OSError:
+            return None
+        return _ListedFolder(names, location.read_only)
+
+    def _locate_listed(self, path: str, folders: "dict[str, _ListedFolder]") -> Location | None:
+        """The location of a plain file in a folder that was listed, or None."""
+        listed = folders.get(_folder_of(path))
+        if listed is None or path.rpartition("/")[2] not in listed.names:
+            return None
+        # The name itself could make its folder a repository.
+        if not is_ordinary(path) or may_change_repository(path):
+            return None
+        real = f"{self._root.real}/{path}"
+        return Location(
+            given=path,
+            real=real,
+            inside=path,
+            protected=self._protection_of(path, real),
+            read_only=listed.repository,
+        )
 
     def _locate(self, given: str) -> Location:
         try:
@@ -131,6 +190,22 @@ def _folders_below(root: str) -> Iterator[tuple[str, list[str]]]:
             continue
         yield folder, list(found)
         waiting += [f"{folder.rstrip('/')}/{name}" for name, is_folder in found.items() if is_folder]
+
+
+class _ListedFolder(NamedTuple):
+    """The plain files of a folder without symlinks, and the repository that it is part of."""
+
+    names: frozenset[str]
+    repository: str | None
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0] or "."
+
+
+def _is_plain_file(entry: "os.DirEntry[str]") -> bool:
+    """Whether the location of a file needs no second look: it is regular and has no other hard link."""
+    return entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_nlink == 1
 
 
 def _kind_problem(real: str) -> str | None:

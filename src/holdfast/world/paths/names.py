@@ -71,6 +71,11 @@ def check_text(given: str) -> None:
         raise PathRefused(f"{given!a} is not in Unicode normal form C", hint="use the composed form")
 
 
+def is_ordinary(path: str) -> bool:
+    """Whether a path is relative and consists of letters, digits, `_`, `-` and inner dots alone, so that it is normal as it is."""
+    return _ORDINARY.fullmatch(path) is not None
+
+
 def normal(given: str) -> str:
     """Normalize a checked relative path. Raises PathRefused if it leaves the workspace."""
     parts: list[str] = []

@@ -45,14 +45,14 @@ class Overlay(HostCopyMixin):
     def resolve(self, path: str) -> str:
         return self.base.resolve(path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         real = self.resolve(path)
         staged = self._layer.files.get(real)
         if staged is not None and staged.content is not None:
-            return staged.content
+            return staged.content[offset : None if length is None else offset + length]
         if staged is None and not self._layer.is_removed(real) and not self._layer.has_made(real):
             with suppress(FileNotFoundError, NotADirectoryError):  # `_refuse` gives the better reason
-                return self.base.read(real)
+                return self.base.read(real, offset=offset, length=length)
         return self._refuse(real)
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
@@ -67,9 +67,13 @@ class Overlay(HostCopyMixin):
         folder = self.stat(path)
         if folder.kind == "file":
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder.path)
-        in_base = self.base.entries(folder.path) if self._base_has_folder(folder.path) else ()
-        names = {each.path for each in in_base} | self._layer.names_in(folder.path)
-        return tuple(found for each in sorted(names) if (found := self._find(each)) is not None)
+        listed = self.base.entries(folder.path) if self._base_has_folder(folder.path) else ()
+        shown = {each.path: each for each in listed if not self._layer.overrides(each.path)}
+        for path in self._layer.names_in(folder.path):
+            found = self._find(path)
+            if found is not None:
+                shown[path] = found
+        return tuple(shown[path] for path in sorted(shown))
 
     def exists(self, path: str) -> bool:
         return self._find(self.resolve(path)) is not None
