@@ -44,6 +44,15 @@ COUNT = {
     "lisp": '(define n (world/list)) (list (length n) (first n) (last n) (length (world/entries ".")) (length n))',
 }
 
+SCAN = {
+    "python": "n = 0\nfor line in open('large.txt'):\n    n += len(line)\nn",
+    "wasi": "n = 0\nfor line in open('large.txt'):\n    n += len(line)\nn",
+    "lisp": """
+        (let loop ((offset 0) (n 0))
+          (let ((piece (world/read :path "large.txt" :offset offset :length 4000000)))
+            (if (equal? piece "") n (loop (+ offset 4000000) (+ n (string-length piece))))))""",
+}
+
 
 class Project:
     """A folder in which code runs; `execute` commits what the code staged."""
@@ -98,6 +107,32 @@ def test_f01_a_file_of_50_mb_is_edited_whole(project: Project, language: str) ->
     project.execute(language, EDIT_TEXT[language])
     written = (project.folder / "data.csv").read_bytes()
     assert digest_bytes(written) == digest_bytes(text.replace("7", "seven").encode())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_f01_a_file_larger_than_one_read_is_read_line_by_line(
+    project: Project, monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    monkeypatch.setattr("holdfast.world.toolset.MAX_READ_BYTES", 4 << 20)
+    text = csv(1_000_000) * 5
+    (project.folder / "large.txt").write_text(text)
+    assert project.execute(language, SCAN[language]).strip() == str(len(text))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_f01_a_file_of_1_gb_is_read_line_by_line_in_256_mb(project: Project, language: str) -> None:
+    home = project.folder.parent / "holdfast"
+    (home / "config.toml").write_text(
+        "[code]\nseconds = 1800\nwall_seconds = 3600\nmemory_bytes = 268435456\n"
+    )
+    piece = "".join(f"{number}: {'é' * 50} {number * 7}\n" for number in range(100_000))
+    count = (1 << 30) // len(piece.encode()) + 1
+    with (project.folder / "large.txt").open("w") as file:
+        for _ in range(count):
+            file.write(piece)
+    assert project.execute(language, SCAN[language]).strip() == str(count * len(piece))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

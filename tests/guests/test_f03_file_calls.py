@@ -181,7 +181,7 @@ async def test_f03_a_traceback_ends_in_the_code_and_not_in_the_file_object(
         assert ended.error.count("File ") == 1, ended.error
 
 
-LARGE = b"".join(b"%d: a line of a large file\r\n" % number for number in range(120_000))
+LARGE = b"".join(b"%d: a line of a large file\r\n" % number for number in range(30_000))
 READ_IN_PIECES = {
     "binary": (
         "f = open('big', 'rb')\nn = 0\nwhile piece := f.read(300_000):\n    n += len(piece)\nn",
@@ -189,13 +189,51 @@ READ_IN_PIECES = {
     ),
     "lines": (
         "f = open('big')\nn = 0\nwhile line := f.readline():\n    n += line.endswith('file\\n')\nn",
-        120_000,
+        30_000,
+    ),
+    "for": ("n = 0\nfor line in open('big'):\n    n += line.endswith('file\\n')\nn", 30_000),
+    "for in with": (
+        "n = 0\nwith open('big', 'rb') as f:\n    for line in f:\n        if line.endswith(b'file\\r\\n'):\n            n += 1\nn",
+        30_000,
+    ),
+    "nested for": (
+        "n = 0\nfor line in open('big'):\n    for word in line.split():\n        n += word == 'large'\nn",
+        30_000,
+    ),
+    "try": (
+        "n = 0\nfor line in open('big'):\n    try:\n        int(line)\n    except ValueError:\n        n += 1\nn",
+        30_000,
+    ),
+    "two at once": (
+        "n = 0\nfor a in open('big'):\n    n += 1\n    if n == 100:\n        for b in open('big'):\n            n += 1\nn",
+        60_000,
+    ),
+    "list": ("len([line for line in open('big')])", 30_000),
+    "sum": ("sum(1 for line in open('big') if line.startswith('29999'))", 1),
+    "function": (
+        "def count(f):\n    n = 0\n    for line in f:\n        n += 1\n    return n\nf = open('big')\n"
+        "a = count(f)\nn = f.seek(0)\n[a, count(f)]",
+        [30_000, 30_000],
+    ),
+    "newline": (
+        "n = 0\nfor line in open('big', newline='\\r\\n'):\n    n += line.endswith('file\\r\\n')\nn",
+        30_000,
+    ),
+    "break": (
+        "for line in open('big'):\n    if line.startswith('24999:'):\n        break\nline[:6]",
+        "24999:",
     ),
     "seek": (
         "f = open('big', 'rb')\nn = f.seek(-6, 2)\nf.read() if False else f.read(9).decode()",
         "file\r\n",
     ),
 }
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of which the large file of these tests has eight."""
+    monkeypatch.setattr("holdfast.guests.python.file_calls._PIECE_BYTES", 125_000)
 
 
 async def _large(operation: str, arguments: JsonObject) -> Answer:
@@ -208,15 +246,20 @@ async def _large(operation: str, arguments: JsonObject) -> Answer:
     return Returned(value=base64.b64encode(LARGE[start : start + length]).decode())
 
 
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize(("code", "value"), READ_IN_PIECES.values(), ids=READ_IN_PIECES)
 async def test_f01_a_large_file_is_read_in_pieces(guest: Guest, code: str, value: object) -> None:
     ended = await guest.run(RunRequest(code=code), _large)
     assert (ended.error, ended.value) == ("", value)
 
 
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize(
     ("code", "way_out"),
-    [("open('big').read()", "f.read(1_000_000)"), ("for line in open('big'): pass", "f.readline()")],
+    [
+        ("open('big').read()", "f.read(1_000_000)"),
+        ("for n, line in enumerate(open('big')): pass", "f.readline()"),
+    ],
 )
 async def test_f01_what_a_large_file_cannot_do_says_how_to_do_it(
     guest: Guest, code: str, way_out: str
@@ -224,3 +267,32 @@ async def test_f01_what_a_large_file_cannot_do_says_how_to_do_it(
     ended = await guest.run(RunRequest(code=code), _large)
     assert ended.status == "error"
     assert way_out in ended.error
+
+
+@pytest.mark.usefixtures("small_pieces")
+async def test_f01_a_large_file_that_stays_open_is_iterated_in_the_next_run(guest: Guest) -> None:
+    first = "f = open('big')\nfor line in f:\n    if line.startswith('15000:'):\n        break"
+    assert (await guest.run(RunRequest(code=first), _large)).error == ""
+    ended = await guest.run(RunRequest(code="n = 0\nfor line in f:\n    n += 1\nn"), _large)
+    assert (ended.error, ended.value) == ("", 14_999)
+
+
+@pytest.mark.usefixtures("small_pieces")
+async def test_f01_a_piece_that_cannot_be_read_is_an_error_where_its_lines_begin(guest: Guest) -> None:
+    async def loses_its_end(operation: str, arguments: JsonObject) -> Answer:
+        if int(str(arguments.get("offset", 0))) > 0:
+            return Refused(reason="no more", rule="r")
+        return await _large(operation, arguments)
+
+    code = "n = 0\ntry:\n    for line in open('big'):\n        n += 1\nexcept PermissionError as error:\n    said = str(error)\n[n > 2_500, said]"
+    assert (await guest.run(RunRequest(code=code), loses_its_end)).value == [True, "no more"]
+
+
+@pytest.mark.usefixtures("small_pieces")
+async def test_f01_a_traceback_of_a_loop_shows_the_code_as_it_was_written(guest: Guest) -> None:
+    for code in ("for line in open('big'):\n    line / 2", "for line in open('big'): 1 / 0"):
+        ended = await guest.run(RunRequest(code=code), _large)
+        assert "_holdfast" not in ended.error
+        assert code.splitlines()[-1].strip() in ended.error
+    ended = await guest.run(RunRequest(code="for line in open('big'):\n    line / 2"), _large)
+    assert "    line / 2\n    ~~~~~~~~\n" in ended.error, ended.error

@@ -7,6 +7,7 @@ parked, and the stop is replayed from its beginning with the answers that it alr
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 
 import msgspec
 import pydantic_monty as monty
@@ -25,6 +26,7 @@ from holdfast.guests.python.file_prelude import (
 from holdfast.guests.python.host_calls import CallParked, GuestException, HostCalls
 from holdfast.guests.python.json_values import render_error, render_value
 from holdfast.guests.python.limits import LimitReached, LimitTracker, OutputBuffer
+from holdfast.guests.python.loop_refills import insert_refills
 from holdfast.guests.python.os_calls import OsCalls
 from holdfast.guests.python.state import RESET_STEP_COUNT, ParkedRun, PythonState, RunProgress
 from holdfast.guests.python.tool_objects import ToolObjects, placeholder
@@ -83,7 +85,7 @@ class Execution:
         try:
             if parked is None:
                 await self._prepare()
-                snapshot = await self._advance(self._feed(self._request.code))
+                snapshot = await self._start()
             else:
                 assert answer is not None
                 self._calls.replay(answer)
@@ -134,6 +136,15 @@ class Execution:
         if self.state.file_prelude != VERSION and uses_open(self._request.code):
             await self._advance(self._feed(PRELUDE))
             self.state = msgspec.structs.replace(self.state, file_prelude=VERSION)
+
+    async def _start(self) -> monty.AsyncSnapshot:
+        """Run the code to its first stop."""
+        code = self._request.code
+        prepared = insert_refills(code) if self.state.file_prelude == VERSION else code
+        if prepared != code:
+            with suppress(monty.MontySyntaxError):
+                return await self._advance(self._feed(prepared))
+        return await self._advance(self._feed(code))
 
     async def _run_to_end(self, snapshot: monty.AsyncSnapshot) -> monty.MontyComplete:
         """Answer the interpreter at each stop until its code has ended."""

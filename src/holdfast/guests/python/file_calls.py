@@ -20,7 +20,7 @@ from holdfast.guests.python.state import HeldFile, RunProgress
 CallHost = Callable[[str, JsonObject], Awaitable[Json]]
 """Makes a call. Returns its value; raises GuestException if it was refused or failed."""
 
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 4 << 20
 _TOO_LARGE = "in pieces, with offset and length"
 """What `world.read` says of a file that is larger than one read returns."""
 _NOT_UTF8 = "is not UTF-8 text"
@@ -167,17 +167,17 @@ class FileCalls:
         return text, ""
 
     async def _piece(self, path: str, offset: int, codec: str | None, errors: str) -> list[Any]:
-        """The next piece of a file that is too large for one read, and how many bytes it takes."""
+        """The next piece of a file that is too large for one read, how many bytes it takes, and whether it is the last."""
         arguments: JsonObject = {"path": path, "encoding": "base64", "offset": offset, "length": _PIECE_BYTES}
         content = base64.b64decode(str(await self._call("world.read", arguments)))
+        is_last = len(content) < _PIECE_BYTES
         if codec is None:
-            return [content, len(content)]
+            return [content, len(content), is_last]
         if codec in _WITHOUT_MARK:
             raise GuestException(
                 "OSError", f"{path!r} is too large to read with encoding {codec!r}; open it with 'rb'"
             )
         decoder = codecs.getincrementaldecoder(codec)(errors)
-        is_last = len(content) < _PIECE_BYTES
         try:
             text = decoder.decode(content, is_last)
         except UnicodeDecodeError as error:
@@ -185,7 +185,7 @@ class FileCalls:
         count = len(content) - len(decoder.getstate()[0])
         if text.endswith("\r") and not is_last:
             text, count = text[:-1], count - 1  # a line feed may follow
-        return [text, count]
+        return [text, count, is_last]
 
     def _hold(self, id: int, content: str | bytes | None, codec: str | None, errors: str) -> None:
         """Hold the content of the only write so far, or nothing after another one."""

@@ -7,7 +7,7 @@ codecs (`file_calls`). The guest loads this code before the first run that names
 
 import re
 
-VERSION = 1
+VERSION = 2
 """Of the code below. A session whose state has another version loads the code again."""
 
 HOST_FUNCTION = "_holdfast_file"
@@ -34,6 +34,7 @@ PRELUDE = r"""
 _holdfast_print = print
 _holdfast_files = {}
 _holdfast_ids = [0]
+_holdfast_waiting = []
 
 def _holdfast_unsupported(message):
     try:
@@ -68,8 +69,10 @@ class _HoldfastFile:
         self._problem = ""
         self._is_plain = self._can_tell = True
         self._can_hold = self._can_write
-        self._is_dirty = self._has_read = self._is_large = False
-        self._offset = self._ahead_at = 0
+        self._is_dirty = self._has_read = self._is_large = self._is_at_end = False
+        self._is_fast = self._was_fast = False
+        self._failure = None
+        self._offset = self._ahead_at = self._ahead_end = 0
         self._ahead = []
         self._has_base = kind != "a" or self._can_read
 
@@ -84,6 +87,7 @@ class _HoldfastFile:
         data, self._problem, exists = _holdfast_file("open", self._id, self._path, self._kind, *options)
         if data is None and self._kind == "r":
             self._is_large = True
+            self._refill()
         elif data is not None:
             self._data = data
             self._size = len(data)
@@ -110,8 +114,14 @@ class _HoldfastFile:
             self._pos = self._size
             raise UnicodeDecodeError(self._problem)
         self._has_read = True
+        if self._is_fast:
+            self._settle()
         if self._parts:
             self._join()
+
+    def _settle(self):
+        self._is_fast = False
+        self._pos = self._ahead_at = self._ahead_end - sum([len(line) for line in self._ahead])
 
     def _join(self):
         if self._parts:
@@ -119,10 +129,12 @@ class _HoldfastFile:
             self._parts = []
 
     def _fill(self):
-        try:
-            piece, count = _holdfast_file("piece", self._path, self._offset, self._codec, self._errors)
-        except NotImplementedError:
-            raise OSError(f"{self.name!r} is too large to iterate over here; use `while line := f.readline():`")
+        if self._failure is not None:
+            raise self._failure
+        if self._is_at_end:
+            return False
+        answer = _holdfast_file("piece", self._path, self._offset, self._codec, self._errors)
+        piece, count, self._is_at_end = answer
         self._ahead = []
         self._data = self._data[self._pos:] + piece
         self._offset += count
@@ -130,7 +142,24 @@ class _HoldfastFile:
         self._size = len(self._data)
         if not self._is_binary and self._newline is None and "\r" in piece:
             self._is_plain = False
-        return count > 0
+        return True
+
+    def _refill(self):
+        if self._is_fast:
+            self._settle()
+        if self.closed or self._is_at_end:
+            return
+        try:
+            while not self._look_ahead() and self._line_end() >= self._size and self._fill():
+                pass
+        except NotImplementedError:
+            pass
+        except Exception as error:
+            self._failure = error
+
+    def _wait_for_piece(self):
+        if self not in _holdfast_waiting:
+            _holdfast_waiting.append(self)
 
     def read(self, size=-1):
         self._check_read("read")
@@ -172,23 +201,26 @@ class _HoldfastFile:
 
     def _look_ahead(self):
         self._ahead = []
-        if self._newline == "\r" or self._newline == "\r\n":
-            return False
+        feed = self._newline if self._newline == "\r" or self._newline == "\r\n" else self._feed
         window = self._data[self._pos:self._pos + 1_000_000]
         is_end = self._pos + len(window) >= self._size
-        if not (self._is_binary or self._newline == "\n" or (self._newline is None and self._is_plain)):
+        if self._newline == "" or not self._is_plain:
             if not is_end and window[-1:] == "\r":
                 window = window[:-1]
             if window.count("\r") != window.count("\r\n"):
                 return False
-        lines = window.split(self._feed)
+        lines = window.split(feed)
         last = lines.pop()
-        lines = [line + self._feed for line in lines]
-        if last and is_end and not self._is_large:
+        lines = [line + feed for line in lines]
+        self._ahead_end = self._pos + len(window)
+        if last and is_end and (self._is_at_end or not self._is_large):
             lines.append(last)
+        else:
+            self._ahead_end -= len(last)
         lines.reverse()
         self._ahead = lines
         self._ahead_at = self._pos
+        self._was_fast = False
         return len(lines) > 0
 
     def readline(self, size=-1):
@@ -200,7 +232,7 @@ class _HoldfastFile:
             if not self._is_plain and line[-2:] == "\r\n":
                 return line[:-2] + "\n"
             return line
-        while self._is_large and (self._pos >= self._size or self._line_end() >= self._size) and self._fill():
+        while self._is_large and self._line_end() >= self._size and self._fill():
             pass
         if self._pos >= self._size:
             return self._empty
@@ -229,14 +261,28 @@ class _HoldfastFile:
 
     def __iter__(self):
         self._check()
+        if self._is_large and not self._ahead:
+            self._wait_for_piece()
         return self
 
     def __next__(self):
+        if self._is_fast and self._ahead:
+            line = self._ahead.pop()
+            if self._is_large and not self._ahead:
+                self._wait_for_piece()
+            return line if self._is_plain or line[-2:] != "\r\n" else line[:-2] + "\n"
         self._can_tell = self._is_binary
-        line = self.readline()
+        try:
+            line = self.readline()
+        except NotImplementedError:
+            raise OSError(f"{self.name!r} is too large to iterate over here; use `while line := f.readline():`")
         if not line:
             self._can_tell = True
             raise StopIteration
+        if self._is_large and not self._ahead:
+            self._wait_for_piece()
+        if self._ahead and not self._was_fast:
+            self._is_fast = self._was_fast = True
         return line
 
     def write(self, text):
@@ -268,6 +314,8 @@ class _HoldfastFile:
         return length
 
     def _put(self, text):
+        if self._is_fast:
+            self._settle()
         if self._kind == "a":
             self._pos = self._size
         elif self._has_read and not self._is_binary:
@@ -360,6 +408,8 @@ class _HoldfastFile:
         if self.closed and self._is_binary:
             raise ValueError("I/O operation on closed file")
         self._check()
+        if self._is_fast:
+            self._settle()
         if not self._can_tell:
             raise OSError("telling position disabled by next() call")
         if self._is_large:
@@ -373,6 +423,8 @@ class _HoldfastFile:
         if self.closed and self._is_binary:
             raise ValueError("seek of closed file")
         self._check()
+        if self._is_fast:
+            self._settle()
         if self._is_large:
             return self._seek_large(offset, whence)
         self._find_base()
@@ -413,6 +465,9 @@ class _HoldfastFile:
         self._data = self._empty
         self._pos = self._size = 0
         self._offset = offset
+        self._is_at_end = False
+        self._failure = None
+        self._wait_for_piece()
         return offset
 
     def truncate(self, size=None):
@@ -423,6 +478,8 @@ class _HoldfastFile:
             _holdfast_unsupported("truncate" if self._is_binary else "File not open for writing")
         if self._kind == "a" and not self._can_read:
             _holdfast_unsupported("this sandbox cannot truncate a file opened with 'a'; open it with 'r+'")
+        if self._is_fast:
+            self._settle()
         if size is None:
             size = self.tell()
         self._join()
@@ -549,6 +606,11 @@ def print(*args, sep=" ", end="\n", file=None, flush=False):
             file.flush()
     else:
         _holdfast_print(*args, sep=sep, end=end, file=file, flush=flush)
+
+def _holdfast_refill():
+    while _holdfast_waiting:
+        _holdfast_waiting.pop()._refill()
+    return False
 
 def _holdfast_end_run():
     for file in list(_holdfast_files.values()):

@@ -9,10 +9,11 @@ import pydantic_monty as monty
 
 from holdfast.core import Json, encode
 from holdfast.guests.python.file_prelude import FILE_CLASS, without_prelude
+from holdfast.guests.python.loop_refills import without_refills
 
 MAX_DEPTH = 64
 MAX_ITEMS = 500_000
-MAX_CHARACTERS = 192 << 20
+MAX_CHARACTERS = 256 << 20
 _MAX_TEXT = 2_000
 _MAX_ERROR = 16_000
 _DISPLAYED = monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypingError
@@ -117,7 +118,7 @@ def render_value(complete: monty.MontyComplete, *, max_bytes: int) -> Json:
 
 def render_error(error: monty.MontyError) -> str:
     """The traceback, shortened in the middle if it is long."""
-    text = without_prelude(error.display()) if isinstance(error, _DISPLAYED) else str(error)
+    text = without_refills(without_prelude(error.display())) if isinstance(error, _DISPLAYED) else str(error)
     if len(text) <= _MAX_ERROR:
         return text
     half = _MAX_ERROR // 2
