@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.models.create import WIRE_FORMATS, InstantClock, StartStub, create_at
+from tests.models.create import SPECS, WIRE_FORMATS, InstantClock, StartStub, create_at
 from tests.support.provider_stub import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
 
 from holdfast.core import UserMessage
@@ -14,10 +14,15 @@ HELLO = Prompt(system="Be brief.", messages=(UserMessage(text="hello"),))
 TOOL = ToolOffer(name="look", description="", parameters={"type": "object", "properties": {}})
 TIMEOUT = ModelSettings().timeout_seconds
 
-each_provider = pytest.mark.parametrize("kind", WIRE_FORMATS)
+KINDS = [
+    *WIRE_FORMATS,
+    *(pytest.param(kind, marks=pytest.mark.soak) for kind in SPECS if kind not in WIRE_FORMATS),
+]
+"""One provider for each wire format; the long form has them all."""
+each_provider = pytest.mark.parametrize("kind", KINDS)
 # Google sends arguments as an object, not as text.
 each_provider_with_text_arguments = pytest.mark.parametrize(
-    "kind", [kind for kind in WIRE_FORMATS if kind != "google"]
+    "kind", [kind for kind in KINDS if kind != "google"]
 )
 
 

@@ -48,9 +48,16 @@ DATA: st.SearchStrategy[Datum] = st.recursive(
 )
 
 
+each_run = pytest.mark.parametrize(
+    "run", [0, *(pytest.param(number, marks=pytest.mark.soak) for number in range(1, 4))]
+)
+"""The long form runs a property three more times, each time with other examples."""
+
+
+@each_run
 @settings(deadline=None, max_examples=60)
 @given(DATA)
-def test_written_data_reads_back_as_equal(datum: Datum) -> None:
+def test_written_data_reads_back_as_equal(run: int, datum: Datum) -> None:
     (back,) = read(show(datum, max_characters=10**6))
 
     assert are_equal(datum, back)[0]
@@ -123,9 +130,10 @@ def answer(machine: Machine) -> None:
     )
 
 
+@each_run
 @settings(deadline=None, max_examples=60)
 @given(expressions())
-def test_the_machine_agrees_with_the_reference_evaluator(code: str) -> None:
+def test_the_machine_agrees_with_the_reference_evaluator(run: int, code: str) -> None:
     machine = new_machine()
     machine.load(read(code))
 
@@ -142,10 +150,11 @@ ARGUMENTS = st.one_of(
 )
 
 
+@each_run
 @settings(deadline=None, max_examples=100)
 @given(st.sampled_from(PUBLIC), st.lists(ARGUMENTS, max_size=4))
 def test_any_procedure_with_any_arguments_ends_in_a_value_or_an_error(
-    name: str, arguments: list[Datum]
+    run: int, name: str, arguments: list[Datum]
 ) -> None:
     machine = new_machine(GuestLimits(steps=20_000, memory_bytes=50_000_000))
     quoted = [make_list([Symbol("quote"), argument]) for argument in arguments]
@@ -169,9 +178,10 @@ FORMS: st.SearchStrategy[Datum] = st.recursive(
 )
 
 
+@each_run
 @settings(deadline=None, max_examples=60)
 @given(st.lists(FORMS, max_size=3))
-def test_any_form_is_refused_or_ends_in_a_value_or_an_error(forms: list[Datum]) -> None:
+def test_any_form_is_refused_or_ends_in_a_value_or_an_error(run: int, forms: list[Datum]) -> None:
     machine = new_machine(GuestLimits(steps=20_000))
     status = "ended"
     try:
