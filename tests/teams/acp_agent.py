@@ -4,6 +4,7 @@ It is written from the protocol with only the standard library, so it starts qui
 the library on our side.
 
 recall            every message of the conversation so far
+briefing          what the message says about an earlier conversation
 use KIND PATH     asks permission to use a tool on a file, and writes it if allowed
 sneak KIND PATH   uses a tool without asking
 always PATH       asks, and offers only "always allow"
@@ -19,6 +20,8 @@ relay TEAM TEXT   asks another team over the teams server; the answer in JSON
 environment       the names of its variables
 folder            its working folder
 anything else     echo[n] of it
+
+A prompt that is not a message of a team asks for a summary.
 """
 
 import json
@@ -46,6 +49,7 @@ class Agent:
     """Serves one request at a time. Each conversation is a file."""
 
     servers: list[dict[str, Any]] = []  # noqa: RUF012
+    briefing = ""
     late: tuple[str, str] | None = None
     """The session and the file to ask about after the turn has ended."""
 
@@ -109,7 +113,8 @@ class Agent:
         messages = [found["text"] for found in _MESSAGE.finditer(given["prompt"][0]["text"])]
         received = [*heard_in(session), *messages]
         keep(session, received)
-        said = self._obey(session, received)
+        self.briefing = given["prompt"][0]["text"]
+        said = self._obey(session, received) if messages else f"they said {', '.join(received)}"
         if said is None:
             return {"stopReason": "cancelled"}
         middle = len(said) // 2
@@ -126,6 +131,11 @@ class Agent:
         match verb:
             case "recall":
                 return f"recall: {json.dumps(received[:-1], separators=(',', ':'), ensure_ascii=False)}"
+            case "briefing":
+                found = re.search(
+                    r"record of your earlier conversation[^\n]*\n(.*?)\n[0-9a-f]{8}\]", self.briefing, re.S
+                )
+                return found[1] if found else "none"
             case "use" | "sneak":
                 kind, _, path = rest.partition(" ")
                 return use(

@@ -224,3 +224,41 @@ async def test_without_the_library_the_error_says_what_to_install(
     (reply,) = await ask(tmp_path, acp_roster(tmp_path / "p"), "hello")
     assert isinstance(reply.outcome, Error)
     assert reply.outcome.hint == "holdfast doctor says how to install it"
+
+
+async def test_f31_a_full_conversation_continues_in_a_new_one_that_knows_the_summary(tmp_path: Path) -> None:
+    clock = SystemClock()
+    store, team_roster = MemoryStore(clock=clock), acp_roster(tmp_path / "p", settings={"compact_tokens": 2})
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
+        for text in ("the word is kelp", "and sand", "and rock"):
+            await broker.ask("alpha", "beta", text)
+        before = (await broker.history(team_roster.pair("alpha", "beta"))).attached
+        reply = await broker.ask("alpha", "beta", "briefing")
+        after = await broker.ask("alpha", "beta", "briefing")
+        history = await broker.history(team_roster.pair("alpha", "beta"))
+        [busy] = (await broker.stats()).pairs
+    assert before is not None
+    assert history.attached is not None
+    assert before.conversation in history.attached.reason
+    assert history.attached.conversation != before.conversation
+    assert [*(tmp_path / "teams" / "pairs").glob(f"*/home/{before.conversation}.received")], "it is archived"
+    assert reply.text == "Summary of what was said before: they said the word is kelp, and sand, and rock"
+    assert after.text == "none"
+    assert (reply.generation, busy.summaries, history.turns[-2].notes) == (
+        1,
+        1,
+        ("the conversation so far was summarised; its messages stay on record",),
+    )
+
+
+async def test_f31_a_summary_reaches_the_agent_also_after_a_restart(tmp_path: Path) -> None:
+    clock = SystemClock()
+    store, team_roster = MemoryStore(clock=clock), acp_roster(tmp_path / "p", settings={"compact_tokens": 2})
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
+        for text in ("the word is kelp", "and sand", "and rock"):
+            await broker.ask("alpha", "beta", text)
+        failed = await broker.ask("alpha", "beta", "die")
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
+        reply = await broker.ask("alpha", "beta", "briefing")
+    assert isinstance(failed.outcome, Error)
+    assert "Summary of what was said before: they said the word is kelp" in reply.text

@@ -176,6 +176,38 @@ async def test_a_conversation_is_summarised_by_its_tokens_and_not_by_its_message
     )
 
 
+async def test_f31_an_agent_that_cannot_summarise_in_place_is_asked_for_a_summary(tmp_path: Path) -> None:
+    briefings: list[str] = []
+
+    async def answer(message: TeamMessage, received: Sequence[str], _on_call: OnCall) -> str:
+        briefings.append(message.briefing)
+        return "SUMMARY" if "Summarise it" in message.text else f"answer {len(received)}"
+
+    program = ScriptedProgram(answer, can_compact=False)
+    team_roster = roster("a", "b", project=str(tmp_path), settings={"compact_tokens": 5000})
+    async with team_broker(tmp_path, team_roster, program=program) as broker:
+        await broker.ask("a", "b", "x" * 6000)
+        reply = await broker.ask("a", "b", "after")
+        later = await broker.ask("a", "b", "later")
+    assert (reply.text, later.text, reply.generation) == ("answer 1", "answer 2", 1)
+    assert briefings == ["", "", "Summary of what was said before: SUMMARY", ""]
+
+
+async def test_f31_our_record_stands_in_for_a_summary_that_fails(tmp_path: Path) -> None:
+    briefings: list[str] = []
+
+    async def answer(message: TeamMessage, received: Sequence[str], _on_call: OnCall) -> str:
+        briefings.append(message.briefing)
+        return "" if "Summarise it" in message.text else f"answer {len(received)}"
+
+    program = ScriptedProgram(answer, can_compact=False)
+    team_roster = roster("a", "b", project=str(tmp_path), settings={"compact_tokens": 5000})
+    async with team_broker(tmp_path, team_roster, program=program) as broker:
+        await broker.ask("a", "b", "kelp " * 1200)
+        await broker.ask("a", "b", "after")
+    assert briefings[-1].startswith("Summary of what was said before: Message: kelp kelp")
+
+
 async def test_the_busiest_pairs_are_woken_at_start_if_the_roster_says_so(tmp_path: Path) -> None:
     clock = FakeClock()
     store, program = MemoryStore(clock=clock), ScriptedProgram()

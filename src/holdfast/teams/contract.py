@@ -81,6 +81,10 @@ OnCall = Callable[[str, JsonObject], Awaitable[Returned | Refused]]
 """Called before an agent uses one of its own tools, with the tool's name and input."""
 
 
+Compaction = Literal["unneeded", "done", "unable"]
+"""What came of an attempt to summarise a conversation in place."""
+
+
 class Agent(Protocol):
     """An external program that keeps a conversation."""
 
@@ -107,8 +111,15 @@ class Agent(Protocol):
         """Run one turn. Raises MemberLost if the program ends during it. Cancellation interrupts the turn."""
         ...
 
-    async def compact(self, *, above_tokens: int) -> bool:
-        """Summarise the conversation if it uses more than `above_tokens`; return whether it did."""
+    async def compact(self, *, above_tokens: int, estimated_tokens: int) -> Compaction:
+        """Summarise the conversation in place if it uses more than `above_tokens`.
+
+        `estimated_tokens` counts for an agent that does not say how many it uses.
+        """
+        ...
+
+    async def start_over(self) -> OpenedConversation:
+        """Start a new conversation. The agent keeps the old one and does not use it any more."""
         ...
 
     async def close(self) -> None:

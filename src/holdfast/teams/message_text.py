@@ -12,7 +12,9 @@ _HEAD = re.compile(r"A message from [^\n]* between the marks (?P<mark>[0-9a-f]{8
 
 
 def render_message(message: TeamMessage) -> str:
-    """The message between marks that it cannot forge, because they are random."""
+    """The message between marks that it cannot forge, because they are random. A message without sender is our own."""
+    if not message.sender:
+        return message.text
     mark = secrets.token_hex(4)
     who = "a sender outside the teams" if message.sender == "external" else f"the team {message.sender!r}"
     lines = [

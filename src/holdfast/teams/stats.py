@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 
 from holdfast.core import Value, is_success
-from holdfast.teams.history import HistoryTurn, PairHistory
+from holdfast.teams.history import PairHistory
 from holdfast.teams.pairs import Pair
 
 LIFETIMES = {"hour": 3600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
@@ -32,6 +32,8 @@ class PairStats(Value):
     """From the first message to the last."""
     first_ms: int
     last_ms: int
+    summaries: int = 0
+    """How often the conversation was summarised, because it was near its token limit."""
 
 
 class TeamsStats(Value):
@@ -54,11 +56,7 @@ class TeamsStats(Value):
 def teams_stats(histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Sequence[str] = ()) -> TeamsStats:
     """Compute the statistics of these histories."""
     pairs = sorted(
-        (
-            _pair_stats(pair, history.turns, history.generation)
-            for pair, history in histories
-            if history.turns
-        ),
+        (_pair_stats(pair, history) for pair, history in histories if history.turns),
         key=lambda each: (-each.messages, each.pair),
     )
     messages = sum(each.messages for each in pairs)
@@ -77,7 +75,8 @@ def teams_stats(histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Seque
     )
 
 
-def _pair_stats(pair: Pair, turns: Sequence[HistoryTurn], generations: int) -> PairStats:
+def _pair_stats(pair: Pair, history: PairHistory) -> PairStats:
+    turns = history.turns
     times = sorted(turn.ended.wall_seconds for turn in turns if turn.ended is not None)
     return PairStats(
         pair=str(pair),
@@ -87,7 +86,8 @@ def _pair_stats(pair: Pair, turns: Sequence[HistoryTurn], generations: int) -> P
         cost_usd=_total([turn.usage.cost_usd for turn in turns]),
         median_seconds=_quantile(times, 0.5),
         slow_seconds=_quantile(times, 0.95),
-        generations=generations,
+        generations=history.generation,
+        summaries=history.summaries,
         lifetime_seconds=(turns[-1].at_ms - turns[0].at_ms) / 1000,
         first_ms=turns[0].at_ms,
         last_ms=turns[-1].at_ms,

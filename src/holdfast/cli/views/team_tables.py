@@ -34,6 +34,8 @@ class LogLine(Value):
     """None while it is being answered, or if a crash interrupted it."""
     seconds: float
     tokens: int
+    notes: tuple[str, ...] = ()
+    """What happened to the conversation before the message, such as that it was summarised."""
 
 
 def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
@@ -48,6 +50,7 @@ def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
             outcome=turn.ended.outcome if turn.ended is not None else None,
             seconds=turn.ended.wall_seconds if turn.ended is not None else 0.0,
             tokens=turn.usage.input_tokens + turn.usage.output_tokens,
+            notes=turn.notes,
         )
         for turn in history.turns
     ]
@@ -74,6 +77,8 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
     """Print one message per line with its answer below."""
     for line in lines:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        for note in line.notes:
+            console.show(f"{at}  {line.pair}  -- {escape_invisible(note)}", folds=True)
         console.show(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
         if isinstance(line.outcome, Error):
             console.show(f"{'':21}! {_short(line.outcome.code)}: {_short(line.outcome.message)}", folds=True)

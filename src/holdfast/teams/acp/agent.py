@@ -18,7 +18,14 @@ from holdfast.core import Error, Ok, Outcome, Usage, pluralize
 from holdfast.teams.acp.connection import AcpConnection, TurnUpdates
 from holdfast.teams.acp.tools import GROUP
 from holdfast.teams.config.roster import Team
-from holdfast.teams.contract import MemberCapabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
+from holdfast.teams.contract import (
+    Compaction,
+    MemberCapabilities,
+    OnCall,
+    OpenedConversation,
+    TeamMessage,
+    TeamReply,
+)
 from holdfast.teams.errors import MemberFailed, MemberLost
 from holdfast.teams.members.line_process import ASK_AGAIN
 from holdfast.teams.message_text import render_message
@@ -62,6 +69,9 @@ class AcpAgent:
         return self._connection.pid if self._connection is not None else None
 
     async def open(self, conversation: str | None) -> OpenedConversation:
+        return await self._connect(conversation, is_new=False)
+
+    async def _connect(self, conversation: str | None, *, is_new: bool) -> OpenedConversation:
         await self.close()
         agent_home.create_folders(self._folder)
         program = agent_home.find_program(
@@ -75,7 +85,7 @@ class AcpAgent:
             silence_seconds=self._silence_seconds,
         )
         try:
-            return await self._bind(self._connection, conversation)
+            return await self._bind(self._connection, conversation, is_new=is_new)
         except (MemberLost, RequestError, ValidationError) as error:
             await self.close()
             needs_login = isinstance(error, RequestError) and error.code == AUTHENTICATION_NEEDED
@@ -100,24 +110,32 @@ class AcpAgent:
             outcome=outcome, text=text, usage=self._usage(answer.usage), notes=_unasked_note(updates)
         )
 
-    async def compact(self, *, above_tokens: int) -> bool:
+    async def compact(self, *, above_tokens: int, estimated_tokens: int) -> Compaction:
         connection = self._running_connection()
-        if connection.used_tokens <= above_tokens or COMPACT not in connection.commands:
-            return False
+        if (connection.used_tokens or estimated_tokens) <= above_tokens:
+            return "unneeded"
+        if COMPACT not in connection.commands:
+            return "unable"
         answer, _ = await connection.turn(self._conversation, f"/{COMPACT}", None)
-        return answer.stop_reason == "end_turn"
+        return "done" if answer.stop_reason == "end_turn" else "unable"
+
+    async def start_over(self) -> OpenedConversation:
+        # Another process, because an agent may keep only one conversation at a time.
+        return await self._connect(None, is_new=True)
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
 
-    async def _bind(self, connection: AcpConnection, conversation: str | None) -> OpenedConversation:
+    async def _bind(
+        self, connection: AcpConnection, conversation: str | None, *, is_new: bool
+    ) -> OpenedConversation:
         ready = await connection.initialize()
         capabilities = ready.agent_capabilities
         version = f"{ready.agent_info.name} {ready.agent_info.version}" if ready.agent_info else ""
         options = {"cwd": self._team.project, "mcp_servers": self._servers(capabilities)}
-        kept = conversation or await self._latest(connection, capabilities)
+        kept = None if is_new else conversation or await self._latest(connection, capabilities)
         reason = ""
         if kept is not None and capabilities is not None and capabilities.load_session:
             try:

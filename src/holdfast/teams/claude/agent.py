@@ -11,7 +11,14 @@ from holdfast.core import Error, Ok, Usage
 from holdfast.teams.claude import launch, protocol, transcripts
 from holdfast.teams.claude.connection import ClaudeConnection
 from holdfast.teams.config.roster import Team
-from holdfast.teams.contract import MemberCapabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
+from holdfast.teams.contract import (
+    Compaction,
+    MemberCapabilities,
+    OnCall,
+    OpenedConversation,
+    TeamMessage,
+    TeamReply,
+)
 from holdfast.teams.errors import MemberFailed, MemberLost, MemberMissing
 from holdfast.teams.members.line_process import ASK_AGAIN
 from holdfast.teams.message_text import render_message
@@ -73,10 +80,7 @@ class ClaudeAgent:
                 if GONE not in str(error):
                     raise
                 reason = "the program no longer knows it"
-        fresh = str(uuid4())
-        version = await self._start(program, "--session-id", fresh)
-        self._conversation, self._cost, self._has_history = fresh, Decimal(0), False
-        return OpenedConversation(conversation=fresh, is_new=True, version=version, reason=reason)
+        return await self._start_new(program, reason)
 
     async def ask(self, message: TeamMessage, on_call: OnCall) -> TeamReply:
         result = await self._running_connection().turn(
@@ -89,16 +93,19 @@ class ClaudeAgent:
         self._max_tokens = usage.input_tokens + usage.output_tokens if usage.input_tokens else None
         return TeamReply(outcome=protocol.outcome_of(result), text=protocol.text_of(result), usage=usage)
 
-    async def compact(self, *, above_tokens: int) -> bool:
+    async def compact(self, *, above_tokens: int, estimated_tokens: int) -> Compaction:
         if not self._has_history or (self._max_tokens is not None and self._max_tokens <= above_tokens):
-            return False
+            return "unneeded"
         usage = await self._running_connection().request("get_context_usage", seconds=CONTROL_SECONDS)
         tokens = usage.get("totalTokens")
         if not isinstance(tokens, int) or tokens <= above_tokens:
-            return False
+            return "unneeded"
         id = str(uuid4())
         result = await self._running_connection().turn(id, protocol.slash_command(id, "/compact"))
-        return result is not None and not result.get("is_error")
+        return "done" if result is not None and not result.get("is_error") else "unable"
+
+    async def start_over(self) -> OpenedConversation:
+        return await self._start_new(launch.find_program(self._team, self._environ), "")
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -111,6 +118,12 @@ class ClaudeAgent:
             await self._running_connection().request("get_session_cost", seconds=CONTROL_SECONDS)
         )
         self._has_history, self._max_tokens = True, None
+
+    async def _start_new(self, program: str, reason: str) -> OpenedConversation:
+        fresh = str(uuid4())
+        version = await self._start(program, "--session-id", fresh)
+        self._conversation, self._cost, self._has_history = fresh, Decimal(0), False
+        return OpenedConversation(conversation=fresh, is_new=True, version=version, reason=reason)
 
     async def _start(self, program: str, *conversation: str) -> str:
         await self.close()

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import assert_never
+from uuid import uuid4
 
 import msgspec
 
 from holdfast.agent import outcome_of_error, traceback_note
 from holdfast.core import (
+    AGENT,
     Amount,
     Call,
     Clock,
@@ -26,7 +29,14 @@ from holdfast.core import (
     is_success,
 )
 from holdfast.core.errors import BudgetExceeded, HoldfastError
-from holdfast.core.events import MemberAttached, MessagePosted, ModelReplied, Noted, TurnEnded
+from holdfast.core.events import (
+    HistoryCompacted,
+    MemberAttached,
+    MessagePosted,
+    ModelReplied,
+    Noted,
+    TurnEnded,
+)
 from holdfast.gate import Gate, time_limit
 from holdfast.mcp import UNJUDGED_TOOLS, with_default_path
 from holdfast.store import Journal
@@ -36,6 +46,13 @@ from holdfast.teams.history import HistoryTurn, PairHistory
 
 OUR_TOOLS = "mcp__teams__"
 """The prefix of the teams server's tools in an agent. The server itself decides who may ask whom."""
+
+_MAX_SUMMARY = 20_000
+_SUMMARISE = (
+    "This conversation is near its limit and continues in a new one, which knows only what you write now. Summarise it: what was "
+    "asked and answered, what you found out, what you changed, what is still open, and names, paths and numbers that matter. "
+    "Use no tools. Answer with the summary alone."
+)
 
 
 class ExternalMember:
@@ -71,7 +88,7 @@ class ExternalMember:
             attached = await self._agent.open(before.conversation if before else None)
         except MemberFailed:
             attached = await self._agent.open(before.conversation if before else None)
-        if attached.is_new or self._history.turns_since_attached == 0:
+        if attached.is_new or self._history.answers_since_attached == 0:
             self._briefing = self._history.briefing()
         if before is not None and before.conversation == attached.conversation and not attached.is_new:
             return
@@ -126,11 +143,48 @@ class ExternalMember:
         return await self._run_turn(turn, message)
 
     async def compact(self, *, above_tokens: int) -> bool:
-        if not await self._agent.compact(above_tokens=above_tokens):
-            return False
-        text = f"the conversation used more than {above_tokens} tokens and was summarised"
-        await self._journal.append(Noted(code="compacted", text=text))
+        result = await self._agent.compact(
+            above_tokens=above_tokens, estimated_tokens=self._history.estimated_tokens
+        )
+        match result:
+            case "unneeded":
+                return False
+            case "done":
+                text = f"the conversation used more than {above_tokens} tokens and was summarised"
+                await self._journal.append(Noted(code="compacted", text=text))
+            case "unable":
+                await self._start_over(above_tokens)
+            case _:
+                assert_never(result)
         return True
+
+    async def _start_over(self, above_tokens: int) -> None:
+        """Have the conversation summarised and continue in a new one. The old one is archived, not deleted."""
+        summary, usage = "", Usage()
+        try:
+            reply = await self._agent.ask(
+                TeamMessage(id=str(uuid4()), text=_SUMMARISE, sender="", principal=AGENT), _without_tools
+            )
+        except HoldfastError:
+            pass  # the summary is then made of our record
+        else:
+            summary, usage = reply.text if is_success(reply.outcome) else "", reply.usage
+        summary = summary[:_MAX_SUMMARY] or self._history.briefing()
+        archived = self._history.attached.conversation if self._history.attached is not None else ""
+        attached = await self._agent.start_over()
+        turns = self._history.turns
+        await self._journal.append(
+            HistoryCompacted(through=turns[-1].turn if turns else 0, summary=summary, usage=usage),
+            MemberAttached(
+                kind=self._agent.kind,
+                conversation=attached.conversation,
+                generation=self._history.generation,
+                folder=self._folder,
+                version=attached.version,
+                reason=f"the conversation {archived} used more than {above_tokens} tokens; it was summarised and archived",
+            ),
+        )
+        self._briefing = self._history.briefing()
 
     async def close(self) -> None:
         if not self._is_closed:
@@ -223,6 +277,10 @@ class ExternalMember:
 
     def _since(self, started: float) -> float:
         return round(self._clock.monotonic() - started, 3)
+
+
+async def _without_tools(_tool: str, _arguments: JsonObject) -> Returned | Refused:
+    return Refused(reason="a summary needs no tools", rule="teams")
 
 
 def ok_reply(text: str, usage: Usage) -> TeamReply:

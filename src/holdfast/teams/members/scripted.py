@@ -10,7 +10,14 @@ from decimal import Decimal
 from uuid import uuid4
 
 from holdfast.core import Usage, encode, pluralize
-from holdfast.teams.contract import MemberCapabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
+from holdfast.teams.contract import (
+    Compaction,
+    MemberCapabilities,
+    OnCall,
+    OpenedConversation,
+    TeamMessage,
+    TeamReply,
+)
 from holdfast.teams.errors import MemberLost
 from holdfast.teams.members.external_member import ok_reply
 
@@ -28,7 +35,10 @@ async def echo(message: TeamMessage, received: Sequence[str], on_call: OnCall) -
 class ScriptedProgram:
     """The installed program: how it answers, and the conversations on its disk."""
 
-    def __init__(self, answer: AnswerFunction = echo, *, kind: str = "scripted") -> None:
+    def __init__(
+        self, answer: AnswerFunction = echo, *, kind: str = "scripted", can_compact: bool = True
+    ) -> None:
+        self.can_compact = can_compact
         self.answer = answer
         self.kind = kind
         self.conversations: dict[str, list[str]] = {}
@@ -93,12 +103,17 @@ class ScriptedAgent:
         tokens = Usage(input_tokens=len(message.text), output_tokens=len(text), cost_usd=Decimal(0))
         return ok_reply(text, tokens)
 
-    async def compact(self, *, above_tokens: int) -> bool:
+    async def compact(self, *, above_tokens: int, estimated_tokens: int) -> Compaction:
         received = self._program.conversations[self._key]
         if sum(map(len, received)) <= above_tokens:
-            return False
+            return "unneeded"
+        if not self._program.can_compact:
+            return "unable"
         received[:] = [f"summary of {pluralize(len(received), 'message')}"]
-        return True
+        return "done"
+
+    async def start_over(self) -> OpenedConversation:
+        return await self.open(None)
 
     def crash(self) -> None:
         """End as a killed process does."""
