@@ -238,6 +238,20 @@ async def test_a_second_writer_is_refused_and_learns_the_holder(store: Store, cl
     await store.open(journal.session)
 
 
+async def test_of_several_openings_at_once_one_gets_the_lease(store: Store) -> None:
+    created = await store.create(opened())
+    await created.release()
+    for round_number in range(5):
+        results = await asyncio.gather(
+            *(store.open(created.session) for _ in range(4)), return_exceptions=True
+        )
+        holders = [each for each in results if not isinstance(each, BaseException)]
+        assert len(holders) == 1
+        assert {type(each) for each in results if isinstance(each, BaseException)} == {SessionHeld}
+        await holders[0].append(said(round_number + 1))
+        await holders[0].release()
+
+
 async def test_a_released_journal_refuses_appends(store: Store) -> None:
     journal = await store.create(opened())
     await journal.release()

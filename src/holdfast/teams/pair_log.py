@@ -32,7 +32,7 @@ _PREFIX = "mail "
 _PREFIXES = "team-", "mail-"
 """How the id of a pair's session begins, and that of its log."""
 _LOCKS: "WeakValueDictionary[tuple[int, SessionId], asyncio.Lock]" = WeakValueDictionary()
-"""One writer at a time within this process: tasks of one process would release each other's lease."""
+"""One writer at a time within this process, so that its tasks wait for each other and do not poll for the lease."""
 
 
 def message_queue_of(session: SessionId) -> SessionId | None:

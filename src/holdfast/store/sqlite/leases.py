@@ -25,7 +25,7 @@ class Leases:
         if row is None or row[1] is None:
             return None
         fence, instance, pid, host, since_ms = row
-        if instance == self._process_lock.token and (session, fence) not in self._granted:
+        if instance == self._process_lock.token and not self._has_granted(connection, session, fence):
             return None
         if not self._process_lock.is_alive(instance, pid, host):
             return None
@@ -63,13 +63,20 @@ class Leases:
             self._clock.now_ms(),
         )
         (fence,) = transaction.execute(SQL["grant_lease"], (session, *mine)).fetchone()
+        transaction.granted.add((session, fence))
         transaction.after_commit.append(lambda: self._granted.add((session, fence)))
         return int(fence)
 
     def abandon(self, transaction: Transaction, session: SessionId) -> None:
         """Forget a lease whose requester is gone, whether an earlier commit granted it or this one."""
         self._forget(session)
+        transaction.granted = {grant for grant in transaction.granted if grant[0] != session}
         transaction.after_commit.append(lambda: self._forget(session))
+
+    def _has_granted(self, connection: Connection, session: SessionId, fence: int) -> bool:
+        """Whether this process holds a lease, or an earlier job of the same group is about to."""
+        in_group = connection.granted if isinstance(connection, Transaction) else ()
+        return (session, fence) in self._granted or (session, fence) in in_group
 
     def _forget(self, session: SessionId) -> None:
         self._granted = {grant for grant in self._granted if grant[0] != session}

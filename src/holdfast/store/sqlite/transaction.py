@@ -30,6 +30,8 @@ class Transaction:
         self.executemany = connection.executemany
         self.staged: dict[object, Any] = {}
         """Values that take effect with the commit, by owner."""
+        self.granted: set[tuple[str, int]] = set()
+        """The leases that earlier jobs of the group were granted, by session and number. They take effect with the commit."""
         self.moved: set[str] = set()
         """Sessions with activity, which move to the top of the list."""
         self.before_commit: list[Callable[[], None]] = []
