@@ -34,6 +34,8 @@ _END_OF_TRIPLE = {
     '"': re.compile(r'[^\\"]*(?:(?:\\.|"(?!""))[^\\"]*)*"""', re.DOTALL),
     "'": re.compile(r"[^\\']*(?:(?:\\.|'(?!''))[^\\']*)*'''", re.DOTALL),
 }
+_MAX_TOKENS = 1_000
+"""Of one comprehension, so that code with many of them is scanned in linear time."""
 _TAKE_NO_CALL = frozenset({"def", "class", "async", "@"})
 """How a statement starts that has no place for a call."""
 
@@ -56,9 +58,14 @@ def insert_refills(code: str) -> str:
     for number, line in enumerate(lines):
         if line[0].text == "for":
             _enter_loop(lines, number, insertions)
+        brackets: list[_Token] = []
         for at, token in enumerate(line):
-            if token.text == "for" and token.kind == "name" and token.depth:
-                _enter_comprehension(line, at, insertions)
+            if token.kind == "open":
+                brackets.append(token)
+            elif token.kind == "close" and brackets:
+                brackets.pop()
+            elif token.text == "for" and brackets:
+                _enter_comprehension(line, at, brackets[-1], insertions)
     parts, done = [], 0
     for position in sorted(insertions):
         parts += [code[done:position], insertions[position]]
@@ -123,52 +130,50 @@ def _enter_loop(lines: list[list[_Token]], number: int, insertions: dict[int, st
 
 def _body_insertion(lines: list[list[_Token]], number: int, colon: int) -> tuple[int, str] | None:
     """Where the body after a colon takes a call, and in which form."""
-    line = lines[number]
-    if colon + 1 < len(line):
-        return line[colon + 1].start, _STATEMENT
-    if number + 1 >= len(lines):
-        return None
-    body = lines[number + 1]
-    first, second = body[0], body[1] if len(body) > 1 else body[0]
+    while colon + 1 >= len(lines[number]):
+        number += 1
+        if number >= len(lines):
+            return None
+        if lines[number][0].text != "try":
+            return _statement_insertion(lines[number])
+        colon = 1
+    return lines[number][colon + 1].start, _STATEMENT
+
+
+def _statement_insertion(line: list[_Token]) -> tuple[int, str] | None:
+    first, second = line[0], line[1] if len(line) > 1 else line[0]
     match first.text:
         case "if" | "while":
-            is_assignment = len(body) > 2 and body[2].text == ":="
-            return (body[2] if is_assignment else first).end, _OPERAND
+            is_assignment = len(line) > 2 and line[2].text == ":="
+            return (line[2] if is_assignment else first).end, _OPERAND
         case "with" if second.kind != "open":
             return first.end, _OPERAND
-        case "try":
-            return _body_insertion(lines, number + 1, 1)
         case "for":
-            begin = next((token for token in body if token.text == "in" and not token.depth), None)
+            begin = next((token for token in line if token.text == "in" and not token.depth), None)
             return None if begin is None else (begin.end, _OPERAND)
-        case text if text in _TAKE_NO_CALL or body[-1].text == ":":
+        case text if text in _TAKE_NO_CALL or line[-1].text == ":":
             return None
         case _:
             return first.start, _STATEMENT
 
 
-def _enter_comprehension(line: list[_Token], at: int, insertions: dict[int, str]) -> None:
-    depth = line[at].depth
-    inside = [token for token in line[at:] if token.depth == depth]
-    begin = next((number for number, token in enumerate(inside) if token.text == "in"), None)
-    if begin is None:
-        return
-    rest = inside[begin + 1 :]
-    end = next(
-        (number for number, token in enumerate(rest) if token.text in ("if", "for") or token.kind == "close"),
-        len(rest),
-    )
-    if end == len(rest) or not _may_be_file(rest[:end]):
-        return
-    insertions[inside[begin].end] = _OPERAND
-    if rest[end].text == "if":
-        insertions[rest[end].end] = _OPERAND
-        return
-    bracket = next(
-        (token for token in reversed(line[:at]) if token.kind == "open" and token.depth == depth), None
-    )
-    if bracket is not None:
-        insertions.setdefault(bracket.end, _ELEMENT)
+def _enter_comprehension(line: list[_Token], at: int, bracket: _Token, insertions: dict[int, str]) -> None:
+    """Insert calls into a comprehension whose `for` is at this place, inside this bracket."""
+    begin: int | None = None
+    for number in range(at, min(len(line), at + _MAX_TOKENS)):
+        token = line[number]
+        if token.depth != bracket.depth:
+            continue
+        if begin is None:
+            begin = number if token.text == "in" else None
+        elif token.text in ("if", "for") or token.kind == "close":
+            if _may_be_file(line[begin + 1 : number]):
+                insertions[line[begin].end] = _OPERAND
+                is_filter = token.text == "if"
+                insertions.setdefault(
+                    token.end if is_filter else bracket.end, _OPERAND if is_filter else _ELEMENT
+                )
+            return
 
 
 def _may_be_file(tokens: list[_Token]) -> bool:
