@@ -15,7 +15,15 @@ from holdfast.models.contract import OnPiece, Prompt
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.session import Session, SessionParts, Settings, build_session
 from holdfast.store import Home, MemoryStore, Store
-from holdfast.teams import Broker, MemberFactory, Roster, ScriptedProgram, Team, TeamsSettings
+from holdfast.teams import (
+    Broker,
+    MemberFactory,
+    Roster,
+    ScriptedProgram,
+    Team,
+    TeamsSettings,
+    give_tools,
+)
 from holdfast.teams.members.factory import IssueToken
 from holdfast.world import MemoryWorld, StagedWorld
 
@@ -81,6 +89,7 @@ async def team_broker(
     if issue_token is not None:
         factory.issue_token = issue_token
     broker = Broker(roster=team_roster, folder=tmp_path / "teams", store=kept, factory=factory, clock=clock)
+    give_tools(factory, broker)
     async with broker:
         yield broker
     await engine.close()

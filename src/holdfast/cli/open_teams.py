@@ -25,6 +25,7 @@ from holdfast.teams import (
     SharedBroker,
     Team,
     TokenFile,
+    give_tools,
     serve_stdio,
     serving_http,
 )
@@ -66,6 +67,7 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
             environ=os.environ,
         )
         broker = Broker(roster=roster, folder=folder, store=runtime.store, factory=factory, clock=clock)
+        give_tools(factory, broker)
         async with broker:
             yield broker, factory
     finally:

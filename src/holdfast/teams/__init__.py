@@ -44,6 +44,7 @@ from holdfast.teams.server.shared_broker import SharedBroker
 from holdfast.teams.server.token_file import TokenFile
 from holdfast.teams.server.tools import MAX_TIMEOUT_MS
 from holdfast.teams.stats import PairStats, TeamsStats
+from holdfast.teams.toolset import give_tools
 
 __all__ = [
     "EXTERNAL_SENDER",
@@ -93,6 +94,7 @@ __all__ = [
     "WaitGraph",
     "WouldDeadlock",
     "echo",
+    "give_tools",
     "load_roster",
     "message_queue_of",
     "render_message",

@@ -29,7 +29,6 @@ from holdfast.teams.pairs import Pair, check_name
 from holdfast.teams.pool import Pool
 from holdfast.teams.queue import MessageQueue
 from holdfast.teams.stats import TeamsStats, teams_stats
-from holdfast.teams.toolset import TeamsToolset
 
 MAX_TTL_DAYS = 365.0
 
@@ -78,9 +77,6 @@ class Broker:
             dispatcher=self._dispatcher,
             pool=self.pool,
             clock=clock,
-        )
-        factory.extra_tools = lambda pair, session: (
-            TeamsToolset(self, team=pair.receiver, asking_session=session),
         )
 
     async def __aenter__(self) -> Self:

@@ -5,64 +5,25 @@ may ask whom. A message names the session whose turn sends it, which bounds its 
 derived from the call, so a call repeated after a crash is the same message.
 """
 
-from typing import Protocol
 from uuid import UUID, uuid5
 
 import msgspec
 
 from holdfast.core import ArgumentRoles, Call, Json, JsonObject, Performed, SessionId, Tool
 from holdfast.core.errors import HoldfastError, InvalidInput, ToolFailed
-from holdfast.teams.contract import TeamReply
-from holdfast.teams.in_flight import MessageStatus
-from holdfast.teams.pair_log import Notice
+from holdfast.teams.broker import Broker
+from holdfast.teams.members.factory import MemberFactory
 
 GROUP = "teams"
 MAX_SECONDS = 3600.0
 _NAMESPACE = UUID("6f3c2b7e-4d6a-5a0e-9a55-7d0c6a3b1c11")
 
 
-class TeamMessenger(Protocol):
-    """The part of the broker that the tools use."""
-
-    async def ask(
-        self,
-        sender: str,
-        receiver: str,
-        text: str,
-        *,
-        thread: str = "",
-        seconds: float | None = None,
-        message_id: str | None = None,
-        asking_session: SessionId | None = None,
-    ) -> TeamReply:
-        """Ask a team and wait for its answer."""
-        ...
-
-    async def send(
-        self,
-        sender: str,
-        receiver: str,
-        text: str,
-        *,
-        thread: str = "",
-        message_id: str | None = None,
-        asking_session: SessionId | None = None,
-    ) -> MessageStatus:
-        """Send a team a message without waiting."""
-        ...
-
-    async def notify(
-        self, sender: str, receiver: str, text: str, *, thread: str = "", ttl_days: float = 30.0
-    ) -> Notice:
-        """Queue a notice for a team."""
-        ...
-
-
 class TeamsToolset:
     """The tools of one session for reaching other teams."""
 
-    def __init__(self, messenger: TeamMessenger, *, team: str, asking_session: SessionId) -> None:
-        self._messenger = messenger
+    def __init__(self, broker: Broker, *, team: str, asking_session: SessionId) -> None:
+        self._broker = broker
         self._team = team
         self._within = asking_session
 
@@ -89,7 +50,7 @@ class TeamsToolset:
         try:
             match call.operation:
                 case "teams.ask":
-                    reply = await self._messenger.ask(
+                    reply = await self._broker.ask(
                         self._team,
                         receiver,
                         str(arguments["question"]),
@@ -100,7 +61,7 @@ class TeamsToolset:
                     )
                     return Performed(result=_to_json(reply))
                 case "teams.send":
-                    sent = await self._messenger.send(
+                    sent = await self._broker.send(
                         self._team,
                         receiver,
                         str(arguments["message"]),
@@ -110,12 +71,19 @@ class TeamsToolset:
                     )
                     return Performed(result=_to_json(sent))
                 case _:
-                    notice = await self._messenger.notify(
+                    notice = await self._broker.notify(
                         self._team, receiver, str(arguments["message"]), thread=thread
                     )
                     return Performed(result=_to_json(notice))
         except HoldfastError as error:
             raise ToolFailed(str(error), hint=error.hint) from error
+
+
+def give_tools(factory: MemberFactory, broker: Broker) -> None:
+    """Let members that are Holdfast sessions ask other teams."""
+    factory.extra_tools = lambda pair, session: (
+        TeamsToolset(broker, team=pair.receiver, asking_session=session),
+    )
 
 
 _TEXT: JsonObject = {"type": "string"}
