@@ -8,11 +8,12 @@ from pathlib import Path
 from holdfast.commands.contract import SandboxStatus
 from holdfast.commands.environment import build_environment
 from holdfast.commands.full.sandbox import FullSandbox
+from holdfast.commands.layers.git_folder import outside_git_folder
 from holdfast.commands.layers.layer import WorkspaceLayer
 from holdfast.commands.layout import HOME, Layout, layout_of
 from holdfast.commands.settings import SandboxSettings
 from holdfast.commands.toolchains import find_toolchains
-from holdfast.core import JsonObject
+from holdfast.core import Json, JsonObject
 from holdfast.process.bare_python import stub_packages
 
 _INIT = (
@@ -27,16 +28,21 @@ async def open_full_sandbox(
     workspace: Path, state: Path, *, settings: SandboxSettings, status: SandboxStatus
 ) -> FullSandbox:
     """Open a full sandbox over a workspace; the layers are in the state folder. Raises CommandError."""
-    for folder in ("workspace/upper", "workspace/work", "home/upper", "home/work", "root"):
-        (state / folder).mkdir(parents=True, exist_ok=True)
+    for name in ("workspace", "home", "git"):
+        for folder in ("upper", "work"):
+            (state / name / folder).mkdir(parents=True, exist_ok=True)
+    (state / "root").mkdir(exist_ok=True)
+    git = outside_git_folder(workspace)
     toolchains = find_toolchains(settings.toolchains, workspace=workspace)
     layout = layout_of(toolchains.folders, workspace=workspace)
     ours, init = _start_init()
-    layer = WorkspaceLayer(state / "workspace" / "upper", workspace)
+    outside = None if git is None else (state / "git" / "upper", git)
+    layer = WorkspaceLayer(state / "workspace" / "upper", workspace, git=outside)
     sandbox = FullSandbox(workspace=workspace, layer=layer, settings=settings, status=status, init=init)
     try:
+        layer.hide_credentials()
         environment = build_environment(toolchains, added=settings.environment)
-        await sandbox.attach(ours, _configuration(workspace, state, layout, settings), environment)
+        await sandbox.attach(ours, _configuration(workspace, state, layout, settings, git), environment)
     except BaseException:
         await sandbox.close()
         raise
@@ -58,7 +64,19 @@ def _start_init() -> "tuple[socket.socket, subprocess.Popen[bytes]]":
     return ours, init
 
 
-def _configuration(workspace: Path, state: Path, layout: Layout, settings: SandboxSettings) -> JsonObject:
+def _configuration(
+    workspace: Path, state: Path, layout: Layout, settings: SandboxSettings, git: Path | None
+) -> JsonObject:
+    overlays: list[Json] = [{"at": str(workspace), "name": "workspace", "has_base": True}]
+    layers: JsonObject = {
+        "workspace-base": str(workspace),
+        "workspace-state": str(state / "workspace"),
+        "home-state": str(state / "home"),
+    }
+    if git is not None:
+        overlays.append({"at": str(git), "name": "git", "has_base": True})
+        layers |= {"git-base": str(git), "git-state": str(state / "git")}
+    outside = [] if git is None else [str(git)]
     return {
         "root": str(state / "root"),
         "workspace": str(workspace),
@@ -66,15 +84,11 @@ def _configuration(workspace: Path, state: Path, layout: Layout, settings: Sandb
         "copied": list(layout.copied),
         "links": [list(each) for each in layout.links],
         "files": dict(layout.files),
-        "empty_folders": [str(workspace), HOME],
-        "layers": {
-            "workspace-base": str(workspace),
-            "workspace-state": str(state / "workspace"),
-            "home-state": str(state / "home"),
-        },
+        "empty_folders": [str(workspace), HOME, *outside],
+        "layers": layers,
         "fixed_overlays": [{"at": HOME, "name": "home", "has_base": False}],
-        "overlays": [{"at": str(workspace), "name": "workspace", "has_base": True}],
-        "writable": [*_ALWAYS_WRITABLE, HOME, str(workspace)],
+        "overlays": overlays,
+        "writable": [*_ALWAYS_WRITABLE, HOME, str(workspace), *outside],
         "temporary_mb": settings.temporary_mb,
         "inotify_instances": _INOTIFY_INSTANCES,
         "memory_mb": settings.memory_mb,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from holdfast.commands.contract import StagedFile
 from holdfast.commands.init import beneath
+from holdfast.commands.layers.git_folder import hide_credentials
 from holdfast.commands.layers.scratch import Scratch
 from holdfast.core import Value
 
@@ -32,17 +33,19 @@ class ShownFile(Value):
 class WorkspaceLayer:
     """The layer of one workspace. `close` it."""
 
-    def __init__(self, upper: Path, workspace: Path) -> None:
+    def __init__(self, upper: Path, workspace: Path, *, git: tuple[Path, Path] | None = None) -> None:
+        """`git` are the layer and the base of a git folder outside the workspace."""
         self.workspace = workspace
-        self.descriptor = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self.base = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._git = None if git is None else (_open(git[0]), _open(git[1]))
+        self.descriptor = _open(upper)
+        self.base = _open(workspace)
         self.shown: dict[str, ShownFile] = {}
         self.hidden: frozenset[str] = frozenset()
 
     def close(self) -> None:
         """Close the descriptors; the layer stays."""
-        os.close(self.descriptor)
-        os.close(self.base)
+        for descriptor in (self.descriptor, self.base, *(self._git or ())):
+            os.close(descriptor)
 
     def scratch(self) -> Scratch:
         """The rules for scratch, as the layer and the base have them at this moment."""
@@ -72,12 +75,20 @@ class WorkspaceLayer:
         for path in (*cleared.removed, *hidden):
             self._hide(path)
         self.shown, self.hidden = shown, frozenset(hidden)
+        self.hide_credentials()
+
+    def hide_credentials(self) -> None:
+        """Let programs see git's configuration without credentials. Raises OSError."""
+        hide_credentials(self.descriptor, self.base, ".git")
+        if self._git is not None:
+            hide_credentials(*self._git, "")
 
     def drop_scratch(self) -> None:
         """Empty the layer, scratch included; `show` fills it again. Raises OSError."""
-        os.close(beneath.open_own_folder(self.descriptor, ""))
-        for name in os.listdir(self.descriptor):
-            beneath.remove_tree(self.descriptor, name)
+        for layer in (self.descriptor, *((self._git or ())[:1])):
+            os.close(beneath.open_own_folder(layer, ""))
+            for name in os.listdir(layer):
+                beneath.remove_tree(layer, name)
         self.shown = {}
 
     def mode_of(self, path: str, mode: int | None) -> int:
@@ -261,6 +272,10 @@ def hides_base(folder: int) -> bool:
         return os.getxattr(folder, OPAQUE) == b"y"
     except OSError:
         return False
+
+
+def _open(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def parents_of(path: str) -> list[str]:
