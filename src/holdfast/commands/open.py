@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import assert_never
 
 from holdfast.commands.contract import CommandSandbox, SandboxStatus
+from holdfast.commands.copy.open import open_copy_sandbox
 from holdfast.commands.full.open import open_full_sandbox
 from holdfast.commands.settings import SandboxSettings
 from holdfast.core.errors import CommandError
@@ -23,7 +24,7 @@ async def open_sandbox(
         case "full":
             return await open_full_sandbox(real, kept, settings=settings or SandboxSettings(), status=status)
         case "copy":
-            raise CommandError("the tier 'copy' is not available")
+            return await open_copy_sandbox(real, kept, settings=settings or SandboxSettings(), status=status)
         case "none":
             raise CommandError("no sandbox for commands stands on this machine", hint="holdfast doctor")
         case _:

@@ -14,13 +14,14 @@ import msgspec
 
 import holdfast.process.landlock as landlock
 from holdfast.commands.contract import CommandRequest, SandboxStatus, SandboxTier
-from holdfast.commands.full.open import open_full_sandbox
+from holdfast.commands.open import open_sandbox
 from holdfast.commands.settings import SandboxSettings
 from holdfast.core import Value, encode
 from holdfast.core.errors import CommandError
 
-_FORMAT = 1
-_MIN_LANDLOCK_FULL = 3
+_FORMAT = 2
+_MIN_LANDLOCK_FULL, _MIN_LANDLOCK_COPY = 3, 4
+_SIGNALS_HELD = 6
 _FOUND = "sandbox works"
 
 
@@ -54,10 +55,14 @@ async def probe_sandbox(cache: Path, *, tier: SandboxTier | None = None) -> Sand
 async def _find(cache: Path, tier: SandboxTier | None) -> SandboxStatus:
     if tier == "none":
         return SandboxStatus(tier="none", kernel=platform.release())
-    reason = await _why_not_full(cache)
-    if not reason:
+    reason = "" if tier == "copy" else await _why_not(cache, _full())
+    if tier != "copy" and not reason:
         return _full()
-    return SandboxStatus(tier="none", kernel=platform.release(), missing=(reason,), hint="holdfast doctor")
+    status = _copy(reason)
+    if tier != "full" and not (weaker := await _why_not(cache, status)):
+        return status
+    missing = (reason,) if tier == "full" else tuple(each for each in (reason, weaker) if each)
+    return SandboxStatus(tier="none", kernel=platform.release(), missing=missing, hint=_hint())
 
 
 def _full() -> SandboxStatus:
@@ -65,20 +70,60 @@ def _full() -> SandboxStatus:
     return SandboxStatus(tier="full", walls=walls, kernel=platform.release())
 
 
-async def _why_not_full(cache: Path) -> str:
-    """Open a full sandbox and run a program in it; returns what stands in the way, or nothing."""
+def _copy(reason: str) -> SandboxStatus:
+    version = landlock.version()
+    missing = [
+        reason or "a full sandbox, which was not tried",
+        "commands work on a copy of the workspace, at another path",
+        "no dev servers: a program cannot listen on a port",
+        "programs see that other processes exist, but cannot read them",
+    ]
+    if version < _SIGNALS_HELD:
+        missing.append(
+            "programs can send signals to other processes of yours (this needs Landlock 6, Linux 6.12)"
+        )
+    walls = (f"landlock-{version}", "seccomp", "copy")
+    return SandboxStatus(
+        tier="copy", walls=walls, kernel=platform.release(), missing=tuple(missing), hint=_hint()
+    )
+
+
+def _hint() -> str:
+    """The way to a full sandbox."""
+    try:
+        restricted = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").read_text(
+            encoding="ascii"
+        )
+    except OSError:
+        restricted = "0"
+    if restricted.strip() == "1":
+        return (
+            "AppArmor takes the rights of user namespaces away (apparmor_restrict_unprivileged_userns=1);"
+            " allow them for this interpreter with a profile, or: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        )
+    try:
+        allowed = Path("/proc/sys/user/max_user_namespaces").read_text(encoding="ascii").strip()
+    except OSError:
+        allowed = ""
+    if allowed == "0":
+        return "user namespaces are switched off; allow them with: sudo sysctl user.max_user_namespaces=10000"
+    return "in a container, allow user namespaces and keep the data directory on a volume; then check: holdfast doctor"
+
+
+async def _why_not(cache: Path, status: SandboxStatus) -> str:
+    """Open a sandbox of a tier and run a program in it; returns what stands in the way, or nothing."""
     if platform.system() != "Linux":
         return f"namespaces and an overlay, which {platform.system()} does not have"
-    if landlock.version() < _MIN_LANDLOCK_FULL:
-        return "Landlock 3 (Linux 6.2)"
+    needed, kernel = (_MIN_LANDLOCK_FULL, "6.2") if status.tier == "full" else (_MIN_LANDLOCK_COPY, "6.7")
+    if landlock.version() < needed:
+        return f"Landlock {needed} (Linux {kernel})"
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix="probe-") as folder:
             workspace = Path(folder, "workspace")
             workspace.mkdir()
-            sandbox = await open_full_sandbox(
-                workspace, Path(folder, "state"), settings=SandboxSettings(toolchains=()), status=_full()
-            )
+            settings = SandboxSettings(toolchains=())
+            sandbox = await open_sandbox(workspace, Path(folder, "state"), status=status, settings=settings)
             try:
                 output: list[bytes] = []
                 script = f"echo {_FOUND} > probe && cat probe"
@@ -92,7 +137,7 @@ async def _why_not_full(cache: Path) -> str:
     if b"".join(output).decode(errors="replace").strip() != _FOUND or [e.path for e in changes.effects] != [
         "probe"
     ]:
-        return "an overlay that keeps what programs write"
+        return "a sandbox that keeps what programs write"
     return ""
 
 

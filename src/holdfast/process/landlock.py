@@ -9,7 +9,8 @@ import struct
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
 _QUERY_VERSION = 1
-_RULE_PATH_BENEATH = 1
+_RULE_PATH_BENEATH, _RULE_PORT = 1, 2
+_CONNECT_TCP = 0b10
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REG = 1 << 4, 1 << 5, 1 << 7, 1 << 8
@@ -52,11 +53,17 @@ def version() -> int:
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, _QUERY_VERSION)))
 
 
-def restrict(rights: dict[str, int], *, withheld: int = EVERYTHING, network: int = ALL_NETWORK) -> int:
+def restrict(
+    rights: dict[str, int],
+    *,
+    withheld: int = EVERYTHING,
+    network: int = ALL_NETWORK,
+    ports: tuple[int, ...] = (),
+) -> int:
     """Restrict this thread, and every one it starts, to these paths and rights. Returns the version. Raises OSError.
 
     A path that does not exist or cannot be opened is left out, so it is not allowed. `withheld` are the rights that a path
-    must have in `rights`; all other rights stay as they are.
+    must have in `rights`; all other rights stay as they are. With `network` withheld, `ports` can still be connected to.
     """
     offered = version()
     if offered == 0:
@@ -69,6 +76,9 @@ def restrict(rights: dict[str, int], *, withheld: int = EVERYTHING, network: int
     try:
         for place, allowed in rights.items():
             _allow(rules, place, allowed & handled)
+        for port in ports if network and offered >= 4 else ():
+            reached = struct.pack("<QQ", _CONNECT_TCP, port)
+            _checked(_libc.syscall(_ADD_RULE, rules, _RULE_PORT, reached, 0))
         _checked(_libc.syscall(_RESTRICT_SELF, rules, 0))
     finally:
         os.close(rules)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.commands.contract import SandboxStatus
 from holdfast.commands.environment import build_environment
-from holdfast.commands.full.sandbox import FullSandbox
+from holdfast.commands.full.sandbox import SystemSandbox
 from holdfast.commands.layers.git_folder import outside_git_folder
 from holdfast.commands.layers.layer import WorkspaceLayer
 from holdfast.commands.layout import HOME, Layout, layout_of
@@ -26,7 +26,7 @@ _ALWAYS_WRITABLE = ("/tmp", "/run", "/dev/shm")  # noqa: S108 - the sandbox's ow
 
 async def open_full_sandbox(
     workspace: Path, state: Path, *, settings: SandboxSettings, status: SandboxStatus
-) -> FullSandbox:
+) -> SystemSandbox:
     """Open a full sandbox over a workspace; the layers are in the state folder. Raises CommandError."""
     for name in ("workspace", "home", "git"):
         for folder in ("upper", "work"):
@@ -35,10 +35,10 @@ async def open_full_sandbox(
     git = outside_git_folder(workspace)
     toolchains = find_toolchains(settings.toolchains, workspace=workspace)
     layout = layout_of(toolchains.folders, workspace=workspace)
-    ours, init = _start_init()
+    ours, init = start_init(_INIT)
     outside = None if git is None else (state / "git" / "upper", git)
     layer = WorkspaceLayer(state / "workspace" / "upper", workspace, git=outside)
-    sandbox = FullSandbox(workspace=workspace, layer=layer, settings=settings, status=status, init=init)
+    sandbox = SystemSandbox(workspace=workspace, layer=layer, settings=settings, status=status, init=init)
     try:
         layer.hide_credentials()
         environment = build_environment(toolchains, added=settings.environment)
@@ -49,12 +49,12 @@ async def open_full_sandbox(
     return sandbox
 
 
-def _start_init() -> "tuple[socket.socket, subprocess.Popen[bytes]]":
+def start_init(program: str) -> "tuple[socket.socket, subprocess.Popen[bytes]]":
     """Start the init process; its configuration goes over the socket, because arguments show in lists of processes."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         init = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-I", "-S", "-X", "utf8", "-c", _INIT],
+            [sys.executable, "-I", "-S", "-X", "utf8", "-c", program],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
-"""A sandbox of the tier `full`: programs in namespaces, over an overlay, confined by Landlock and seccomp.
+"""A sandbox of the operating system, host side: it asks an init process over a socket and feeds the layer of the workspace.
 
-The init process (`init/init_main.py`) holds the namespaces; this class asks it over a socket. The layers live in the state
-folder and stay when the sandbox closes.
+The tiers differ in their init process and their layer: an overlay in namespaces (`init/init_main.py`), or a copy without
+(`init/copy_main.py`). The layers live in the state folder and stay when the sandbox closes.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from holdfast.commands.contract import (
     SandboxStatus,
     StagedFile,
 )
+from holdfast.commands.copy.layer import CopyLayer
 from holdfast.commands.full.channel import Channel, Ended
 from holdfast.commands.full.feed import show_beside_programs
 from holdfast.commands.full.streams import open_streams
@@ -36,14 +37,14 @@ _STOP_SECONDS = 0.5
 _END_SECONDS = 10.0
 
 
-class FullSandbox:
-    """Runs programs in the namespaces of an init process. Opened by `open_full_sandbox`."""
+class SystemSandbox:
+    """Runs programs below an init process. Opened by `open_full_sandbox` or `open_copy_sandbox`."""
 
     def __init__(
         self,
         *,
         workspace: Path,
-        layer: WorkspaceLayer,
+        layer: WorkspaceLayer | CopyLayer,
         settings: SandboxSettings,
         status: SandboxStatus,
         init: "subprocess.Popen[bytes]",
@@ -84,7 +85,7 @@ class FullSandbox:
             try:
                 if self._runs:
                     async with self._frozen():
-                        await show_beside_programs(self._layer, self._ask, staged, hidden)
+                        await self._show_beside_programs(staged, hidden)
                 else:
                     async with self._unmounted():
                         await asyncio.to_thread(self._layer.show, staged, hidden)
@@ -145,7 +146,7 @@ class FullSandbox:
         async with self._mounts:
             try:
                 async with self._frozen():
-                    changes = await asyncio.to_thread(collect, self._layer)
+                    changes = await asyncio.to_thread(self._collect)
             except OSError as error:
                 raise CommandError(f"the changes of programs cannot be read: {error}") from error
         self._collected = {effect.path: effect.digest for effect in changes.effects if effect.digest}
@@ -229,7 +230,8 @@ class FullSandbox:
             "has_terminal": request.has_terminal,
             "umask": self._umask,
             "limits": {
-                "NPROC": self._settings.processes,
+                # Without a namespace the limit would count all processes of the person.
+                **({"NPROC": self._settings.processes} if self._status.tier == "full" else {}),
                 "FSIZE": self._settings.file_mb << 20,
                 "NOFILE": self._settings.open_files,
                 # Not 0: a handler that the kernel pipes core dumps to ignores 0, but not 1.
@@ -269,6 +271,15 @@ class FullSandbox:
         finally:
             if self._ask.is_open:
                 await self._ask.ask("mount")
+
+    async def _show_beside_programs(self, staged: Sequence[StagedFile], hidden: Collection[str]) -> None:
+        if isinstance(self._layer, WorkspaceLayer):
+            await show_beside_programs(self._layer, self._ask, staged, hidden)
+        else:
+            await asyncio.to_thread(self._layer.show, staged, hidden)
+
+    def _collect(self) -> CollectedChanges:
+        return collect(self._layer) if isinstance(self._layer, WorkspaceLayer) else self._layer.collect()
 
     def _on_ended(self, ended: Ended) -> None:
         run = self._runs.pop(ended.run, None)

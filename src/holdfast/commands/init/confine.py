@@ -14,6 +14,7 @@ from holdfast.process.privileges import drop_capabilities
 from holdfast.process.seccomp import ALLOW, FAIL, JUMP_EQUAL, JUMP_SET, LOAD, RETURN, step
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
+_RANDOM = ("/dev/random", "/dev/urandom")
 _TERMINALS = "/dev/pts"
 
 _FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT = 16, 24, 32
@@ -51,6 +52,9 @@ _CLONE3 = 435
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _IOCTL = {"x86_64": 16, "aarch64": 29}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
+_KILL = {"x86_64": 62, "aarch64": 129}
+_EVERYBODY = 0xFFFFFFFF
+_SOCKET_TYPE, _STREAM = 0xF, 1
 _MAKE_NODE = {
     "x86_64": ((133, _SECOND_ARGUMENT), (259, _THIRD_ARGUMENT)),
     "aarch64": ((33, _THIRD_ARGUMENT),),
@@ -67,8 +71,17 @@ def set_limits(limits: "dict[str, int]", without: "frozenset[str]") -> None:
         resource.setrlimit(number, (kept, kept))
 
 
-def give_up(writable: "list[str]", without: "frozenset[str]") -> None:
-    """Give up capabilities, new privileges, files and system calls, in the order that works. Raises OSError."""
+def give_up(
+    writable: "list[str]",
+    without: "frozenset[str]",
+    *,
+    readable: "list[str] | None" = None,
+    ports: "tuple[int, ...]" = (),
+) -> None:
+    """Give up capabilities, new privileges, files and system calls, in the order that works. Raises OSError.
+
+    Without namespaces, `readable` lists the only other files that can be read, and `ports` the only ones to connect to.
+    """
     if "capabilities" not in without:
         drop_capabilities()
     seccomp.give_up_privileges()
@@ -76,14 +89,16 @@ def give_up(writable: "list[str]", without: "frozenset[str]") -> None:
         changes = landlock.READ | landlock.WRITE & ~landlock.MAKE_DEVICES
         places = dict.fromkeys((*_DEVICES, _TERMINALS, *writable), changes)
         withheld = landlock.READ | landlock.WRITE
-        if landlock.restrict({"/": landlock.READ, **places}, withheld=withheld, network=0) == 0:
+        shown = dict.fromkeys(["/"] if readable is None else [*readable, *_RANDOM], landlock.READ)
+        network = 0 if readable is None else landlock.ALL_NETWORK
+        if landlock.restrict({**shown, **places}, withheld=withheld, network=network, ports=ports) == 0:
             raise OSError(errno.ENOSYS, "the kernel has no Landlock")
     if "seccomp" not in without:
         machine = os.uname().machine
-        seccomp.install(machine, filter_steps(machine))
+        seccomp.install(machine, filter_steps(machine, has_namespaces=readable is None))
 
 
-def filter_steps(machine: str) -> "list[bytes]":
+def filter_steps(machine: str, *, has_namespaces: bool) -> "list[bytes]":
     """The filter after its head: the number of the system call is loaded."""
     if machine not in _DENIED:
         raise OSError(errno.ENOSYS, f"system calls cannot be filtered on the architecture {machine}")
@@ -112,15 +127,9 @@ def filter_steps(machine: str) -> "list[bytes]":
         ),
         *_if_called(
             _SOCKET[machine],
-            [
-                step(LOAD, value=_FIRST_ARGUMENT),
-                *(
-                    step(JUMP_EQUAL, len(_SOCKETS) - place, 0, family)
-                    for place, family in enumerate(_SOCKETS)
-                ),
-                step(RETURN, value=FAIL | errno.EAFNOSUPPORT),
-            ],
+            _ordinary_sockets_only() if has_namespaces else _stream_sockets_only(),
         ),
+        *([] if has_namespaces else _if_called(_KILL[machine], _not_everybody())),
         *(
             each
             for number, mode_at in _MAKE_NODE[machine]
@@ -137,6 +146,37 @@ def filter_steps(machine: str) -> "list[bytes]":
         ),
         *(step(JUMP_EQUAL, len(denied) - place, 0, number) for place, number in enumerate(denied)),
         step(RETURN, value=ALLOW),
+        step(RETURN, value=FAIL | errno.EPERM),
+    ]
+
+
+def _ordinary_sockets_only() -> "list[bytes]":
+    return [
+        step(LOAD, value=_FIRST_ARGUMENT),
+        *(step(JUMP_EQUAL, len(_SOCKETS) - place, 0, family) for place, family in enumerate(_SOCKETS)),
+        step(RETURN, value=FAIL | errno.EAFNOSUPPORT),
+    ]
+
+
+def _stream_sockets_only() -> "list[bytes]":
+    """Without a network namespace: TCP alone, which Landlock holds. A socket file can belong to any daemon of the person."""
+    return [
+        step(LOAD, value=_FIRST_ARGUMENT),
+        step(JUMP_EQUAL, 2, 0, _SOCKETS[1]),
+        step(JUMP_EQUAL, 1, 0, _SOCKETS[2]),
+        step(RETURN, value=FAIL | errno.EACCES),
+        step(LOAD, value=_SECOND_ARGUMENT),
+        step(_AND, value=_SOCKET_TYPE),
+        step(JUMP_EQUAL, 1, 0, _STREAM),
+        step(RETURN, value=FAIL | errno.EACCES),
+    ]
+
+
+def _not_everybody() -> "list[bytes]":
+    """A signal to all processes of the person; before Landlock 6 nothing else holds it."""
+    return [
+        step(LOAD, value=_FIRST_ARGUMENT),
+        step(JUMP_EQUAL, 0, 1, _EVERYBODY),
         step(RETURN, value=FAIL | errno.EPERM),
     ]
 

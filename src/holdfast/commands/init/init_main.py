@@ -42,7 +42,7 @@ def main() -> None:
     os.dup2(nothing, 0)
     die_with_parent(parent)
     try:
-        configuration, _ = _receive(host)
+        configuration, _ = receive(host)
         _enter_namespaces(configuration)
         first = os.fork()
         if first:
@@ -55,8 +55,7 @@ def main() -> None:
     except Exception as error:
         _send(host, {"error": f"{error}"})
         os._exit(1)
-    _send(host, {"ready": True})
-    _serve(host, requests, runs, watch)
+    serve(host, requests, runs, watch)
 
 
 def _enter_namespaces(configuration: "Configuration") -> None:
@@ -108,6 +107,7 @@ def _build(configuration: "Configuration") -> "tuple[Requests, Runs, Watch]":
         disk_mb=configuration["disk_mb"],
         processes=configuration["processes"],
         layers=f"{root.LAYERS}/workspace-state",
+        in_memory=["/tmp", "/dev/shm", "/run"],  # noqa: S108 - the sandbox's own
         without=without,
     )
     requests = Requests(
@@ -126,7 +126,9 @@ def start_loopback() -> None:
         ioctl(any_socket, _SET_INTERFACE_FLAGS, struct.pack("16sh22x", b"lo", _UP_AND_RUNNING))
 
 
-def _serve(host: socket.socket, requests: Requests, runs: Runs, watch: Watch) -> None:
+def serve(host: socket.socket, requests: Requests, runs: Runs, watch: Watch) -> None:
+    """Say that the sandbox stands, and carry out requests until the host is gone; exits the process."""
+    _send(host, {"ready": True})
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -153,28 +155,36 @@ def _serve(host: socket.socket, requests: Requests, runs: Runs, watch: Watch) ->
             else:
                 if not runs:
                     watch.start()
-                _answer(host, requests)
+                if not _answer(host, requests):
+                    if os.getpid() != 1:
+                        runs.kill_all()
+                    os._exit(0)
 
 
-def _answer(host: socket.socket, requests: Requests) -> None:
-    request, descriptors = _receive(host)
+def _answer(host: socket.socket, requests: Requests) -> bool:
+    """Carry out one request; False if the host is gone."""
+    request, descriptors = receive(host)
+    if not request:
+        return False
     try:
         reply = requests.handle(request, descriptors)
     except OSError as error:
         _send(host, {"re": request["id"], "error": str(error), "errno": error.errno or 0})
-        return
+        return True
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
     _send(host, {"re": request["id"], **reply.fields}, reply.descriptors)
     for descriptor in reply.descriptors:
         os.close(descriptor)
+    return True
 
 
-def _receive(host: socket.socket) -> "tuple[Configuration, list[int]]":
+def receive(host: socket.socket) -> "tuple[Configuration, list[int]]":
+    """A message of the host and its descriptors; empty if the host is gone."""
     message, descriptors, _, _ = socket.recv_fds(host, _MAX_MESSAGE, _MAX_DESCRIPTORS)
     if not message:
-        os._exit(0)  # the host is gone
+        return {}, []
     request: Configuration = json.loads(message)
     if "large" in request:
         with open(descriptors.pop(0), "rb") as body:

@@ -5,8 +5,6 @@ A request is a JSON object with `op` and `id`, descriptors beside it. The reply 
 
 import os
 import socket
-import struct
-from fcntl import ioctl
 
 from holdfast.commands.init import beneath
 from holdfast.commands.init.overlays import OverlayMount
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     Request = dict[str, Any]
 
-_UNLOCK_TERMINAL, _TERMINAL_NUMBER = 0x40045431, 0x80045430
 _BACKLOG = 128
 _CHUNK = 1 << 20
 
@@ -46,12 +43,15 @@ class Requests:
         workspace: str,
         writable: "list[str]",
         without: "frozenset[str]",
+        readable: "list[str] | None" = None,
     ) -> None:
         self._runs = runs
         self._overlays = overlays
         self._workspace = workspace
         self._writable = writable
         self._without = without
+        self._readable = readable
+        self._ports: list[int] = []
 
     def handle(self, request: "Request", descriptors: "list[int]") -> RequestResult:
         """Carry out one request. Raises OSError."""
@@ -65,8 +65,8 @@ class Requests:
             case "terminal":
                 return _open_terminal()
             case "listen":
-                return _listen(request["port"])
-            case "connect":
+                return self._listen(request["port"])
+            case "connect" if self._readable is None:
                 return _connect(request["port"])
             case "unmount":
                 return self._unmount()
@@ -83,7 +83,7 @@ class Requests:
                 self._runs.thaw()
                 return RequestResult()
             case other:
-                raise OSError(f"unknown request {other!r}")
+                raise OSError(f"this sandbox cannot {other}")
 
     def _run(self, request: "Request", descriptors: "list[int]") -> RequestResult:
         command = Program(
@@ -94,6 +94,8 @@ class Requests:
             limits=request["limits"],
             umask=request["umask"],
             writable=self._writable,
+            readable=self._readable,
+            ports=tuple(self._ports),
             without=self._without,
         )
         *given, output = descriptors
@@ -104,6 +106,12 @@ class Requests:
             if not given:
                 os.close(stdin)
         return RequestResult()
+
+    def _listen(self, port: int) -> RequestResult:
+        listening = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+        number = listening.getsockname()[1]
+        self._ports.append(number)
+        return RequestResult({"port": number}, (listening.detach(),))
 
     def _signal(self, id: int, number: int) -> RequestResult:
         run = self._runs.find(id)
@@ -148,16 +156,7 @@ class Requests:
 
 
 def _open_terminal() -> RequestResult:
-    controller = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    ioctl(controller, _UNLOCK_TERMINAL, struct.pack("i", 0))
-    number = struct.unpack("i", ioctl(controller, _TERMINAL_NUMBER, struct.pack("i", 0)))[0]
-    terminal = os.open(f"/dev/pts/{number}", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    return RequestResult(descriptors=(controller, terminal))
-
-
-def _listen(port: int) -> RequestResult:
-    listening = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
-    return RequestResult({"port": listening.getsockname()[1]}, (listening.detach(),))
+    return RequestResult(descriptors=os.openpty())
 
 
 def _connect(port: int) -> RequestResult:

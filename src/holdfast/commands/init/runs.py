@@ -98,6 +98,10 @@ class Runs:
         send(self._frozen, signal.SIGCONT)
         self._frozen = []
 
+    def kill_all(self) -> None:
+        """Kill every process below this one. In a namespace of its own the kernel does that when this process ends."""
+        self._table.kill_below(os.getpid())
+
     def process_counts(self) -> "dict[int, int]":
         """The number of processes of each command."""
         return {run.id: len(self._table.below(run.supervisor)) for run in self._runs.values()}
@@ -121,6 +125,8 @@ class Runs:
 
     def _kill_strays(self) -> None:
         strays = [
-            pid for pid, parent in self._table.parents().items() if parent == 1 and pid not in self._runs
+            pid
+            for pid, parent in self._table.parents().items()
+            if parent == os.getpid() and pid not in self._runs
         ]
         send(strays, signal.SIGKILL)

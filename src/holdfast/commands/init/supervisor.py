@@ -39,6 +39,8 @@ class Program:
         limits: "dict[str, int]",
         umask: int,
         writable: "list[str]",
+        readable: "list[str] | None",
+        ports: "tuple[int, ...]",
         without: "frozenset[str]",
     ) -> None:
         self.argv = argv
@@ -48,13 +50,17 @@ class Program:
         self.limits = limits
         self.umask = umask
         self.writable = writable
+        self.readable = readable
+        self.ports = ports
         self.without = without
 
 
 def supervise(command: Program, streams: "list[int]", *, report: int, control: int, processes: int) -> None:
     """Run a command to its end, write how it ended to `report`, and exit. Called in a forked process; never returns."""
     try:
-        _take_over(streams, {report, control, processes}, command.without)
+        _take_over(streams, {report, control, processes})
+        if command.readable is None:
+            _enter_mounts(command.without)
         table = ProcessTable(processes)
         woken = _wake_on_child()
         program = os.fork()
@@ -79,12 +85,15 @@ def supervise(command: Program, streams: "list[int]", *, report: int, control: i
         os._exit(0)
 
 
-def _take_over(streams: "list[int]", kept: "set[int]", without: "frozenset[str]") -> None:
+def _take_over(streams: "list[int]", kept: "set[int]") -> None:
     signal.set_wakeup_fd(-1)
     syscalls.control(syscalls.SET_DEATH_SIGNAL, signal.SIGKILL)
     syscalls.control(syscalls.SET_SUBREAPER, 1)
     os.setsid()
     _close_all_but({*streams, *kept})
+
+
+def _enter_mounts(without: "frozenset[str]") -> None:
     syscalls.unshare(syscalls.NEW_MOUNTS)
     syscalls.mount("none", "/", flags=syscalls.RECURSIVE | syscalls.PRIVATE)
     if "hidden-layers" not in without:
@@ -145,7 +154,7 @@ def _start(command: Program, streams: "list[int]") -> None:
         confine.set_limits(command.limits, command.without)
         os.umask(command.umask)
         _enter(command.cwd)
-        confine.give_up(command.writable, command.without)
+        confine.give_up(command.writable, command.without, readable=command.readable, ports=command.ports)
         for number in _IGNORED:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

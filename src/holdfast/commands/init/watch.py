@@ -8,7 +8,6 @@ import os
 from holdfast.commands.init.runs import Runs
 
 INTERVAL_MS = 100
-_IN_MEMORY = ("/tmp", "/dev/shm", "/run")  # noqa: S108 - the sandbox's own
 
 
 class Watch:
@@ -22,6 +21,7 @@ class Watch:
         disk_mb: int,
         processes: int,
         layers: str,
+        in_memory: "list[str]",
         without: "frozenset[str]",
     ) -> None:
         self._runs = runs
@@ -29,6 +29,7 @@ class Watch:
         self._disk_mb = disk_mb
         self._processes = processes
         self._layers = layers
+        self._in_memory = in_memory
         self._without = without
         self._free_at_start = self._free_mb()
 
@@ -41,7 +42,7 @@ class Watch:
         counts = self._runs.process_counts()
         if sum(counts.values()) > self._processes and "process-watch" not in self._without:
             self._stop_largest(counts, "processes")
-        kept = sum(_used_mb(folder) for folder in _IN_MEMORY)
+        kept = sum(_used_mb(folder) for folder in self._in_memory)
         used = self._runs.memory_by_run()
         if sum(used.values()) + kept > self._memory_mb and "memory-watch" not in self._without:
             # What processes share was counted for each: measure again, exactly, before anything is stopped.
