@@ -18,6 +18,7 @@ TYPED = (
     ("/why", "stage by rule stage-writes"),
     ("/why 1.1", "stage by rule stage-writes"),
     ("/logs", "1.1 stage world.write path=/workspace/n.txt"),
+    ("/accept", "no commits are offered"),
     ("/status", "programs: none"),
     ("/preview 8000", "cannot run programs"),
     ("/cost", "1 call"),

@@ -229,3 +229,25 @@ async def test_a_server_in_the_background_is_opened_to_the_persons_browser(
     writer.close()
     assert answer.endswith(b"nothing yet\n")
     assert [each.ports for each in session.processes()] == [(8000,)]
+
+
+async def test_a_commit_made_inside_is_offered_and_accepted_as_one_branch(
+    runtime: Runtime, project: Path
+) -> None:
+    (project.parent / "loop.yaml").write_text(POLICY + '  - {name: git, allow: "git.*"}\n')
+    script = "echo taxed > notes.txt && git add -A && git commit -qm 'Add tax'"
+    session = await open_session(
+        runtime, project, use("shell__run", {"script": script}), use("git__propose", {}), "Offered."
+    )
+    await session.send("commit it")
+    (offered,) = session.offered_commits()
+    assert [each.partition(" ")[2] for each in offered.commits] == ["Add tax"]
+    config = (project / ".git" / "config").read_bytes()
+    (accepted,) = await session.accept_commits()
+    shown = await asyncio.to_thread(
+        subprocess.check_output, ["git", "show", f"{accepted.ref}:notes.txt"], cwd=project
+    )
+    assert shown == b"taxed\n"
+    assert (project / ".git" / "config").read_bytes() == config
+    assert session.offered_commits() == ()
+    assert (project / "notes.txt").read_text() == "nothing yet\n"

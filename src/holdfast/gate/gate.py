@@ -25,6 +25,7 @@ from holdfast.core import (
     FileEffect,
     GrantId,
     Json,
+    JudgedEffect,
     Limits,
     Parked,
     Paths,
@@ -262,6 +263,12 @@ class Gate:
         if self._effects is None:
             raise CommandError("this session has no workspace that programs can change")
         return await self._effects.settle(call, effects, read, is_staged=is_staged)
+
+    async def judge_effects(self, call: Call, effects: Sequence[FileEffect]) -> tuple[JudgedEffect, ...]:
+        """Judge changes of files that a call would bring, without making them."""
+        if self._effects is None:
+            raise CommandError("this session has no workspace that programs can change")
+        return await self._effects.judge(call, effects)
 
     async def judge_host(self, call: Call, host: str, port: int, ask: AskPerson) -> HostVerdict:
         """Judge a connection of a command's programs. `ask` asks a person here, where the policy escalates."""

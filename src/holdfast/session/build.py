@@ -156,6 +156,7 @@ def _commands(parts: SessionParts) -> SessionCommands | None:
         settings=parts.settings.shell,
         has_network=parts.policy.could_allow(NET_CONNECT),
         workspace=parts.disk.root if parts.disk is not None else None,
+        state=parts.disk.home.session_folder(parts.journal.session) if parts.disk is not None else None,
     )
 
 
@@ -176,6 +177,8 @@ def _gate(parts: SessionParts, status: Status, commands: SessionCommands | None)
         own.append(ModelToolset(parts.model))
     if commands is not None:
         own.append(commands.toolset)
+        if commands.git is not None:
+            own.append(commands.git)
     saved_grants = SavedGrants(parts.disk.home.grants) if parts.disk is not None else None
     if saved_grants is not None:
         saved_grants.load()  # report a damaged file at the start

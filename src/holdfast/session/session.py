@@ -26,6 +26,8 @@ from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import (
     BudgetRaised,
     CodePosted,
+    CommitsAccepted,
+    CommitsProposed,
     Event,
     MessagePosted,
     Noted,
@@ -40,6 +42,7 @@ from holdfast.core.events import (
     TurnEnded,
     TurnReopened,
 )
+from holdfast.core.projection import without_rewound
 from holdfast.gate import AuditEntry, AuditStats, Budget, Gate, Ruling, audit_stats, audit_view
 from holdfast.models import OnPiece
 from holdfast.session.approver import Approver, ask_approver
@@ -323,6 +326,34 @@ class Session:
         )
         merge.stage(paths)
         return merge
+
+    # -- commits made in the sandbox
+
+    def offered_commits(self) -> tuple[CommitsProposed, ...]:
+        """Commits that wait for the person, the newest of each branch."""
+        waiting: dict[str, CommitsProposed] = {}
+        for entry in without_rewound(self._journal.recorded):
+            match entry.event:
+                case CommitsProposed():
+                    waiting[entry.event.ref] = entry.event
+                case CommitsAccepted():
+                    waiting.pop(entry.event.ref, None)
+                case _:
+                    pass
+        return tuple(waiting.values())
+
+    async def accept_commits(self, *, principal: Principal = PERSON) -> tuple[CommitsAccepted, ...]:
+        """Take the offered commits into the repository, as objects and one branch. Raises CommandError."""
+        self._lock.check_not_closed()
+        if self._commands is None or self._commands.git is None:
+            raise InvalidInput("this session cannot run programs", hint="see why with: holdfast doctor")
+        accepted: list[CommitsAccepted] = []
+        for offered in self.offered_commits():
+            done = await self._commands.git.accept(offered)
+            event = CommitsAccepted(ref=done.ref, before=done.before, after=done.after, principal=principal)
+            await self._journal.append(event)
+            accepted.append(event)
+        return tuple(accepted)
 
     # -- programs
 

@@ -7,7 +7,7 @@ from holdfast.core.calls import BlobRef
 from holdfast.core.decisions import Verdict
 from holdfast.core.effects import JudgedEffect
 from holdfast.core.events.base import Event
-from holdfast.core.ids import CallId
+from holdfast.core.ids import PERSON, CallId, Principal
 
 
 class SandboxOpened(Event, tag="sandbox-opened"):
@@ -78,3 +78,25 @@ class HostJudged(Event, tag="host-judged"):
     verdict: Verdict = "deny"
     rule: str = ""
     reason: str = ""
+
+
+class CommitsProposed(Event, tag="commits-proposed"):
+    """Commits made in the sandbox are offered to the person. Blobs hold the proposal and the bundle of their objects."""
+
+    call: CallId = CallId("")
+    ref: str = ""
+    head: str = ""
+    commits: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    """Every path that any of them changes, up to a limit."""
+    proposal: str = ""
+    bundle: str = ""
+
+
+class CommitsAccepted(Event, tag="commits-accepted"):
+    """The person accepted commits: their objects and this ref are in the repository."""
+
+    ref: str = ""
+    before: str = ""
+    after: str = ""
+    principal: Principal = PERSON

@@ -96,6 +96,11 @@ class Effects:
         await self._journal.append(EffectsJudged(call=call.id, effects=verdicts))
         return self._apply(judged, read)
 
+    async def judge(self, call: Call, effects: Sequence[FileEffect]) -> tuple[JudgedEffect, ...]:
+        """Judge changes that are not made here, such as those of commits."""
+        decided = [(effect, await self._decide(call, effect, 1)) for effect in effects]
+        return tuple(_judged(effect, decision) for effect, decision in decided)
+
     def release(self, call: CallId) -> None:
         """Release what was reserved for the effects of a call, once its outcome is recorded."""
         reservation = self._reserved.pop(call, None)

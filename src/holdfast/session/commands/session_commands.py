@@ -23,6 +23,7 @@ from holdfast.core.events import SandboxOpened
 from holdfast.gate import AskPerson, Gate
 from holdfast.policy import SessionFacts
 from holdfast.session.commands.command_network import SessionNetwork
+from holdfast.session.commands.git_toolset import GitToolset
 from holdfast.session.commands.hidden_files import HiddenFiles
 from holdfast.store import Journal, Redactor, Store
 from holdfast.world import StagedWorld
@@ -47,6 +48,7 @@ class SessionCommands:
         settings: ShellSettings,
         has_network: bool,
         workspace: Path | None,
+        state: Path | None,
     ) -> None:
         self._journal = journal
         self._staged = staged
@@ -81,6 +83,18 @@ class SessionCommands:
             settings=settings,
             network=self._network,
         )
+
+        self.git: GitToolset | None = None
+        if workspace is not None and state is not None:
+            self.git = GitToolset(
+                self._sandbox,
+                workspace=workspace,
+                scratch=state / "git",
+                session=journal.session,
+                store=store,
+                judge=lambda call, effects: self._connected.judge_effects(call, effects),
+                record=journal.append,
+            )
 
     def connect(self, gate: Gate) -> None:
         """Judge with this gate from now on."""

@@ -25,6 +25,24 @@ async def commit(chat: ChatContext, rest: str) -> None:
         chat.screen.say(f"  still staged, because you must approve it by name: /commit {names}", "ask")
 
 
+async def accept(chat: ChatContext, rest: str) -> None:
+    """Accept commits that the agent made in the sandbox, or list them."""
+    offered = chat.session.offered_commits()
+    if not offered:
+        raise InvalidInput("no commits are offered", hint="the agent offers them with git.propose")
+    for each in offered:
+        chat.screen.say(f"  {escape_invisible(each.ref)}", "strong")
+        for subject in each.commits:
+            chat.screen.say(f"    {escape_invisible(subject)}")
+    if rest != "go":
+        chat.screen.say(
+            "  /accept go stores them in your repository as this branch; hooks and configuration stay yours"
+        )
+        return
+    for done in await chat.session.accept_commits():
+        chat.screen.say(f"  accepted {escape_invisible(done.ref)} at {done.after[:12]}", "good")
+
+
 async def reject(chat: ChatContext, rest: str) -> None:
     """Reject the staged changes."""
     _check_staged(chat)

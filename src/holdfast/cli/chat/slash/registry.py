@@ -48,6 +48,7 @@ _ALL = (
     Command("/cost", "show spending in one line", inspect.cost),
     Command("/diff [PATH...]", "show staged changes", files.diff),
     Command("/commit [PATH...]", "commit staged changes", files.commit),
+    Command("/accept [go]", "show commits made in the sandbox, or accept them as a branch", files.accept),
     Command("/reject [PATH...]", "reject staged changes", files.reject),
     Command("/rewind [N [go]]", "return to the end of a turn, files included", files.rewind),
     Command("/undo [go]", "undo the last turn: messages and files", files.undo),

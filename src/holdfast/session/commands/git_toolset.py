@@ -1,0 +1,189 @@
+"""The `git.*` tools: offer commits that were made in the sandbox, and push a branch of the person's repository.
+
+Commits leave the sandbox as objects and one ref, and only after a person accepts them. A push runs outside the sandbox, to the
+address that was judged.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from holdfast.commands import (
+    AcceptedCommits,
+    CommitProposal,
+    HostGit,
+    SessionSandbox,
+    accept_commits,
+    propose_commits,
+    push_branch,
+)
+from holdfast.core import (
+    ArgumentRoles,
+    Call,
+    FileEffect,
+    JsonObject,
+    JudgedEffect,
+    Performed,
+    Role,
+    SessionId,
+    Tool,
+    encode,
+)
+from holdfast.core.errors import InvalidInput, ToolFailed
+from holdfast.core.events import CommitsProposed
+from holdfast.store import Store
+
+JudgeEffects = Callable[[Call, Sequence[FileEffect]], Awaitable[tuple[JudgedEffect, ...]]]
+"""Judges changes of files without making them. The gate implements it."""
+MAX_LISTED = 100
+_TEXT: JsonObject = {"type": "string"}
+
+
+def _tool(verb: str, description: str, needs: JsonObject, may: JsonObject, **roles: tuple[Role, ...]) -> Tool:
+    properties = needs | may
+    return Tool(
+        name=f"git.{verb}",
+        description=description,
+        parameters={
+            "type": "object",
+            "properties": properties,
+            "required": list(needs),
+            "additionalProperties": False,
+        },
+        returns={"type": "object"},
+        roles={name: ArgumentRoles(default=roles.get(name, ("none",))) for name in properties},
+    )
+
+
+_FOLDER: JsonObject = {"type": "string", "description": "the folder of the repository, . by default"}
+GIT_TOOLS = (
+    _tool(
+        "propose",
+        "Offer the commits that you made with git in the sandbox to the person, who may accept them as a branch.",
+        {},
+        {"folder": _FOLDER, "source": {"type": "string", "description": "a branch; HEAD by default"}},
+    ),
+    _tool(
+        "push",
+        "Push a branch of the person's repository, such as the one of accepted commits, to an address.",
+        {"url": {"type": "string", "description": "the address, as git remote -v shows it"}, "branch": _TEXT},
+        {"folder": _FOLDER, "source": {"type": "string", "description": "the branch to push"}},
+        url=("git-remote-url",),
+        branch=("branch-name",),
+    ),
+)
+
+
+class GitToolset:
+    """Executes `git.*` calls for the repository of a workspace."""
+
+    def __init__(
+        self,
+        sandbox: SessionSandbox,
+        *,
+        workspace: Path,
+        scratch: Path,
+        session: SessionId,
+        store: Store,
+        judge: JudgeEffects,
+        record: Callable[[CommitsProposed], Awaitable[None]],
+    ) -> None:
+        self._sandbox = sandbox
+        self._workspace = workspace
+        self._scratch = scratch
+        self._session = session
+        self._store = store
+        self._judge = judge
+        self._record = record
+        self._git = HostGit()
+
+    def tools(self) -> tuple[Tool, ...]:
+        return GIT_TOOLS
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        """Execute one operation."""
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = str(call.arguments.get("folder") or ".")
+        match call.operation:
+            case "git.propose":
+                return await self._propose(call, folder)
+            case "git.push":
+                return await self._push(call, folder)
+            case _:
+                raise ToolFailed(f"there is no operation {call.operation!r}")
+
+    async def accept(self, proposed: CommitsProposed) -> AcceptedCommits:
+        """Move the ref of a proposal that a person accepts. Raises CommandError."""
+        proposal = msgspec.json.decode(await self._store.blob(proposed.proposal), type=CommitProposal)
+        bundle = await self._store.blob(proposed.bundle)
+        return await accept_commits(self._git, proposal, bundle, workspace=self._workspace)
+
+    async def _propose(self, call: Call, folder: str) -> Performed:
+        async with self._sandbox.use() as sandbox:
+            found = await propose_commits(
+                sandbox,
+                self._git,
+                workspace=self._workspace,
+                scratch=self._scratch,
+                session=self._session,
+                folder=folder,
+                source=str(call.arguments.get("source") or "HEAD"),
+            )
+        if found is None:
+            raise InvalidInput("there are no new commits", hint="commit with git in the sandbox first")
+        proposal, bundle = found
+        offered = proposal.offered
+        prefix = "" if proposal.repository == "." else f"{proposal.repository}/"
+        effects = [
+            FileEffect(path=prefix + each.path, kind="deleted" if each.kind == "deleted" else "modified")
+            for each in offered.files
+        ]
+        denied = [each for each in await self._judge(call, effects) if each.verdict == "deny"]
+        if denied:
+            raise ToolFailed(
+                f"the commits change {denied[0].effect.path!r}, which is denied: {denied[0].reason} (rule {denied[0].rule})"
+            )
+        subjects = tuple(f"{each.id[:12]} {each.subject}" for each in offered.commits[:MAX_LISTED])
+        paths = tuple(each.path for each in effects[:MAX_LISTED])
+        await self._record(
+            CommitsProposed(
+                call=call.id,
+                ref=proposal.ref,
+                head=offered.head,
+                commits=subjects,
+                paths=paths,
+                proposal=await self._store.put_blob(encode(proposal)),
+                bundle=await self._store.put_blob(bundle),
+            )
+        )
+        return Performed(
+            result={
+                "ref": proposal.ref,
+                "commits": list(subjects),
+                "files": list(paths),
+                "note": "the person accepts or ignores them",
+            }
+        )
+
+    async def _push(self, call: Call, folder: str) -> Performed:
+        branch = str(call.arguments["branch"])
+        pushed = await push_branch(
+            self._git,
+            [str(call.arguments["url"])],
+            workspace=self._workspace,
+            scratch=self._scratch,
+            environment=os.environ,
+            source=str(call.arguments.get("source") or branch),
+            branch=branch,
+            folder=folder,
+        )
+        for each in pushed:
+            if not each.is_pushed:
+                raise ToolFailed(f"{each.url} did not take the branch: {each.message}")
+        return Performed(
+            result={
+                "pushed": [{"url": each.url, "branch": each.branch, "commit": each.commit} for each in pushed]
+            }
+        )
