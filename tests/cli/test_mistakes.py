@@ -137,11 +137,20 @@ def test_files_are_read_as_utf8_whatever_the_locale(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_yes_to_with_a_wrong_rule_is_reported(tmp_path: Path) -> None:
+def test_yes_to_with_a_rule_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     words = prepared(tmp_path, DELETE, "Gone.")
     done = holdfast(*words, "--yes-to", "ask-delte", "clean up", home=tmp_path)
+    assert done.returncode == 2
+    assert "--yes-to ask-delte: no rule of that name asks" in done.stderr
+    assert "ask-delete" in done.stderr.partition("hint: ")[2]
+    assert (tmp_path / "work" / "a.txt").exists()
+
+
+def test_yes_to_with_a_rule_that_does_not_cover_the_call_is_reported(tmp_path: Path) -> None:
+    words = prepared(tmp_path, DELETE, "Gone.")
+    done = holdfast(*words, "--yes-to", "requires-approval", "clean up", home=tmp_path)
     assert done.returncode == 5
-    assert "--yes-to ask-delte does not cover the waiting call: rule ask-delete asks" in done.stderr
+    assert "--yes-to requires-approval does not cover the waiting call: rule ask-delete asks" in done.stderr
 
 
 def test_empty_lists_are_reported(run: Run, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tests.cli.terminals import DELETE, prepared
 
 def test_yes_to_approves_its_rule_and_no_other(tmp_path: Path) -> None:
     words = prepared(tmp_path, DELETE, "Gone.")
-    waits = holdfast(*words, "--yes-to", "another", "remove it", home=tmp_path)
+    waits = holdfast(*words, "--yes-to", "requires-approval", "remove it", home=tmp_path)
     assert (waits.returncode, (tmp_path / "work" / "a.txt").exists()) == (5, True), waits.stderr
     done = holdfast(*words, "--yes-to", "ask-delete", "remove it", home=tmp_path)
     assert (done.returncode, done.stdout) == (0, "Gone.\n"), done.stderr

@@ -7,7 +7,7 @@ import random
 import sqlite3
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -22,19 +22,22 @@ from holdfast.core import (
     EscalationId,
     FakeClock,
     JsonObject,
+    Response,
     Verdict,
     call_id,
 )
+from holdfast.core.errors import InvalidPolicy
 from holdfast.core.events import (
     CallIntended,
     CallRefused,
+    EscalationAnswered,
     EscalationOpened,
     Event,
     SessionOpened,
     SessionReconfigured,
     SessionRewound,
 )
-from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, load_policy, targets_of
+from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, RulePolicy, load_policy, targets_of
 from holdfast.store import Home, open_store
 
 
@@ -390,3 +393,79 @@ def test_no_name_in_a_policy_commands_the_terminal(
     for words in (["lint", str(file)], ["test", str(file)], ["diff", "project", str(file)]):
         main(["policy", *words])
         assert "\x1b" not in capsys.readouterr().out
+
+
+def test_examples_about_tools_of_a_server_that_is_not_there_load_and_are_reported(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "mcp.yaml"
+    file.write_text(
+        "policy: m\nrules:\n  - name: zones\n    allow: clock.convert\n    arguments: {zone: {prefix: Europe/}}\n"
+        "    because: b\n    examples:\n      matches: [{clock.convert: {zone: Europe/Rome}}]\n"
+    )
+    assert load_policy(str(file)).name == "m"
+    assert main(["policy", "test", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "not checked: clock.convert is not known; add its server with holdfast mcp add" in out
+    assert "1 example, 0 failed" in out
+
+
+def test_a_misspelled_built_in_operation_in_an_example_is_still_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "typo.yaml"
+    file.write_text(
+        "policy: m\nrules:\n  - {name: r, allow: world.read, examples: {matches: [{world.reed: {path: a}}]}}\n"
+    )
+    with pytest.raises(InvalidPolicy, match="no toolset offers"):
+        load_policy(str(file))
+
+
+def answered(number: int, path: str, verdict: Literal["approve", "deny"]) -> list[Event]:
+    call = Call(id=call_id(1, number), operation="world.read", arguments={"path": path})
+    escalation = Escalation(
+        id=EscalationId(f"e{number}"), call=call, decision=Decision(verdict="escalate", rule="r", reason=""), digest="",
+        tool_digest="", policy_digest="", opened_ms=0, expires_ms=1,
+        targets=targets_of(KNOWN_TOOLS["world.read"], call.arguments, LexicalPaths()),
+    )  # fmt: skip
+    answer = EscalationAnswered(
+        escalation=escalation.id, response=Response(verdict=verdict), principal=PERSON, transport="test"
+    )
+    return [EscalationOpened(escalation=escalation), answer]
+
+
+def test_suggest_shows_rules_and_saves_nothing_unasked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    events = [
+        *answered(1, "/data/a", "approve"),
+        *answered(2, "/data/b", "approve"),
+        *answered(3, "/etc/x", "deny"),
+    ]
+    asyncio.run(record(events))
+    assert said(capsys, "suggest", "--last", "30d")["prompts"] == 0, "the answers are from long ago"
+    report = said(capsys, "suggest")
+    assert (report["prompts"], report["answered"], len(report["rules"])) == (2, 2, 1)
+    assert report["backtest"]["looser"] == 2
+    assert main(["policy", "suggest", "--save", "mine"]) == 2, "it asks, and nobody is there"
+    assert not (tmp_path / "home" / "policies" / "mine.yaml").exists()
+    assert main(["policy", "suggest", "--save", "mine", "--yes"]) == 0
+    out = capsys.readouterr().out
+    assert 'within: ["/data"]' in out
+    mine = load_policy("mine", search=(tmp_path / "home" / "policies",))
+    assert judged(mine, "/data/c").verdict == "allow"
+    assert judged(mine, "/etc/x").verdict == "escalate"
+    assert main(["policy", "suggest", "--save", "mine", "--yes"]) == 2, "a policy is never replaced"
+
+
+def judged(policy: RulePolicy, path: str) -> Decision:
+    tool, call = (
+        KNOWN_TOOLS["world.read"],
+        Call(id=call_id(1, 1), operation="world.read", arguments={"path": path}),
+    )
+    return policy.judge(
+        Request(call=call, tool=tool, targets=targets_of(tool, call.arguments, LexicalPaths()))
+    )
+
+
+def test_suggest_without_history_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policy", "suggest"]) == 0
+    assert "0 answered prompts: no rule to suggest" in capsys.readouterr().err

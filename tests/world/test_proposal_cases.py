@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.core import FakeClock, Ok
+from holdfast.core import FakeClock, Needs, Ok, Response, is_success
 from holdfast.core.errors import CommitConflict, QuotaExceeded, SessionIsClosed
 from holdfast.core.events import ProposalsCommitted, ProposalsRejected
 from holdfast.policy import FixedPolicy
@@ -151,6 +151,32 @@ async def test_w12_no_call_of_a_guest_commits(runtime: Runtime, operation: str) 
     session = await staging(runtime)
     outcome = await session.execute(f"{operation}()")
     assert not isinstance(outcome, Ok)
+    assert session.workspace.files() == ()
+    assert [proposal.path for proposal in session.proposals()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("policy", ["safe-edit", "project"])
+async def test_f16_a_guest_commits_after_the_yes_of_a_person(runtime: Runtime, policy: str) -> None:
+    session = await runtime.create(policy=policy, needs_model=False, sandbox="lisp")
+    await session.execute('(world/write "src/a.txt" "new")')
+    assert isinstance(await session.execute("(session/commit-proposals!)"), Needs)
+    [escalation] = session.escalations()
+    assert session.workspace.files() == (), "nothing is committed before the yes"
+    await session.resolve(escalation.id, Response(verdict="approve"))
+    outcome = await session.advance()
+    assert outcome is not None
+    assert is_success(outcome)
+    assert session.workspace.files() == ("src/a.txt",)
+    assert session.proposals() == ()
+
+
+async def test_f16_a_no_to_a_commit_leaves_the_proposals_staged(runtime: Runtime) -> None:
+    session = await staging(runtime)
+    assert isinstance(await session.execute("session.commit_proposals()"), Needs)
+    [escalation] = session.escalations()
+    assert escalation.decision.rule == "requires-approval", "even a policy that allows it asks"
+    await session.resolve(escalation.id, Response(verdict="deny"))
+    await session.advance()
     assert session.workspace.files() == ()
     assert [proposal.path for proposal in session.proposals()] == ["a.txt"]
 

@@ -1,6 +1,6 @@
 """The definitions of the `shell.*` tools: names, parameters and argument roles."""
 
-from holdfast.core import ArgumentRoles, JsonObject, Tool
+from holdfast.core import ArgumentRoles, JsonObject, Role, Tool
 
 MAX_TIMEOUT_SECONDS = 1800
 MAX_WAIT_SECONDS = 30
@@ -62,6 +62,14 @@ _RESULT: JsonObject = {
 }
 
 
+_ROLES: dict[str, tuple[Role, ...]] = {
+    "argv": ("command",),
+    "script": ("command",),
+    "stdin": ("content",),
+    "input": ("content",),
+}
+
+
 def _tool(
     verb: str,
     description: str,
@@ -82,7 +90,7 @@ def _tool(
         description=description,
         parameters=parameters,
         returns=returns,
-        roles={name: ArgumentRoles(default=("none",)) for name in properties},
+        roles={name: ArgumentRoles(default=_ROLES.get(name, ("none",))) for name in properties},
     )
 
 

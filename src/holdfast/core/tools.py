@@ -70,6 +70,8 @@ class Tool(Value):
     is_idempotent: bool = False
     is_read_only: bool = False
     is_destructive: bool = False
+    requires_approval: bool = False
+    """A person must approve every call, or have granted it: a policy that allows it is not enough."""
     asks_person: bool = False
     """The result is a person's own words: the call waits for the person whatever the policy allows, and no grant covers it."""
 

@@ -23,6 +23,7 @@ from holdfast.core import (
     Tool,
     Toolset,
     is_too_deep,
+    restricts,
 )
 from holdfast.core import digest as content_digest
 from holdfast.gate.call_index import CallIndex
@@ -141,6 +142,9 @@ class Judge:
             decision = msgspec.structs.replace(decision, facts=facts)
         if registered.tool.asks_person and decision.verdict != "deny":
             decision = Decision(verdict="escalate", rule=QUESTION_RULE, reason="it asks you", source="gate")
+        elif registered.tool.requires_approval and not restricts(decision.verdict):
+            reason = f"{call.operation} needs a person's approval, whatever the policy allows"
+            decision = Decision(verdict="escalate", rule="requires-approval", reason=reason, source="gate")
         return Judgement(request, decision, registered, digest)
 
     async def judge_effect(self, call: Call, effect: FileEffect) -> Judgement:

@@ -6,6 +6,7 @@ from holdfast.policy.analysis.diff import PolicyDiff, compare_policies
 from holdfast.policy.analysis.examples import ExampleResult, run_examples, tool_for
 from holdfast.policy.analysis.explain import DecisionExplanation, explain
 from holdfast.policy.analysis.lint import LintFinding, lint
+from holdfast.policy.analysis.suggest import AnsweredPrompt, Suggestions, suggest
 from holdfast.policy.contract import Policy, Request
 from holdfast.policy.document import PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
@@ -29,6 +30,7 @@ from holdfast.policy.tiers import combine
 from holdfast.policy.tool_roles import KNOWN_TOOLS, annotate
 from holdfast.policy.urls import canonical_url
 from holdfast.policy.visibility import (
+    asking_rules,
     hide_unreadable_paths,
     most_permissive_verdict,
     read_verdict,
@@ -40,6 +42,7 @@ __all__ = [
     "KNOWN_TOOLS",
     "NO_FACTS",
     "PROJECT_POLICY",
+    "AnsweredPrompt",
     "Backtest",
     "BacktestRunner",
     "DecisionExplanation",
@@ -57,8 +60,10 @@ __all__ = [
     "Rule",
     "RulePolicy",
     "SessionFacts",
+    "Suggestions",
     "YamlError",
     "annotate",
+    "asking_rules",
     "backtest",
     "canonical_url",
     "combine",
@@ -78,6 +83,7 @@ __all__ = [
     "read_verdict",
     "readable_paths",
     "run_examples",
+    "suggest",
     "targets_of",
     "tool_for",
     "validate_arguments",

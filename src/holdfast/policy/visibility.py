@@ -9,6 +9,8 @@ from holdfast.policy.tiers import TieredPolicy
 from holdfast.policy.tool_roles import KNOWN_TOOLS
 
 _READ = KNOWN_TOOLS["world.read"]
+BUILT_IN_QUESTIONS = frozenset({"structural-domain-escalate", "requires-approval", "ask-person"})
+"""Rules that ask in every policy: unlisted hosts, tools that require an approval, questions of the agent."""
 _NAMES = frozenset({"world.list", "world.entries", "session.proposals"})
 _CONTENTS = frozenset({"world.search", "world.proposals"})
 """Operations whose results show what is in the files, not only their names."""
@@ -71,3 +73,14 @@ def _path(each: Json) -> str | None:
     if isinstance(each, dict):
         each = each.get("path")
     return each if isinstance(each, str) else None
+
+
+def asking_rules(policy: Policy) -> frozenset[str] | None:
+    """The names of the rules that can ask a person, built-in ones included; None if the policy is not made of rules."""
+    if isinstance(policy, TieredPolicy):
+        tiers = [asking_rules(tier) for tier in policy.policies]
+        return None if None in tiers else frozenset(name for tier in tiers for name in tier or ())
+    if not isinstance(policy, RulePolicy):
+        return None
+    named = {rule.name for rule in policy.document.rules if rule.verdict == "escalate"}
+    return frozenset(named) | BUILT_IN_QUESTIONS

@@ -93,7 +93,7 @@ async def build_session(parts: SessionParts) -> Session:
     await _record_lost_commit(parts.staged, journal)
     status, conversation = Status(journal), Conversation(journal)
     commands = _commands(parts)
-    gate = _gate(parts, status, commands)
+    gate = _gate(parts, status, commands, commit=lambda: session.commit())
     # Closed in reverse order: the lease is released when nothing can write any more.
     resources = AsyncExitStack()
     resources.callback(parts.on_close, journal.session)
@@ -160,7 +160,13 @@ def _commands(parts: SessionParts) -> SessionCommands | None:
     )
 
 
-def _gate(parts: SessionParts, status: Status, commands: SessionCommands | None) -> Gate:
+def _gate(
+    parts: SessionParts,
+    status: Status,
+    commands: SessionCommands | None,
+    *,
+    commit: Callable[[], Awaitable[tuple[str, ...]]],
+) -> Gate:
     """The gate, with the tools that every session has and the session's own."""
     own: list[Toolset] = [
         WorldToolset(parts.staged.base, parts.staged, keep=parts.store.put_blob),
@@ -171,6 +177,7 @@ def _gate(parts: SessionParts, status: Status, commands: SessionCommands | None)
             gate=lambda: gate,
             staged=parts.staged,
             audit=lambda: as_json(audit_view(parts.journal.recorded)),
+            commit=commit,
         ),
     ]
     if parts.model is not None:

@@ -45,6 +45,7 @@ from holdfast.core.events import (
 from holdfast.core.projection import without_rewound
 from holdfast.gate import AuditEntry, AuditStats, Budget, Gate, Ruling, audit_stats, audit_view
 from holdfast.models import OnPiece
+from holdfast.policy import Policy
 from holdfast.session.approver import Approver, ask_approver
 from holdfast.session.branches.merge import Merge, MergePlan, MergeSide, fork_base, parent_of
 from holdfast.session.branches.rewind_fork import RewindPlan, plan_rewind
@@ -258,6 +259,11 @@ class Session:
     ) -> Ruling:
         """Answer an escalation. Raises EscalationUnknown if it was already answered or has expired."""
         return await self._gate.resolve(escalation, response, principal=principal, transport=transport)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that judges the calls of this session."""
+        return self._gate.policy
 
     def grants(self) -> tuple[Grant, ...]:
         """The active grants, of this session and of every session."""

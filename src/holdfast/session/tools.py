@@ -3,7 +3,7 @@
 `person.ask` asks the person a question and returns the answer. It always waits, whatever the policy allows.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -18,7 +18,7 @@ from holdfast.core import (
     budget_dimension,
     encode,
 )
-from holdfast.core.errors import InvalidInput, ToolFailed
+from holdfast.core.errors import CommitConflict, InvalidInput, ToolFailed
 from holdfast.gate import Gate
 from holdfast.policy import most_permissive_verdict
 from holdfast.session.status import Status
@@ -85,7 +85,14 @@ VIEW_TOOLS = (
     _tool("operations_count", "How many calls there were."),
     _tool("proposals", "Staged changes that wait for the person."),
     _tool("id", "The id of this session, the same in every turn."),
-    _tool("commit_proposals", "Ask the host to commit what is staged; only the person can."),
+    msgspec.structs.replace(
+        _tool(
+            "commit_proposals", "Commit what is staged, once the person has approved it; returns the paths."
+        ),
+        is_idempotent=False,
+        is_read_only=False,
+        requires_approval=True,
+    ),
     _tool("rollback_proposals", "Withdraw what is staged."),
 )
 
@@ -101,12 +108,14 @@ class ViewToolset:
         gate: Callable[[], Gate],
         staged: StagedWorld,
         audit: Callable[[], list[Json]],
+        commit: Callable[[], Awaitable[tuple[str, ...]]],
     ) -> None:
         self._id = id
         self._status = status
         self._gate = gate
         self._staged = staged
         self._audit = audit
+        self._commit = commit
 
     def tools(self) -> tuple[Tool, ...]:
         return VIEW_TOOLS
@@ -116,6 +125,11 @@ class ViewToolset:
             # Include the changes, so that a restart does not rebuild the proposals.
             withdrawn = self._staged.withdraw()
             return Performed(result=[change.path for change in withdrawn], changes=withdrawn)
+        if call.operation == "session.commit_proposals":
+            try:
+                return Performed(result=list(await self._commit()))
+            except CommitConflict as error:
+                raise ToolFailed(str(error)) from error
         return Performed(result=self._answer(call))
 
     def _answer(self, call: Call) -> Json:
@@ -141,7 +155,7 @@ class ViewToolset:
             case "proposals":
                 return [{"path": each.path, "kind": each.kind} for each in self._staged.proposals()]
             case _:
-                raise ToolFailed("only the person commits proposals; describe your proposal and end the turn")
+                raise ToolFailed(f"{call.operation} does not exist")
 
     def _remaining(self, name: str) -> Json:
         try:

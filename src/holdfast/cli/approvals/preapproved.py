@@ -3,7 +3,20 @@
 from collections.abc import Collection
 
 from holdfast.core import Escalation, Response
+from holdfast.core.errors import InvalidInput
+from holdfast.policy import Policy, asking_rules
 from holdfast.session import Approver, Session
+
+
+def check_rule_names(names: Collection[str], policy: Policy) -> None:
+    """Raise InvalidInput if --yes-to names a rule that never asks."""
+    asking = asking_rules(policy)
+    for name in names:
+        if asking is not None and name not in asking:
+            raise InvalidInput(
+                f"--yes-to {name}: no rule of that name asks under the policy {policy.name!r}",
+                hint=f"the rules that ask are: {', '.join(sorted(asking))}",
+            )
 
 
 class PreApproved:

@@ -7,20 +7,24 @@
   holdfast policy lint mine.yaml         unreachable or too permissive rules, missing examples
   holdfast policy diff project mine.yaml    what changes from one policy to the other
   holdfast policy backtest mine.yaml     what it would have decided on recorded calls
+  holdfast policy suggest --last 30d     rules that would have answered your prompts; nothing is saved unasked
 
 A policy is a name, a YAML file, or a compiled-policy.json with its tool-annotations.json. A call is
 {"operation": "world.read", "arguments": {"path": "a.txt"}}; {"server", "tool", "args"} works too; - reads stdin.
 """
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
 from holdfast.cli import exit_codes
+from holdfast.cli.commands.prune import age_ms
 from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_known_tools
+from holdfast.cli.policy_suggest import run_suggest
 from holdfast.cli.terminal.console import Console
 from holdfast.core import SystemClock, encode, escape_invisible, pluralize
-from holdfast.core.errors import JournalDamaged
+from holdfast.core.errors import InvalidInput, JournalDamaged
 from holdfast.policy import (
     BacktestRunner,
     RulePolicy,
@@ -70,6 +74,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     past = actions.add_parser("backtest", help="what it would have decided on recorded calls")
     past.add_argument("policy", help="a name or a file")
     past.add_argument("--session", metavar="ID", help="only this session (default: all)")
+    learn = actions.add_parser("suggest", help="rules from the prompts that you answered")
+    learn.add_argument(
+        "--policy", default="project", metavar="NAME|FILE", help="the policy to extend (default: project)"
+    )
+    learn.add_argument("--from", dest="session", metavar="SESSION", help="only this session (default: all)")
+    learn.add_argument(
+        "--last", type=age_ms, metavar="AGE", help="only answers of this age, such as 12h or 30d"
+    )
+    learn.add_argument("--save", metavar="NAME", help="save them as a policy of this name, after asking")
+    learn.add_argument("--yes", action="store_true", help="save without asking")
     for action in actions.choices.values():
         action.add_argument("--json", action="store_true", help="JSON on stdout")
         action.add_argument(
@@ -94,6 +108,8 @@ async def run(arguments: argparse.Namespace) -> int:
             return _lint(arguments, console)
         case "diff":
             return _diff(arguments, console)
+        case "suggest":
+            return await _suggest(arguments, console)
         case _:
             return await _backtest(arguments, console)
 
@@ -117,7 +133,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _check(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _load_with_tools(arguments)
+    policy = _load_with_tools(arguments, arguments.policy)
     text = sys.stdin.read() if arguments.call == "-" else arguments.call
     request = await request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
     if arguments.action == "explain":
@@ -149,11 +165,12 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _test(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _load(arguments, arguments.policy, is_checked=False)
+    policy = _load_with_tools(arguments, arguments.policy, is_checked=False)
     results = run_examples(policy)
-    failed = [result for result in results if not result.is_met]
+    failed = [result for result in results if result.is_judged and not result.is_met]
+    unknown = sorted({result.example.operation for result in results if not result.is_judged})
     if arguments.json:
-        console.json({"examples": len(results), "failed": failed})
+        console.json({"examples": len(results), "failed": failed, "unknown_tools": unknown})
         return exit_codes.ERROR if failed else exit_codes.OK
     for result in failed:
         what = "is not decided" if result.is_match_expected else "is decided"
@@ -165,12 +182,16 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
                 f"but {result.decision.verdict} by {result.decision.rule}"
             )
         )
+    for operation in unknown:
+        console.print(
+            escape_invisible(f"not checked: {operation} is not known; add its server with holdfast mcp add")
+        )
     console.print(f"{pluralize(len(results), 'example')}, {len(failed)} failed")
     return exit_codes.ERROR if failed else exit_codes.OK
 
 
 def _lint(arguments: argparse.Namespace, console: Console) -> int:
-    findings = lint(_load(arguments, arguments.policy, is_checked=False))
+    findings = lint(_load_with_tools(arguments, arguments.policy, is_checked=False))
     warnings = [finding for finding in findings if finding.level == "warning"]
     if arguments.json:
         console.json(findings)
@@ -186,8 +207,8 @@ def _lint(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _diff(arguments: argparse.Namespace, console: Console) -> int:
-    before = _load(arguments, arguments.policy, is_checked=False)
-    after = _load(arguments, arguments.other, is_checked=False)
+    before = _load_with_tools(arguments, arguments.policy, is_checked=False)
+    after = _load_with_tools(arguments, arguments.other, is_checked=False)
     result = compare_policies(before, after)
     if arguments.json:
         console.json(result)
@@ -207,7 +228,7 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _load_with_tools(arguments)
+    policy = _load_with_tools(arguments, arguments.policy)
     home = Home.default()
     home.prepare()
     store = await open_store(home, clock=SystemClock())
@@ -246,6 +267,31 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     return code
 
 
+async def _suggest(arguments: argparse.Namespace, console: Console) -> int:
+    policy = _load_with_tools(arguments, arguments.policy)
+    if arguments.save is not None and not re.fullmatch(r"[a-z0-9][a-z0-9-]*", arguments.save):
+        raise InvalidInput(
+            f"{arguments.save!r} is not a name for a policy", hint="use small letters, digits and -"
+        )
+    home, clock = Home.default(), SystemClock()
+    home.prepare()
+    store = await open_store(home, clock=clock)
+    try:
+        return await run_suggest(
+            policy,
+            store,
+            home,
+            session=arguments.session,
+            since_ms=clock.now_ms() - arguments.last if arguments.last is not None else 0,
+            save=arguments.save,
+            is_confirmed=arguments.yes,
+            is_json=arguments.json,
+            console=console,
+        )
+    finally:
+        await store.close()
+
+
 def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = True) -> RulePolicy:
     values = dict(value.split("=", 1) for value in arguments.value if "=" in value)
     search = (Home.default().policies,)
@@ -254,6 +300,6 @@ def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = T
     )
 
 
-def _load_with_tools(arguments: argparse.Namespace) -> RulePolicy:
-    policy = _load(arguments, arguments.policy)
+def _load_with_tools(arguments: argparse.Namespace, reference: str, *, is_checked: bool = True) -> RulePolicy:
+    policy = _load(arguments, reference, is_checked=is_checked)
     return with_known_tools(policy, Home.default(), is_annotated=arguments.annotations is not None)

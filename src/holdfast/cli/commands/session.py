@@ -20,7 +20,7 @@ import msgspec
 
 from holdfast.app import Runtime, configured_servers
 from holdfast.cli import exit_codes
-from holdfast.cli.approvals.preapproved import PreApproved
+from holdfast.cli.approvals.preapproved import PreApproved, check_rule_names
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
@@ -236,6 +236,7 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
 
         return await chat_at_terminal(runtime, session, is_plain=arguments.plain)
     session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
+    check_rule_names(arguments.yes_to, session.policy)
     preapproved = PreApproved(session, arguments.yes_to)
     if console.is_interactive and not arguments.no_escalations:
         session.approver = preapproved.before(TerminalApprover(console, session=session))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from holdfast.core import STRICTNESS, Call, Decision, Paths, Tool, Value, Verdict
 from holdfast.policy.contract import Policy, Request
+from holdfast.policy.facts import NO_FACTS
 from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.structural import BUILT_IN
 from holdfast.policy.targets import targets_of
@@ -83,7 +84,8 @@ class BacktestRunner:
             return
         tool = self._tools.get(call.operation)
         targets = targets_of(tool, call.arguments, recorded.paths) if tool is not None else ()
-        after = self._policy.judge(Request(call=call, tool=tool, targets=targets))
+        facts = before.facts or NO_FACTS
+        after = self._policy.judge(Request(call=call, tool=tool, targets=targets, facts=facts))
         if after.verdict == before.verdict:
             return
         self._counts[call.operation, before.verdict, after.verdict] += 1
