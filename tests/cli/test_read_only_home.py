@@ -1,5 +1,6 @@
 """A data directory that cannot be written can still be read and exported. The mount is in a namespace of its own."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -20,9 +21,12 @@ def _can_mount() -> bool:
 
 @pytest.mark.skipif(not _can_mount(), reason="needs a mount namespace")
 def test_f51_a_read_only_home_can_be_listed_read_and_exported(tmp_path: Path) -> None:
-    (tmp_path / "s.py").write_text("print('seven')")
-    assert holdfast("exec", "s.py", home=tmp_path).returncode == 0
+    session = prepared(tmp_path)
     outputs = {
+        ("files", "ls", session): "kept.txt",
+        ("files", "cat", session, "kept.txt"): "seven",
+        ("why", "1.1", "--session", session): "allow by rule y",
+        ("waiting",): "world.delete",
         ("sessions",): "seven",
         ("show",): "seven",
         ("search", "seven"): "seven",
@@ -40,6 +44,66 @@ def test_f51_a_read_only_home_can_be_listed_read_and_exported(tmp_path: Path) ->
     assert "Traceback" not in refused.stderr
 
 
+ASKS = """\
+policy: asks
+rules:
+  - {name: x, escalate: world.delete, because: it deletes}
+  - {name: y, allow: "*", because: it may}
+"""
+
+
+def prepared(home: Path) -> str:
+    """A home with a session that has a file and one whose call waits. Returns the id of the first."""
+    (home / "asks.yaml").write_text(ASKS)
+    (home / "s.py").write_text("world.write(path='kept.txt', content='seven')\nprint('seven')")
+    (home / "d.py").write_text("world.delete(path='x')  # seven")
+    assert holdfast("exec", "s.py", "-p", "asks.yaml", home=home).returncode == 0
+    [session] = json.loads(holdfast("sessions", "--json", home=home).stdout)
+    holdfast("exec", "d.py", "-p", "asks.yaml", home=home)
+    return str(session["id"])
+
+
+FULL = (
+    'mount -t tmpfs -o size=20m none "$1" && cp -r "$2" "$1/holdfast" && chmod 700 "$1/holdfast" && '
+    '(dd if=/dev/zero of="$1/zeros" bs=4k 2>/dev/null || true) && export HOLDFAST_HOME="$1/holdfast" && shift 2 && exec "$@"'
+)
+
+
+@pytest.mark.skipif(not _can_mount(), reason="needs a mount namespace")
+def test_f51_a_home_on_a_full_disk_can_be_listed_read_and_exported(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    (tmp_path / "disk").mkdir()
+
+    def on_full_disk(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [
+            "unshare",
+            "-rm",
+            "sh",
+            "-c",
+            FULL,
+            "sh",
+            str(tmp_path / "disk"),
+            str(tmp_path / "holdfast"),
+        ]
+        return subprocess.run(
+            [*command, sys.executable, "-m", "holdfast", *words],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    for words in (("sessions",), ("show",), ("search", "seven"), ("waiting",), ("export", "-o", "full.zip")):
+        done = on_full_disk(*words)
+        assert done.returncode == 0, done.stderr
+        assert "is on a full disk" in done.stderr
+    refused = on_full_disk("exec", "s.py", "-p", "asks.yaml")
+    assert refused.returncode == 1
+    assert "the disk is full" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
 def read_only(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "holdfast", *words]
     return subprocess.run(
@@ -53,8 +117,8 @@ def read_only(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_f51_few_descriptors_are_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "s.py").write_text("print('seven')")
-    for words in (("sessions",), ("exec", "s.py")):
+    prepared(tmp_path)
+    for words in (("sessions",), ("show",), ("search", "seven"), ("waiting",), ("exec", "s.py")):
         done = subprocess.run(
             ["sh", "-c", 'ulimit -n 20 && exec "$@"', "sh", sys.executable, "-m", "holdfast", *words],
             cwd=tmp_path,
@@ -65,4 +129,7 @@ def test_f51_few_descriptors_are_a_clear_error(tmp_path: Path) -> None:
         )
         assert "Traceback" not in done.stderr
         assert "internal error" not in done.stderr
-        assert done.returncode == 0 or "Too many open files" in done.stderr
+        if words[0] == "exec":
+            assert done.returncode == 0 or "Too many open files" in done.stderr
+        else:
+            assert done.returncode == 0, done.stderr

@@ -19,15 +19,15 @@ from holdfast.store import open_store as open_backend
 async def open_store(*, only_reads: bool = False) -> AsyncIterator[tuple[Home, Store]]:
     """Open Holdfast's data directory and its store for the block. Repairs that the store made are printed once.
 
-    With `only_reads`, a directory that cannot be written is read through a temporary copy of its database.
+    With `only_reads`, a directory that is read-only or on a full disk is read through a temporary copy of its database.
     """
     home = Home.default()
     console = Console()
     with ExitStack() as stack:
         place = home
-        if only_reads and _is_read_only(home):
-            place = stack.enter_context(_readable_copy(home))
-            console.say(f"note: {str(home.root)!r} is read-only; it can be read and exported", "ask")
+        if only_reads and (problem := _write_problem(home)):
+            place = stack.enter_context(_readable_copy(home, problem))
+            console.say(f"note: {str(home.root)!r} is {problem}; it can be read and exported", "ask")
         async with _opened(home, place, console) as store:
             yield home, store
 
@@ -44,16 +44,23 @@ async def _opened(home: Home, place: Home, console: Console) -> AsyncIterator[St
         await store.close()
 
 
-def _is_read_only(home: Home) -> bool:
+_LEAST_FREE_BYTES = 1 << 20
+"""SQLite needs a few hundred kilobytes to open a database, even for reading."""
+
+
+def _write_problem(home: Home) -> str:
+    """Why the data directory cannot be written, in words; empty if it can, or if there is nothing to read."""
     try:
-        is_mounted_so = bool(os.statvfs(home.database).f_flag & os.ST_RDONLY)
+        found = os.statvfs(home.database)
     except OSError:
-        return False  # there is nothing to read
-    return is_mounted_so or not os.access(home.root, os.W_OK)
+        return ""
+    if found.f_flag & os.ST_RDONLY or not os.access(home.root, os.W_OK):
+        return "read-only"
+    return "on a full disk" if found.f_bavail * found.f_frsize < _LEAST_FREE_BYTES else ""
 
 
 @contextmanager
-def _readable_copy(home: Home) -> Iterator[Home]:
+def _readable_copy(home: Home, problem_of_home: str) -> Iterator[Home]:
     """A temporary home with a copy of the database and the blobs of this one."""
     with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
         copy = Home(Path(folder))
@@ -63,7 +70,7 @@ def _readable_copy(home: Home) -> Iterator[Home]:
                     shutil.copyfile(file, copy.root / file.name)
         except OSError as problem:
             raise StoreUnavailable(
-                f"{str(home.root)!r} is read-only, and its database cannot be copied: {problem.strerror}",
+                f"{str(home.root)!r} is {problem_of_home}, and its database cannot be copied: {problem.strerror}",
                 hint="free space in the temporary folder, or set TMPDIR to another one",
             ) from problem
         if home.blobs.is_dir():

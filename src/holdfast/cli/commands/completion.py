@@ -37,7 +37,7 @@ async def _list_sessions(console: Console) -> int:
 
     if not Home.default().database.exists():
         return exit_codes.OK  # pressing Tab must not create the data directory
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         for summary in await store.sessions(limit=_RECENT):
             if summary.name:
                 console.print(summary.name)

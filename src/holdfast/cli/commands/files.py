@@ -57,7 +57,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """Find the workspace and run the subcommand."""
-    async with open_store() as (home, store):
+    # The files are not in the store: what changes them needs no more of it than what reads them.
+    async with open_store(only_reads=True) as (home, store):
         session = await resolve_session(store, arguments.session)
         summary = await store.summary(session)
         folder = Path(summary.workspace or home.workspace(session))

@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.folder is not None:
         show_external_requests(arguments.folder, console, is_json=arguments.json)
         return exit_codes.OK
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         found = await waiting(store, arguments.session)
         names = {session: (await store.summary(session)).name or session for session, _ in found}
     now_ms = SystemClock().now_ms()

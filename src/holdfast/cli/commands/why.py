@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Find the call and explain its decision."""
     console = Console()
-    async with open_store() as (_, store):
+    async with open_store(only_reads=True) as (_, store):
         recorded = await store.read(await resolve_session(store, arguments.session))
     entry = next((each for each in audit_view(recorded) if each.call == arguments.call), None)
     if entry is None:
