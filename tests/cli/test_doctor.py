@@ -174,3 +174,15 @@ def test_on_a_narrow_terminal_details_go_below_the_name(tmp_path: Path) -> None:
     place = lines.index("ok    sandbox lisp")
     assert lines[place + 1].startswith("      version 1: ")
     assert [line for line in lines if len(line) > 50 and "\x1b" not in line] == []
+
+
+def test_a_large_home_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path)
+    tmp_path.chmod(0o700)
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / "large").write_bytes(bytes(100_000))
+    assert not any("uses more than" in each.detail for each in check_home(home))
+    monkeypatch.setattr("holdfast.cli.doctor.home.LARGE_HOME_BYTES", 90_000)
+    [found] = [each for each in check_home(home) if "uses more than" in each.detail]
+    assert found.state == "note"
+    assert "holdfast prune" in found.fix

@@ -1,10 +1,12 @@
 """Escaping of invisible characters, and plurals."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import escape_invisible, escape_to_one_line, has_invisible, pluralize
+from holdfast.core import escape_invisible, escape_to_one_line, has_invisible, mark_lookalikes, pluralize
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,21 @@ def test_a_count_is_followed_by_its_noun(number: float, shown: str) -> None:
 
 def test_an_irregular_plural_can_be_given() -> None:
     assert (pluralize(1, "reply", "replies"), pluralize(2, "reply", "replies")) == ("1 reply", "2 replies")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p\u0430ssword.txt", "confi\u0261", "etc\u2215passwd", "\u216cib", "\U0001d41bin", "\U0001d429\U0001d41a\U0001d42c",
+        "\uff50\uff41\uff53\uff53", "a\u2024txt", "--\u2212f", "\ufb01le", "\u0430\u0440\u0440\u04cf\u0435", "https\uff1a//a.example",
+    ],
+)  # fmt: skip
+def test_characters_that_only_look_latin_are_marked(text: str) -> None:
+    marked = mark_lookalikes(text)
+    assert "<U+" in marked
+    assert re.sub(r"<U\+[0-9A-F]+>", "", marked) == text
+
+
+@pytest.mark.parametrize("text", ["naïve café", "Größe", "привет мир", "日本語.txt", "العربية", "plain.txt"])
+def test_words_of_other_languages_are_not_marked(text: str) -> None:
+    assert mark_lookalikes(text) == text

@@ -1,17 +1,20 @@
 """Composing what the sessions of one data directory share, and the redactor that knows every secret we pass on."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import msgspec
 
 from holdfast.commands import CommandSandboxes, SystemSandboxes
 from holdfast.config import read_config
 from holdfast.core import Clock, SystemClock
+from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines
 from holdfast.mcp import ServerSpec, load_servers, secrets_of
 from holdfast.models import ModelSettings, secrets
 from holdfast.session import LiveSessions, Settings, SharedResources
-from holdfast.store import MIN_SECRET_LENGTH, Home, Redactor, Store, open_store
+from holdfast.store import MIN_SECRET_LENGTH, Home, Redactor, Store, open_store, read_plain
 
 
 async def compose_resources(
@@ -32,7 +35,8 @@ async def compose_resources(
     settings = settings if settings is not None else read_config(directory).settings
     servers = servers if servers is not None else configured_servers(directory)
     directory.prepare()
-    redact = redactor(servers, settings.model_requests)
+    # Also of servers that this process does not start: their secrets may be in a file or in what a person types.
+    redact = redactor((*servers, *_known_servers(directory)), settings.model_requests, directory)
     return SharedResources(
         home=directory,
         settings=settings,
@@ -52,8 +56,28 @@ def configured_servers(home: Home) -> tuple[ServerSpec, ...]:
     return load_servers(path) if path.exists() else ()
 
 
-def redactor(servers: Sequence[ServerSpec], model_requests: ModelSettings) -> Redactor:
-    """A redactor for the secrets we pass on: keys of providers, and values that server entries name."""
+def _known_servers(home: Home) -> tuple[ServerSpec, ...]:
+    try:
+        return configured_servers(home)
+    except (OSError, HoldfastError):
+        return ()  # the command that needs them reports the error
+
+
+def _team_tokens(home: Home) -> Iterator[str]:
+    """The tokens of the clients of `teams serve`."""
+    for path in home.root.glob("teams/**/tokens.json"):
+        try:
+            kept = msgspec.json.decode(read_plain(path, max_bytes=1 << 20), type=dict[str, str])
+        except (OSError, msgspec.DecodeError):
+            continue  # the command that needs them reports the error
+        yield from kept.values()
+
+
+def redactor(
+    servers: Sequence[ServerSpec], model_requests: ModelSettings, home: Home | None = None
+) -> Redactor:
+    """A redactor for the secrets we pass on: keys of providers, values that server entries name, and tokens of teams."""
     of_servers = (one for spec in servers for one in secrets_of(spec, os.environ))
-    known = (*secrets(os.environ, model_requests), *of_servers)
+    of_teams = _team_tokens(home) if home is not None else ()
+    known = (*secrets(os.environ, model_requests), *of_servers, *of_teams)
     return Redactor(*(secret for secret in known if len(secret) >= MIN_SECRET_LENGTH))

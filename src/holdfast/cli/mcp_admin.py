@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.cli import exit_codes
 from holdfast.cli.prompts import confirm
+from holdfast.cli.redaction import known_secrets
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.config import load_config
@@ -47,8 +48,10 @@ class McpAdmin:
     def list_servers(self, *, as_json: bool) -> int:
         """Print the configured servers and their pinned tools. Starts no server."""
         specs, annotations = self._files.servers(), self._files.annotations()
+        redact = known_secrets(self._home.root)
         if as_json:
-            self._console.json([{"server": spec, "pins": self._pins.server(spec.name)} for spec in specs])
+            shown = [{"server": spec, "pins": self._pins.server(spec.name)} for spec in specs]
+            self._console.json(msgspec.Raw(redact(msgspec.json.encode(shown))))
             return exit_codes.OK
         if not specs:
             self._console.say(f"no servers in {self._files.servers_file}")
@@ -61,7 +64,8 @@ class McpAdmin:
                 else f"{pluralize(len(known.tools), 'tool')}, {len(known.held)} to review"
             )
             self._console.print(
-                f"{spec.name}  {escape_invisible(spec.url or ' '.join((spec.command, *spec.args)))}  ({state})"
+                f"{spec.name}  {escape_invisible(redact.redact_text(spec.url or ' '.join((spec.command, *spec.args))))}"
+                f"  ({state})"
             )
             if spec.sandbox is not None:
                 self._console.print("  confined: see 'sandbox' in its entry")

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def known_secrets(root: Path) -> "Redactor":
     """A redactor for the secrets in this data directory and in the environment."""
     from holdfast.app import redactor
+    from holdfast.store import Home
 
-    return redactor(*secret_sources(root))
+    return redactor(*secret_sources(root), Home(root))
 
 
 def secret_sources(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":

@@ -102,19 +102,37 @@ _LATIN_LOOKALIKES = frozenset("авсԁеһіјӏмнорԛѕтѵԝхуАВСЕ�
 """Letters of other scripts that look like Latin ones."""
 
 
+_SIGN_LOOKALIKES = re.compile(
+    "[\u2010\u2011\u2024\u2043\u2044\u2212\u2215\u2216\u2236\u29f5\u29f8\u29f9\ua789\uff0e\uff0f\uff1a\uff3c]"
+)
+"""Signs that look like the slash, dot, colon, hyphen and backslash of paths, addresses and options."""
+
+
 def mark_lookalikes(text: str) -> str:
-    """The text with the code point after each letter that only looks Latin: in a word that mixes scripts, or in a whole word of
-    such letters. `p\u0430ssword` becomes `p\u0430<U+0430>ssword`.
+    """The text with the code point after each character that only looks Latin: a letter in a word that mixes scripts or in a
+    whole word of such letters, and a sign. `p\u0430ssword` becomes `p\u0430<U+0430>ssword`.
     """
-    return text if text.isascii() else _WORD.sub(lambda word: _marked(word[0]), text)
+    if text.isascii():
+        return text
+    marked = _WORD.sub(lambda word: _marked(word[0]), text)
+    return _SIGN_LOOKALIKES.sub(lambda sign: f"{sign[0]}<U+{ord(sign[0]):04X}>", marked)
 
 
 def _marked(word: str) -> str:
-    foreign = [char for char in word if not char.isascii() and _script(char) in _LOOKALIKE_SCRIPTS]
+    foreign = [char for char in word if _is_variant(char) or _script(char) in _LOOKALIKE_SCRIPTS]
     is_mixed = 0 < len(foreign) < len(word) and any(_script(char) == "LATIN" for char in word)
-    if not is_mixed and not (foreign and _LATIN_LOOKALIKES.issuperset(word)):
+    is_imitation = any(map(_is_variant, foreign)) or (bool(foreign) and _LATIN_LOOKALIKES.issuperset(word))
+    if not is_mixed and not is_imitation:
         return word
     return "".join(f"{char}<U+{ord(char):04X}>" if char in foreign else char for char in word)
+
+
+def _is_variant(char: str) -> bool:
+    """Whether it is a styled, phonetic or small-capital letter or a Roman numeral, which stands for a Latin letter."""
+    if char.isascii():
+        return False
+    is_phonetic = "\u0250" <= char <= "\u02af" or "\u1d00" <= char <= "\u1dbf" or "\ua720" <= char <= "\ua7ff"
+    return is_phonetic or unicodedata.normalize("NFKC", char).isascii()
 
 
 def _script(char: str) -> str:

@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.cli.doctor.check_result import CheckResult
@@ -14,6 +15,9 @@ from holdfast.store import Home
 
 LOW_DISK_BYTES = 1_000_000_000
 CRITICAL_DISK_BYTES = 50_000_000
+LARGE_HOME_BYTES = 20_000_000_000
+_MAX_WALKED = 500_000
+"""Files whose size is added up; more would keep the person waiting."""
 
 
 def check_home(home: Home) -> Iterator[CheckResult]:
@@ -33,6 +37,13 @@ def check_home(home: Home) -> Iterator[CheckResult]:
             part="home", state="ok", detail=f"{home.root} does not exist yet; the first session creates it"
         )
     yield _disk(existing)
+    if existing == home.root and (size := _used_bytes(home.root)) > LARGE_HOME_BYTES:
+        yield CheckResult(
+            part="home",
+            state="note",
+            detail=f"{home.root} uses more than {size / 1e9:,.0f} GB",
+            fix="see what could be deleted: holdfast prune --older-than 30d --dry-run",
+        )
     if home.log.exists():
         yield CheckResult(
             part="log",
@@ -73,6 +84,19 @@ def _disk(path: Path) -> CheckResult:
     if free < CRITICAL_DISK_BYTES:
         return CheckResult(part="disk", state="bad", detail=detail, fix=fix)
     return CheckResult(part="disk", state="note" if free < LOW_DISK_BYTES else "ok", detail=detail, fix=fix)
+
+
+def _used_bytes(root: Path) -> int:
+    """What the files of a folder use on disk, as far as it is walked."""
+    used = count = 0
+    for folder, _, names in os.walk(root):
+        for name in names:
+            count += 1
+            if count > _MAX_WALKED:
+                return used
+            with suppress(OSError):
+                used += os.lstat(os.path.join(folder, name)).st_blocks * 512
+    return used
 
 
 def _configuration(home: Home) -> Iterator[CheckResult]:

@@ -160,7 +160,8 @@ _COMMON_WORDS = frozenset(
 def secrets_of(spec: ServerSpec, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The secrets that a server gets, so that they can be redacted from the record."""
     found: list[str] = []
-    for name, text in (*spec.env.items(), *spec.headers.items(), *_arguments(spec)):
+    address = (("url", spec.url),) if spec.url else ()
+    for name, text in (*spec.env.items(), *spec.headers.items(), *address, *_arguments(spec)):
         if name in spec.public:
             continue
         used = variable_names(text)
