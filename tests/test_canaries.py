@@ -166,6 +166,7 @@ def texts_for(count: int) -> list[str]:
     ]
 
 
+@pytest.mark.promise("P09")
 async def test_no_canary_is_at_rest_shown_or_handed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
@@ -177,6 +178,7 @@ async def test_no_canary_is_at_rest_shown_or_handed_on(
 
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
+@pytest.mark.promise("P09")
 async def test_ten_thousand_canaries_are_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
@@ -186,6 +188,7 @@ async def test_ten_thousand_canaries_are_nowhere(
     assert await check(home, folder, run, texts_for(21)) >= 10_000
 
 
+@pytest.mark.promise("P09")
 def test_a_command_that_starts_no_server_knows_its_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:

@@ -53,6 +53,7 @@ async def test_waiting_and_work_in_threads_are_not_work_of_the_loop() -> None:
 
 
 @pytest.mark.parametrize("what", WORK)
+@pytest.mark.promise("P14")
 async def test_a_guest_with_large_values_does_not_block_the_loop(
     tmp_path: Path, watch_loop: Watch, what: str
 ) -> None:
@@ -78,6 +79,7 @@ RESULTS: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("kind", RESULTS)
+@pytest.mark.promise("P14")
 async def test_a_server_with_large_results_does_not_block_the_loop(watch_loop: Watch, kind: str) -> None:
     tool = Tool(name="box.get", roles={"name": ArgumentRoles(default=("none",))})
     box = FunctionToolset({tool.name: (tool, lambda _: RESULTS[kind])})

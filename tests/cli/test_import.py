@@ -79,6 +79,7 @@ def summary_of(run: Run) -> dict[str, object]:
     return line
 
 
+@pytest.mark.promise("P11")
 def test_f44_a_file_chooses_no_model_policy_or_folder(run: Run, tmp_path: Path) -> None:
     done = run("import", str(forge(tmp_path / "f.zip", folder=str(tmp_path))))
     assert done.code == 0, done.err
@@ -193,6 +194,7 @@ INVALID_ENTRIES: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("kind", INVALID_ENTRIES)
+@pytest.mark.promise("P11")
 def test_f46_an_invalid_entry_imports_nothing(run: Run, tmp_path: Path, kind: str) -> None:
     entries = [file_entry("first", b"one"), INVALID_ENTRIES[kind]]
     done = run("import", str(forge(tmp_path / "f.zip", entries=entries, contents=(b"one", b"x"))))
@@ -231,6 +233,7 @@ PROTECTED = [
 ]
 
 
+@pytest.mark.promise("P11")
 def test_f46_a_restore_point_of_a_file_brings_no_protected_files(run: Run, tmp_path: Path) -> None:
     entries = [file_entry(path, b"evil") for path in PROTECTED] + [file_entry("a.txt", b"one")]
     done = run("import", str(forge(tmp_path / "f.zip", entries=entries, contents=(b"evil", b"one"))))

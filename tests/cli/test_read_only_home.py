@@ -20,6 +20,7 @@ def _can_mount() -> bool:
 
 
 @pytest.mark.skipif(not _can_mount(), reason="needs a mount namespace")
+@pytest.mark.promise("P16")
 def test_f51_a_read_only_home_can_be_listed_read_and_exported(tmp_path: Path) -> None:
     session = prepared(tmp_path)
     outputs = {
@@ -70,6 +71,7 @@ FULL = (
 
 
 @pytest.mark.skipif(not _can_mount(), reason="needs a mount namespace")
+@pytest.mark.promise("P16")
 def test_f51_a_home_on_a_full_disk_can_be_listed_read_and_exported(tmp_path: Path) -> None:
     prepared(tmp_path)
     (tmp_path / "disk").mkdir()

@@ -70,6 +70,7 @@ def test_an_irregular_plural_can_be_given() -> None:
         "\uff50\uff41\uff53\uff53", "a\u2024txt", "--\u2212f", "\ufb01le", "\u0430\u0440\u0440\u04cf\u0435", "https\uff1a//a.example",
     ],
 )  # fmt: skip
+@pytest.mark.promise("P12")
 def test_characters_that_only_look_latin_are_marked(text: str) -> None:
     marked = mark_lookalikes(text)
     assert "<U+" in marked

@@ -25,6 +25,7 @@ def test_every_target_has_a_corpus_and_every_corpus_a_target() -> None:
 
 
 @pytest.mark.parametrize(("target", "name"), INPUTS)
+@pytest.mark.promise("P10")
 def test_a_kept_input_is_read_or_refused_in_words(target: str, name: str) -> None:
     TARGETS[target]((CORPUS / target / name).read_bytes())
 
@@ -43,6 +44,7 @@ def test_a_few_changed_inputs_are_read_or_refused_in_words(target: str) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(5 * SECONDS)
 @each_target
+@pytest.mark.promise("P10")
 def test_ten_minutes_of_a_target_end_without_a_crash_a_hang_or_growth(target: str, tmp_path: Path) -> None:
     engine = "atheris" if find_spec("atheris") else "mutator"
     words = ("-W", "ignore", "-m", "tests.fuzz.fuzz_main", target, str(SECONDS), engine, str(tmp_path))

@@ -43,6 +43,7 @@ async def test_precedence_edited_arguments_are_judged_again() -> None:
     assert setup.tools.performed == []
 
 
+@pytest.mark.promise("P05")
 async def test_precedence_a_policy_change_during_a_call_stops_it() -> None:
     setup = GateSetup(await record(), policy=FixedPolicy(default="allow"))
 
@@ -113,6 +114,7 @@ async def test_approval_channel_an_approval_of_one_call_of_many_covers_that_one(
     assert await setup.gate.submit(read("/etc/shadow", number=2)) == second
 
 
+@pytest.mark.promise("P05")
 async def test_approval_channel_what_is_shown_has_the_digest_of_what_is_executed() -> None:
     setup = GateSetup(await record())
     parked = await setup.asked(read("a.txt"))
@@ -123,6 +125,7 @@ async def test_approval_channel_what_is_shown_has_the_digest_of_what_is_executed
     assert shown.digest == made.digest == setup.tools.performed[0].digest
 
 
+@pytest.mark.promise("P05")
 async def test_approval_channel_arguments_changed_after_they_were_shown_are_not_executed() -> None:
     setup = GateSetup(await record())
     call = read("a.txt")

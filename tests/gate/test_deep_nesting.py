@@ -58,6 +58,7 @@ def put(what: Json, number: int = 1, operation: str = ANYTHING.name) -> Call:
 
 @pytest.mark.parametrize("operation", [ANYTHING.name, "nobody.offers_it"])
 @pytest.mark.parametrize("with_objects", [False, True], ids=["lists", "objects"])
+@pytest.mark.promise("P10")
 async def test_too_deep_arguments_are_refused_and_recorded(operation: str, with_objects: bool) -> None:
     gate, tools, journal = await gate_with()
     for number, depth in enumerate(HOSTILE, start=1):

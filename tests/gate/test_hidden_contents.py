@@ -77,6 +77,7 @@ async def guest(verdict: str) -> Guest:
     return made
 
 
+@pytest.mark.promise("P13")
 async def test_a_diff_shows_no_file_that_the_guest_may_not_read_without_asking() -> None:
     made = await guest("allow")
     shown = await made.call("world.proposals")
@@ -91,6 +92,7 @@ async def test_a_person_who_approves_the_call_opens_what_needs_approval_and_not_
 
 
 @pytest.mark.parametrize(("verdict", "found"), [("allow", ["open/c"]), ("escalate", ["asked/b", "open/c"])])
+@pytest.mark.promise("P13")
 async def test_a_search_shows_lines_of_the_same_files(verdict: str, found: list[str]) -> None:
     made = await guest(verdict)
     assert [each["path"] for each in await made.call("world.search", query="mine")] == found

@@ -47,6 +47,7 @@ traps = pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
 
 
 @traps
+@pytest.mark.promise("P08")
 def test_an_invalid_file_of_grants_grants_nothing_and_is_reported(tmp_path: Path, trap: Trap) -> None:
     path = tmp_path / "grants.json"
     trap(path)

@@ -47,6 +47,7 @@ from holdfast.testing import memory_session
 from holdfast.world import WorldPaths
 
 
+@pytest.mark.promise("P05")
 async def test_w3_a_path_that_changed_after_approval_is_not_opened(tmp_path: Path) -> None:
     for folder in ("work/a", "elsewhere"):
         (tmp_path / folder).mkdir(parents=True)
@@ -142,6 +143,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.promise("P06")
 async def test_w10_a_process_killed_during_a_call_leaves_its_intent_and_the_call_is_not_repeated(
     tmp_path: Path,
 ) -> None:
@@ -209,6 +211,7 @@ async def test_w16_a_late_approval_is_reported_and_changes_nothing() -> None:
     assert isinstance(await setup.gate.submit(read("a.txt")), Refused)
 
 
+@pytest.mark.promise("P07")
 async def test_w17_a_partial_response_is_a_denial_and_its_files_are_removed(tmp_path: Path) -> None:
     setup = GateSetup(await record())
     meeting = ApprovalFiles(tmp_path, gate=setup.gate, journal=setup.journal)

@@ -113,6 +113,7 @@ def put(what: str, number: int = 1) -> Call:
     return Call(id=call_id(1, number), operation="box.put", arguments={"what": what})
 
 
+@pytest.mark.promise("P06")
 async def test_an_allowed_call_is_executed_after_its_intent_is_recorded() -> None:
     seen: list[list[str]] = []
 
@@ -126,6 +127,7 @@ async def test_an_allowed_call_is_executed_after_its_intent_is_recorded() -> Non
     assert made.events == ["CallIntended", "CallSettled"]
 
 
+@pytest.mark.promise("P02")
 async def test_a_denied_call_is_not_executed_and_is_recorded() -> None:
     made = await recording_gate("deny")
     answer = await made.gate.submit(put("rope"))
@@ -238,6 +240,7 @@ async def test_a_denial_is_a_refusal_with_the_persons_reason() -> None:
     assert "not today" in refused.reason
 
 
+@pytest.mark.promise("P07")
 async def test_no_answer_is_a_denial() -> None:
     made = await recording_gate("escalate", settings=GateSettings(escalation_seconds=10))
     parked = await made.gate.submit(put("rope"))
@@ -253,6 +256,7 @@ async def test_no_answer_is_a_denial() -> None:
     assert sum(isinstance(e.event, EscalationExpired) for e in made.journal.recorded) == 1
 
 
+@pytest.mark.promise("P07")
 async def test_without_anyone_to_ask_an_escalation_is_a_denial() -> None:
     made = await recording_gate("escalate", settings=GateSettings(can_ask=False))
     assert isinstance(await made.gate.submit(put("rope")), Refused)

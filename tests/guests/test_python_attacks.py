@@ -42,6 +42,7 @@ async def survive(folder: Path, code: str, engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("name", SHORT)
+@pytest.mark.promise("P01")
 async def test_an_attack_gets_nothing_and_other_sessions_continue(
     tmp_path: Path, name: str, engine: Engine
 ) -> None:
@@ -51,6 +52,7 @@ async def test_an_attack_gets_nothing_and_other_sessions_continue(
 @pytest.mark.parametrize(
     "name", ["attribute_walk", "builtins_getattr_import", "fork", "mount_dev", "nfkc_import"]
 )
+@pytest.mark.promise("P01")
 async def test_an_unchecked_attack_gets_nothing(tmp_path: Path, name: str, engine: Engine) -> None:
     await survive(tmp_path, disguised(ATTACKS[name]), engine)
 

@@ -16,6 +16,7 @@ def test_signed_data_verifies(data: bytes, engine: str) -> None:
 
 
 @given(st.binary(max_size=50), st.data())
+@pytest.mark.promise("P08")
 def test_changed_data_does_not_verify(data: bytes, draw: st.DataObject) -> None:
     signer = SnapshotSigner(KEY)
     signed = bytearray(signer.sign("python/1", data))
@@ -26,6 +27,7 @@ def test_changed_data_does_not_verify(data: bytes, draw: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=100))
+@pytest.mark.promise("P08")
 def test_data_that_was_never_signed_does_not_verify(data: bytes) -> None:
     with pytest.raises(SnapshotRefused):
         SnapshotSigner(KEY).verify("python/1", data)

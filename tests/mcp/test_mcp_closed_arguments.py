@@ -96,6 +96,7 @@ doors = pytest.mark.parametrize("door", DOORS)
 
 @doors
 @pytest.mark.parametrize("more", [{"file": "/outside/f"}, {"options": {"file": "/outside/f"}}])
+@pytest.mark.promise("P04")
 async def test_f42_an_argument_without_a_role_is_denied_by_every_door(
     lab: Project, door: str, more: dict[str, Any]
 ) -> None:
@@ -146,6 +147,7 @@ def everything(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.promise("P03")
 async def test_f41_a_server_can_not_move_copy_or_delete_a_folder_with_a_repository(
     lab: Project, kind: str
 ) -> None:
@@ -166,6 +168,7 @@ async def test_f41_a_server_can_not_move_copy_or_delete_a_folder_with_a_reposito
 
 
 @doors
+@pytest.mark.promise("P03")
 async def test_f41_every_door_refuses_a_folder_with_a_repository_and_takes_one_without(
     lab: Project, door: str
 ) -> None:

@@ -23,6 +23,7 @@ def test_the_first_list_is_accepted() -> None:
     assert found.is_clean
 
 
+@pytest.mark.promise("P17")
 def test_a_changed_definition_is_held() -> None:
     pins = Pins()
     pins.compare("files", "source", [READ, WRITE])
@@ -47,6 +48,7 @@ def test_a_removed_tool_needs_no_review() -> None:
     assert found.removed == ("write",)
 
 
+@pytest.mark.promise("P17")
 def test_a_different_program_under_a_trusted_name_is_not_trusted() -> None:
     pins = Pins()
     pins.compare("files", "source", [READ])

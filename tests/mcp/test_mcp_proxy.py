@@ -431,6 +431,7 @@ async def test_a_short_token_is_refused(open_proxy: OpenProxy) -> None:
         ("Origin", "null", 403),
     ],
 )
+@pytest.mark.promise("P15")
 async def test_f50_host_and_origin_are_compared_exactly(
     open_proxy: OpenProxy, header: str, value: str, status: int
 ) -> None:
@@ -463,6 +464,7 @@ async def test_f50_half_a_header_ends_the_connection(
         writer.close()
 
 
+@pytest.mark.promise("P15")
 async def test_http_requires_the_token_and_limits_the_body(open_proxy: OpenProxy) -> None:
     import httpx
 

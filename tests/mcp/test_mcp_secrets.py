@@ -58,6 +58,7 @@ def given() -> tuple[ServerSpec, dict[str, str], list[str]]:
     return spec, environ, secrets
 
 
+@pytest.mark.promise("P09")
 async def test_f47_what_a_server_is_given_is_shown_and_kept_nowhere(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_proposal_says_when_its_file_runs() -> None:
     assert (makefile.runs_when, notes.runs_when) == ("run make", None)
 
 
+@pytest.mark.promise("P12")
 def test_every_output_says_when_a_file_runs(tmp_path: Path, run: Run) -> None:
     """The diff of a proposal, the question about a write, and the JSON of both."""
     (tmp_path / "work").mkdir()

@@ -59,6 +59,7 @@ def agree(seed: int, policies: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.promise("P02")
 def test_two_evaluators_agree(seed: int) -> None:
     agree(seed, 150)
 
@@ -79,6 +80,7 @@ def test_the_random_calls_meet_every_verdict_often() -> None:
         assert verdicts.count(verdict) > len(verdicts) / 40, verdict
 
 
+@pytest.mark.promise("P02")
 def test_adding_a_deny_anywhere_never_allows_more() -> None:
     rng = random.Random(7)
     for document, requests in pairs(7, 100):
@@ -105,6 +107,7 @@ def test_reordering_neighbours_of_one_verdict_changes_no_verdict() -> None:
             assert before.judge(request).verdict == after.judge(request).verdict
 
 
+@pytest.mark.promise("P02")
 def test_a_lower_tier_only_narrows() -> None:
     documents = pairs(9, 100)
     for (high, requests), (low, _) in itertools.pairwise(documents):
@@ -147,6 +150,7 @@ def test_no_verdict_is_more_permissive_than_the_tool_can_get() -> None:
                 )
 
 
+@pytest.mark.promise("P02")
 def test_an_empty_policy_denies_everything() -> None:
     policy = RulePolicy(PolicyDocument(name="empty"))
     rng = random.Random(12)

@@ -52,6 +52,7 @@ def judge(schema: JsonObject, arguments: JsonObject, **roles: tuple[Role, ...]) 
 
 
 @pytest.mark.parametrize("schema", OPEN)
+@pytest.mark.promise("P04")
 def test_f42_an_open_schema_does_not_open_the_policy(schema: JsonObject) -> None:
     decision = judge(schema, {"path": "sub", "file": "/outside/f"}, path=("read-path",))
     assert (decision.verdict, decision.rule) == ("deny", "missing-annotation")
@@ -214,6 +215,7 @@ shapes: st.SearchStrategy[Shape] = st.recursive(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(shape=shapes.filter(lambda each: bool(each.objects)), data=st.data(), by_reference=st.booleans())
+@pytest.mark.promise("P04")
 def test_f42_a_key_planted_at_any_depth_is_found(
     shape: Shape, data: st.DataObject, by_reference: bool
 ) -> None:

@@ -29,6 +29,7 @@ def crash_at(folder: Path, *, first: int, stride: int, limit: int) -> list[dict[
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.promise("P06")
 def test_killed_at_any_step_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     reports = crash_at(tmp_path, first=1, stride=7, limit=200)
     assert len(reports) > 10
@@ -82,6 +83,7 @@ async def _suffer(home: Home, clock: FakeClock, step: int, fault: Callable[[], N
 
 @pytest.mark.parametrize("is_after", [False, True])
 @pytest.mark.parametrize("fault", [disk_full, disk_broken])
+@pytest.mark.promise("P06")
 async def test_a_disk_that_fails_once_loses_and_duplicates_nothing(
     tmp_path: Path, clock: FakeClock, fault: Callable[[], None], is_after: bool
 ) -> None:

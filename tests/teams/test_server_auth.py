@@ -30,6 +30,7 @@ async def call(url: str, token: str, tool: str, **arguments: Any) -> Any:
     return json.loads(result["content"][0]["text"])
 
 
+@pytest.mark.promise("P15")
 async def test_a_token_identifies_its_team_and_an_operator_has_more_tools(tmp_path: Path) -> None:
     callers = Callers()
     alpha = callers.add(Caller(team="alpha"))

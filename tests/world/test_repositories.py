@@ -68,6 +68,7 @@ ROUTES: dict[str, Callable[[World, str], object]] = {
 
 @pytest.mark.parametrize("kind", [direct, staged])
 @pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.promise("P03")
 def test_f41_no_file_of_a_repository_can_be_changed(
     folder: Path, kind: Callable[[Path], World], route: str
 ) -> None:
@@ -156,6 +157,7 @@ def test_f41_a_proposal_from_elsewhere_is_not_committed(folder: Path) -> None:
 
 @pytest.mark.parametrize("role", ["write-path", "delete-path"])
 @pytest.mark.parametrize("prefix", [".git", "sub/.git", "bare.git", "{root}/.git", "{root}/bare.git"])
+@pytest.mark.promise("P03")
 def test_f41_the_policy_denies_every_path_of_a_repository_to_any_tool(
     folder: Path, role: Role, prefix: str
 ) -> None:
@@ -196,6 +198,7 @@ async def test_f41_a_restore_point_brings_no_repository(tmp_path: Path, is_new: 
     assert [change.path for change in last.changes] == ["plain.txt"]
 
 
+@pytest.mark.promise("P03")
 async def test_f41_git_status_runs_nothing_after_the_attack(tmp_path: Path, folder: Path) -> None:
     marker = tmp_path / "ran"
     evil = (

@@ -61,6 +61,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("attack", ENDS)
+@pytest.mark.promise("P01")
 async def test_an_attack_ends_in_a_clear_error(attack: str) -> None:
     code, expected = ENDS[attack]
     ended = await run(code)

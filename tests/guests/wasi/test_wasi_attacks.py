@@ -43,6 +43,7 @@ async def survive(cache: Path, workers: WorkerPool, workspace: Path, code: str, 
 
 
 @pytest.mark.parametrize("name", SHORT)
+@pytest.mark.promise("P01")
 async def test_an_attack_gets_nothing_and_other_sessions_continue(
     cache: Path, workers: WorkerPool, workspace: Path, name: str
 ) -> None:
