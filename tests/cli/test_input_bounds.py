@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -72,11 +71,3 @@ def test_f51_json_output_escapes_what_a_terminal_obeys(run: Run, tmp_path: Path,
         0x7F <= ord(char) <= 0x9F or 0x2000 <= ord(char) <= 0x206F or ord(char) > 0xE0000 for char in done.out
     )
     json.loads(done.out)
-
-
-def test_f50_the_page_of_limits_names_tests_that_exist() -> None:
-    root = Path(__file__).parents[2]
-    page = (root / "docs/security/limits.md").read_text()
-    named = re.findall(r"`(tests/[^`]+)`", page)
-    assert len(named) > 25
-    assert [path for path in named if not (root / path).exists()] == []

@@ -1,0 +1,181 @@
+"""One case of docs/security/limits.md in a process of its own: `python -m tests.bounds_main CASE FOLDER` prints its peak memory in MB."""
+
+import asyncio
+import io
+import json
+import os
+import resource
+import sys
+import zipfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.core.errors import HoldfastError
+
+
+def policy_file(folder: Path) -> None:
+    """A policy of 64 MB."""
+    from holdfast.policy import load_policy
+
+    (folder / "large.yaml").write_bytes(b"policy: x\n" + b"#" * (64 << 20))
+    _refused(lambda: load_policy(str(folder / "large.yaml")))
+
+
+def archive_bomb(folder: Path) -> None:
+    """An archive whose journal expands to 2 GB."""
+    from holdfast.store.archive.format import ArchiveReader
+
+    path = folder / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("events.jsonl", "w", force_zip64=True) as out:
+            for _ in range(2000):
+                out.write(bytes(1 << 20))
+        archive.writestr("manifest.json", "{}")
+    _refused(lambda: ArchiveReader(path).journal())
+
+
+def archive_line(folder: Path) -> None:
+    """An archive with one event of 60 MB of text that cannot be compressed."""
+    from holdfast.store.archive.format import ArchiveReader
+
+    path = folder / "line.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("events.jsonl", b'{"session": "' + os.urandom(30 << 20).hex().encode())
+        archive.writestr("manifest.json", "{}")
+    _refused(lambda: ArchiveReader(path).journal())
+
+
+def shown_argument(folder: Path) -> None:
+    """An argument of 64 million characters, shown in one line and in an approval."""
+    from holdfast.cli.approvals.text import call_lines, fit_lines
+    from holdfast.cli.views.narrator import describe_call
+    from holdfast.core import Call, call_id
+
+    call = Call(id=call_id(1, 1), operation="box.put", arguments={"value": "x" * (64 << 20)})
+    assert len(describe_call(call)) < 500
+    assert len(fit_lines(call_lines(call))[0]) < 100
+
+
+def nested_call(folder: Path) -> None:
+    """A call that is nested 200,000 levels deep."""
+    from holdfast.cli import main
+
+    os.environ["HOLDFAST_HOME"] = str(folder / "home")
+    nested = '{"operation": "world.list", "arguments": {"a": ' + "[" * 200_000 + "]" * 200_000 + "}}"
+    sys.stderr = io.StringIO()
+    assert main(["policy", "check", "--policy", "project", "--call", nested]) != 0
+
+
+def model_line(folder: Path) -> None:
+    """A model server that sends 300 MB without the end of a line."""
+    import httpx2
+
+    from holdfast.models.bounded_body import limit_lines
+    from holdfast.models.errors import ReplyTooLong
+
+    class Endless(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for _ in range(4800):
+                yield b"x" * 65536
+
+        async def aclose(self) -> None:
+            pass
+
+    async def read() -> None:
+        hooks = {"response": [limit_lines(4_000_000)]}
+        transport = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=Endless()))
+        async with httpx2.AsyncClient(transport=transport, event_hooks=hooks) as client:
+            try:
+                async with client.stream("GET", "http://127.0.0.1:1/") as response:
+                    async for _ in response.aiter_lines():
+                        pass
+            except ReplyTooLong:
+                return
+        raise AssertionError("the line was not cut off")
+
+    asyncio.run(read())
+
+
+def mcp_line(folder: Path) -> None:
+    """An MCP server that answers with 40 MB, which is more than a line may have."""
+    _call_hostile_server(folder, "oversized")
+
+
+def mcp_endless(folder: Path) -> None:
+    """An MCP server whose answer never ends."""
+    _call_hostile_server(folder, "endless")
+
+
+def mcp_parts(folder: Path) -> None:
+    """An MCP server that answers with more parts than an answer may have."""
+    _call_hostile_server(folder, "many-blocks")
+
+
+def stray_files(folder: Path) -> None:
+    """20,000 response files that answer nothing, in a session that runs."""
+    from holdfast.app import Runtime
+    from holdfast.core import Ok
+    from holdfast.policy import FixedPolicy
+    from holdfast.session import Settings
+
+    async def work() -> None:
+        runtime = await Runtime.start(home=folder / "home", settings=Settings(), servers=())
+        try:
+            session = await runtime.create(policy=FixedPolicy(default="allow"), needs_model=False)
+            place = folder / "home" / "sessions" / session.id / "escalations"
+            for number in range(20_000):
+                (place / f"response-{number}.json").write_text("{}")
+            assert isinstance(await session.execute("1 + 1"), Ok)
+        finally:
+            await runtime.close()
+
+    asyncio.run(work())
+
+
+def roster(folder: Path) -> None:
+    """A roster of teams with 200,000 names."""
+    from holdfast.store import Home
+    from holdfast.teams.config.parse import parse_roster
+
+    text = "teams:\n" + "".join(f"  t{number}: {{}}\n" for number in range(200_000))
+    _refused(lambda: parse_roster(text, source="teams.yaml", home=Home(folder)))
+
+
+CASES: dict[str, Callable[[Path], None]] = {
+    each.__name__: each
+    for each in (
+        policy_file, archive_bomb, archive_line, shown_argument, nested_call, model_line, mcp_line, mcp_endless, mcp_parts,
+        stray_files, roster,
+    )
+}  # fmt: skip
+
+
+def _refused(work: Callable[[], object]) -> None:
+    try:
+        work()
+    except HoldfastError:
+        return
+    raise AssertionError("the input was accepted")
+
+
+def _call_hostile_server(folder: Path, kind: str) -> None:
+    from tests.mcp.toolset_harness import ToolsetHarness, spec_for
+
+    from holdfast.mcp import McpToolset, Pins
+
+    async def call() -> None:
+        toolset = McpToolset(spec_for("hostile", kind), workspace=folder, pins=Pins())
+        try:
+            await toolset.start()
+            with suppress(HoldfastError):
+                await ToolsetHarness(toolset).call("work")
+        finally:
+            await toolset.close()
+
+    asyncio.run(call())
+
+
+if __name__ == "__main__":
+    CASES[sys.argv[1]](Path(sys.argv[2]))
+    print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024))
