@@ -1,7 +1,9 @@
 """`holdfast run`: the program's own exit code and output, and what it changed as proposals."""
 
 import asyncio
+import io
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,24 @@ def test_a_policy_that_denies_commands_is_said(run: Run, project: Path) -> None:
 
 def test_no_command_is_a_mistake(run: Run, project: Path) -> None:
     assert run("run").code == 2
+
+
+def test_the_bash_tool_of_claude_code_runs_in_the_sandbox(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for command in ("echo b > a.txt; exit 4", "cat a.txt; exit 5"):
+        request = {
+            "session_id": "0a1b",
+            "cwd": str(project),
+            "tool_name": "Bash",
+            "tool_input": {"command": command, "description": "try"},
+        }
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(request).encode())))
+        done = run("hook", "claude", "--sandbox-bash", "-p", str(project.parent / "commands.yaml"))
+        output = json.loads(done.out)["hookSpecificOutput"]
+        assert output["permissionDecision"] == "allow"
+        assert output["updatedInput"]["description"] == "try"
+        ran = subprocess.run(output["updatedInput"]["command"], shell=True, capture_output=True, text=True)
+        assert ran.returncode == (4 if "echo" in command else 5), ran.stderr
+    assert ran.stdout == "b\n", "the next command sees what the first one changed"
+    assert (project / "a.txt").read_text() == "a\n"

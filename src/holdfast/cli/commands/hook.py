@@ -3,12 +3,16 @@
   holdfast install claude               add the hook to Claude Code's settings
   echo '{...}' | holdfast hook claude   what Claude Code runs before every tool
 
+With --sandbox-bash its Bash tool runs in the command sandbox: your files stay as they are, and `holdfast proposals` shows what
+its commands changed.
+
 The hook allows or denies a call at once. If the policy requires approval, Claude Code asks its user. Any error blocks
 the tool: the exit code is then 2, which Claude Code treats as a denial.
 """
 
 import argparse
 import asyncio
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -58,6 +62,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Define the arguments."""
     parser.add_argument("client", choices=("claude",), help="the program that runs the hook")
     parser.add_argument("-p", "--policy", metavar="NAME|FILE", default="project", help="default: project")
+    parser.add_argument(
+        "--sandbox-bash",
+        action="store_true",
+        help="run commands of the Bash tool in the command sandbox, so that what they change becomes proposals",
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -68,6 +77,9 @@ async def run(arguments: argparse.Namespace) -> int:
             return await _record_turn(request, arguments.policy)
         if request.tool_name in UNJUDGED_TOOLS or request.tool_name.startswith("mcp__holdfast__"):
             return 0  # nothing to judge, or the proxy judges it
+        if arguments.sandbox_bash and request.tool_name == "Bash":
+            sys.stdout.write(msgspec.json.encode(_sandboxed(request, arguments.policy)).decode() + "\n")
+            return 0
         answer = await _judge(request, arguments.policy)
     except Exception as problem:  # no error may let the tool run
         print(f"holdfast could not judge this call, so it is denied: {problem}", file=sys.stderr)
@@ -159,6 +171,36 @@ async def _open_gate(
                 yield gate
                 return
         await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _sandboxed(request: _HookInput, policy: str) -> JsonObject:
+    """The Bash call, rewritten to run in the sandbox. `holdfast run` judges the command and what it changes."""
+    command = request.tool_input.get("command")
+    if not isinstance(command, str):
+        raise InvalidInput("the Bash tool was called without a command")
+    session = f"{_session_id(request)}-commands"
+    words = [
+        sys.executable,
+        "-m",
+        "holdfast",
+        "run",
+        "--in",
+        session,
+        "-w",
+        request.cwd,
+        "-p",
+        policy,
+        "--",
+        command,
+    ]
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "allow",
+            "permissionDecisionReason": "it runs in the sandbox of Holdfast",
+            "updatedInput": {**request.tool_input, "command": shlex.join(words)},
+        }
+    }
 
 
 def _hook_output(answer: Answer) -> JsonObject:

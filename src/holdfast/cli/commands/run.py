@@ -11,6 +11,7 @@ import argparse
 import shlex
 import signal
 import sys
+from contextlib import suppress
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
@@ -21,7 +22,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.result import print_outcome, was_refused
 from holdfast.config import load_config
 from holdfast.core import Error, Json, Ok, Outcome, Proposed, escape_invisible
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.session import Session
 from holdfast.store import Home
 
@@ -34,6 +35,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program and its arguments"
     )
     parser.add_argument("--session", metavar="SESSION", help="run in this session, over its staged changes")
+    parser.add_argument(
+        "--in",
+        dest="id",
+        metavar="ID",
+        help="run in the session with this id, which is created if there is none",
+    )
     parser.add_argument("-w", "--workspace", metavar="DIR", help="the folder to run over (default: this one)")
     parser.add_argument("--trust", action="store_true", help="trust the folder, now and later")
     parser.add_argument("-p", "--policy", metavar="NAME|FILE", help="the policy that judges the command")
@@ -46,9 +53,9 @@ async def run(arguments: argparse.Namespace) -> int:
     script = _script(arguments.command)
     home = Home.default()
     workspace = arguments.workspace or "."
-    if arguments.session is None and not await ensure_trusted(
-        workspace, home, console, is_given=arguments.trust
-    ):
+    # A program that names its own session, such as a hook, has asked its user about the folder.
+    is_known = arguments.session is not None or arguments.id is not None
+    if not is_known and not await ensure_trusted(workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
     runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=())
     try:
@@ -78,8 +85,15 @@ def _script(command: list[str]) -> str:
 async def _session(runtime: Runtime, arguments: argparse.Namespace, workspace: str) -> Session:
     if arguments.session is not None:
         return await runtime.resume(arguments.session, policy=arguments.policy, needs_model=False)
+    if arguments.id is not None:
+        with suppress(SessionNotFound):
+            return await runtime.resume(arguments.id, policy=arguments.policy, needs_model=False)
     return await runtime.create(
-        workspace=workspace, policy=arguments.policy, needs_model=False, description="holdfast run"
+        workspace=workspace,
+        policy=arguments.policy,
+        needs_model=False,
+        description="holdfast run",
+        session=arguments.id,
     )
 
 
