@@ -120,7 +120,8 @@ class Agent:
         middle = len(said) // 2
         chunk(session, said[:middle])
         chunk(session, said[middle:])
-        update(session, sessionUpdate="usage_update", used=len(received), size=1000)
+        used = sum(map(len, received)) if "--long" in FLAGS else len(received)
+        update(session, sessionUpdate="usage_update", used=used, size=1000)
         return {
             "stopReason": "end_turn",
             "usage": {"totalTokens": 12, "inputTokens": 10, "outputTokens": 2},

@@ -2,9 +2,11 @@
 
 import json
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
+from tests.teams import acp_agent
 
 from holdfast.cli import main
 
@@ -209,3 +211,27 @@ def test_the_log_of_a_damaged_pair_reports_only_the_damage(
     assert out == ""
     assert err.startswith("note: external -> a: ")
     assert "no messages yet" not in err
+
+
+def test_f31_status_and_log_show_that_a_conversation_was_summarised(
+    tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roster.write_text(
+        "settings: {compact_tokens: 1000}\nteams:\n  a:\n"
+        f"    project: {tmp_path}/project\n    member: acp\n    gate: asks\n    program: {sys.executable}\n"
+        f"    arguments: [{acp_agent.__file__}, --long]\n"
+    )
+    assert main(["teams", "ask", "a", "long " * 300]) == 0
+    capsys.readouterr()
+    assert main(["teams", "status"]) == 0
+    assert "summarised" not in capsys.readouterr().out
+    assert main(["teams", "ask", "a", "briefing"]) == 0
+    assert capsys.readouterr().out.startswith("Summary of what was said before: they said long long")
+    assert main(["teams", "status"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("external -> a (summarised)")
+    assert main(["teams", "log"]) == 0
+    assert "-- the conversation so far was summarised; its messages stay on record" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main(["teams", "usage", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pairs"][0]["summaries"] == 1

@@ -155,7 +155,10 @@ async def run(arguments: argparse.Namespace) -> int:
         match arguments.verb:
             case "status":
                 summaries = await broker.sessions()
-                console.json(summaries) if arguments.json else show_pairs(summaries, console)
+                if arguments.json:
+                    console.json(summaries)
+                else:
+                    show_pairs(summaries, await broker.stats(), console)
             case "usage":
                 stats = await broker.stats()
                 console.json(stats) if arguments.json else show_stats(stats, console)

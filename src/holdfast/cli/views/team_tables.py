@@ -63,12 +63,16 @@ def show_roster(roster: Roster, console: Console) -> None:
         console.show(row.rstrip(), folds=True)
 
 
-def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
+def show_pairs(lines: Sequence[SessionSummary], stats: TeamsStats, console: Console) -> None:
     """List every pair that has exchanged messages."""
     if not lines:
         console.say(NO_MESSAGES)
+    summaries = {each.pair: each.summaries for each in stats.pairs}
     for line in lines:
-        rest = " (archived)" if line.lifecycle == "paused" else ""
+        count = summaries.get(line.description, 0)
+        facts = [f"summarised {count} times" if count > 1 else "summarised"] if count else []
+        facts += ["archived"] if line.lifecycle == "paused" else []
+        rest = f" ({', '.join(facts)})" if facts else ""
         amounts = f"{pluralize(line.turns, 'message'):>13} {line.tokens:>9,} tokens"
         console.print(f"{line.id[:_ID]} {amounts}  {line.description}{rest}")
 
