@@ -48,8 +48,10 @@ class FileCalls:
                 return await self._write(id, path, is_whole, content, codec, errors, is_kept=is_kept)
             case ("size", int(id), str(path)):
                 return await self._size(path) - self._written_early(id)
-            case ("piece", str(path), int(offset), codec, str(errors)):
-                return await self._piece(path, offset, codec, errors)
+            case ("piece" | "next piece" as operation, str(path), int(offset), codec, str(errors)):
+                answer = await self._piece(path, offset, codec, errors)
+                # Files that version 1 of the prelude opened do not ask whether the piece is the last.
+                return answer if operation == "next piece" else answer[:2]
             case ("check", str(text), str(codec), str(errors)):
                 _encode(text, codec, errors)
                 return None

@@ -133,7 +133,7 @@ class _HoldfastFile:
             raise self._failure
         if self._is_at_end:
             return False
-        answer = _holdfast_file("piece", self._path, self._offset, self._codec, self._errors)
+        answer = _holdfast_file("next piece", self._path, self._offset, self._codec, self._errors)
         piece, count, self._is_at_end = answer
         self._ahead = []
         self._data = self._data[self._pos:] + piece
