@@ -13,7 +13,7 @@ from holdfast.guests.python.loop_refills import without_refills
 
 MAX_DEPTH = 64
 MAX_ITEMS = 500_000
-MAX_CHARACTERS = 256 << 20
+MAX_CHARACTERS = 192 << 20
 _MAX_TEXT = 2_000
 _MAX_ERROR = 16_000
 _DISPLAYED = monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypingError
