@@ -62,6 +62,7 @@ class _Collection:
 
     def run(self) -> CollectedChanges:
         """Walk the layer, then look for what was shown and is gone."""
+        self._layer.collected = {}
         folders = [("", False)]
         for folder, is_opaque in folders:
             if self._is_full():
@@ -150,6 +151,9 @@ class _Collection:
             self._refuse(path, "cannot be read")
             return
         now = _Version(digest=found[1], size=len(found[0]), mode=status.st_mode & 0o777)
+        self._layer.collected[path] = ShownFile(
+            digest=now.digest, mode=now.mode, signature=signature_of(status)
+        )
         before = status_beneath(self._layer.base, path)
         if shown is None and before is not None and stat.S_ISDIR(before.st_mode):
             self._gone(path)  # a file took the place of a folder

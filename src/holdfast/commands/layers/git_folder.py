@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 
 from holdfast.commands.git.clean_config import clean_git_config
+from holdfast.commands.git.config_text import parse_config, render_config
 from holdfast.commands.init import beneath
 
 _MAX_BYTES = 1 << 20
@@ -46,8 +47,19 @@ def hide_credentials(layer: int, base: int, git: str) -> None:
     """
     for path in (_join(git, "config"), *_module_configs(base, git)):
         content, changed_ns = _read(base, path)
-        if content and _read(layer, path)[1] <= changed_ns:
-            beneath.write_file(layer, path, clean_git_config(content), 0o644, mode_of=base)
+        if not _may_hold_credentials(content) or _read(layer, path)[1] > changed_ns:
+            continue
+        beneath.write_file(layer, path, clean_git_config(content), 0o644, mode_of=base)
+
+
+def _may_hold_credentials(config: bytes) -> bool:
+    """Whether cleaning takes anything away. Old addresses with tokens live on in comments."""
+    written = render_config(parse_config(config.decode("utf-8", "surrogateescape")))
+    return (
+        clean_git_config(config) != written.encode("utf-8", "surrogateescape")
+        or b"#" in config
+        or b";" in config
+    )
 
 
 def _module_configs(base: int, git: str) -> list[str]:

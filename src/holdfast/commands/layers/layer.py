@@ -40,6 +40,8 @@ class WorkspaceLayer:
         self.descriptor = _open(upper)
         self.base = _open(workspace)
         self.shown: dict[str, ShownFile] = {}
+        self.collected: dict[str, ShownFile] = {}
+        """Files as the last collection found them: what a caller stages of it need not be written again."""
         self.hidden: frozenset[str] = frozenset()
 
     def close(self) -> None:
@@ -64,7 +66,7 @@ class WorkspaceLayer:
         # Deletions first: a staged file can take the place of a folder whose files are deleted.
         for file in sorted(staged, key=lambda each: each.content is not None):
             if file.path in cleared.unchanged:
-                shown[file.path] = self.shown[file.path]
+                shown[file.path] = cleared.unchanged[file.path]
             elif file.content is not None:
                 shown[file.path] = self._write(file.path, file.content, file.mode)
             else:
@@ -139,7 +141,7 @@ class _Clearing:
         self._wanted = wanted
         self._hidden = hidden
         self._scratch = layer.scratch()
-        self.unchanged: set[str] = set()
+        self.unchanged: dict[str, ShownFile] = {}
         """Files that are already as wanted."""
         self.removed: list[str] = []
         """Folders of the base that programs removed, with nothing in them that is wanted."""
@@ -184,15 +186,15 @@ class _Clearing:
         if hides_folder:
             self.removed.append(path)
             return False
-        if is_whiteout and self._wanted.get(path, "") is None and path in self._layer.shown:
-            self.unchanged.add(path)
+        if is_whiteout and self._wanted.get(path, "") is None:
+            self.unchanged[path] = ShownFile(digest=None)
             return True
         if is_whiteout and path in self._hidden:
             return True
-        if self._is_unchanged(path, status):
-            self.unchanged.add(path)
-            return True
-        return False
+        known = self._known(path, status)
+        if known is not None:
+            self.unchanged[path] = known
+        return known is not None
 
     def _reset_folder(self, opened: int, folder: str, entries: list[tuple[str, os.stat_result]]) -> None:
         """Let the base show through again, but remember what was empty and what of the base was removed."""
@@ -210,14 +212,14 @@ class _Clearing:
         if stat.S_IMODE(os.fstat(opened).st_mode) != mode:
             os.fchmod(opened, mode)
 
-    def _is_unchanged(self, path: str, status: os.stat_result) -> bool:
-        before = self._layer.shown.get(path)
-        return (
-            before is not None
-            and before.digest is not None
-            and before.signature == signature_of(status)
-            and self._wanted.get(path) == f"{before.digest}:{before.mode}"
-        )
+    def _known(self, path: str, status: os.stat_result) -> ShownFile | None:
+        """The file, if it is as it was shown or collected and as it is wanted."""
+        for known in (self._layer.shown.get(path), self._layer.collected.get(path)):
+            if known is None or known.digest is None or known.signature != signature_of(status):
+                continue
+            if self._wanted.get(path) == f"{known.digest}:{known.mode}":
+                return known
+        return None
 
     def _is_all_deleted(self, folder: str) -> bool:
         """Whether every file of the base in a folder is to be deleted, and none is staged in it."""

@@ -1,0 +1,191 @@
+"""Commands: opening a sandbox, a command in it, computation, git over many files, and the collection of changes.
+
+Beside it, in the same run and over the same files: the bare program, bubblewrap (`apt install bubblewrap`) with an overlay
+where it has one, and Anthropic's sandbox-runtime (`npm install -g @anthropic-ai/sandbox-runtime`). A dash marks what a peer
+does not have. Times are wall-clock and depend on the load of the machine; compare the ratios.
+"""
+
+import asyncio
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from holdfast.commands import CommandRequest, CommandSandbox, StagedFile, open_sandbox, probe_sandbox
+
+OPENINGS, COMMANDS, REPEATS = 10, 30, 3
+SMALL, LARGE = 200, int(os.environ.get("BENCH_FILES", "50000"))
+CHANGES = (10, 100, 1000)
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
+LOOP = "sum(i * i for i in range(3_000_000))"
+
+
+def main() -> None:
+    """Print the tables."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
+        asyncio.run(_measure(Path(folder)))
+
+
+async def _measure(folder: Path) -> None:
+    status = await probe_sandbox(folder / "probe")
+    if status.tier != "full":
+        sys.exit(f"bench: no full sandbox stands here: {', '.join(status.missing)}")
+    small, large = _workspace(folder / "small", SMALL), _workspace(folder / "large", LARGE)
+    openings = []
+    for number in range(OPENINGS):
+        start = time.perf_counter()
+        sandbox = await open_sandbox(small, folder / f"state-{number}", status=status)
+        openings.append(time.perf_counter() - start)
+        await sandbox.close()
+    print(f"open: {_milliseconds(openings)}; goal 80 ms at the 95th percentile")
+    await _measure_commands(folder, small, large)
+
+
+async def _measure_commands(folder: Path, small: Path, large: Path) -> None:
+    in_small = await open_sandbox(small, folder / "state-small", status=await probe_sandbox(folder / "probe"))
+    in_large = await open_sandbox(large, folder / "state-large", status=await probe_sandbox(folder / "probe"))
+    try:
+        rows: dict[str, Callable[..., Awaitable[None]]] = {
+            "bare": lambda cwd, *argv: _bare(cwd, *argv),
+            "Holdfast": lambda cwd, *argv: _in(in_small if cwd == small else in_large, *argv),
+        }
+        if shutil.which("bwrap"):
+            rows["bubblewrap"] = lambda cwd, *argv: _bare(cwd, *_bubblewrap(cwd), *argv)
+        if shutil.which("srt"):
+            rows["sandbox-runtime"] = lambda cwd, *argv: _bare(cwd, "srt", *argv)
+        print(
+            f"{'':<18}{'true, small':>24}{f'true, {LARGE:,} files':>24}{'loop':>16}{'git status':>16}{'grep -r':>16}"
+        )
+        bare: list[float] = []
+        for name, run in rows.items():
+            cells = [
+                await _times(run, small, "true", count=COMMANDS if name != "sandbox-runtime" else REPEATS),
+                await _times(run, large, "true", count=COMMANDS if name != "sandbox-runtime" else REPEATS),
+                await _times(run, small, PYTHON, "-c", LOOP, count=REPEATS),
+                await _times(run, large, "git", "status", "--short", count=REPEATS),
+                await _times(run, large, "grep", "-rlq", "nothing-has-this", ".", count=REPEATS),
+            ]
+            best = [min(cell) for cell in cells]
+            bare = bare or best
+            added = [
+                f"{min(cell) * 1e3:.1f} / {_p95(cell) * 1e3:.1f} ms (+{(_p95(cell) - bare[at]) * 1e3:.1f})"
+                for at, cell in enumerate(cells[:2])
+            ]
+            ratios = [f"{mine / theirs:.2f} x" for mine, theirs in zip(best[2:], bare[2:], strict=True)]
+            print(
+                f"{name:<18}"
+                + "".join(f"{text:>24}" for text in added)
+                + "".join(f"{text:>16}" for text in ratios),
+                flush=True,
+            )
+        print(
+            "best / 95th percentile (above the bare one); goals: a command +12 ms at the 95th percentile, loop 1.05 x, git status 2 x"
+        )
+        await _measure_collection(in_large)
+    finally:
+        await in_small.close()
+        await in_large.close()
+
+
+async def _measure_collection(sandbox: CommandSandbox) -> None:
+    print(f"{f'changes of {LARGE:,}':<18}{'collect':>16}{'show again':>16}")
+    for count in CHANGES:
+        await sandbox.show([])
+        await _in(
+            sandbox,
+            "bash",
+            "-c",
+            f"for i in $(seq {count}); do echo $i >> d$((i % 50))/f$((i % 50 + (i / 50) * 50)); done",
+        )
+        start = time.perf_counter()
+        changes = await sandbox.collect()
+        collected = time.perf_counter()
+        staged = [
+            StagedFile(path=each.path, content=sandbox.read_changed(each.path)) for each in changes.effects
+        ]
+        read = time.perf_counter()
+        await sandbox.show(staged)
+        shown = time.perf_counter() - read
+        print(f"{len(changes.effects):<18}{(collected - start) * 1e3:>13.1f} ms{shown * 1e3:>13.1f} ms")
+    print("goal: 10 changes in 20 ms")
+
+
+def _workspace(folder: Path, files: int) -> Path:
+    for number in range(files):
+        path = folder / f"d{number % 50}" / f"f{number}"
+        if number < 50:
+            path.parent.mkdir(parents=True)
+        path.write_text(f"line {number}\n")
+    words = ["git", "-C", str(folder), "-c", "user.name=bench", "-c", "user.email=bench@example.com"]
+    subprocess.run([*words, "init", "-q"], check=True)
+    subprocess.run([*words, "add", "-A"], check=True)
+    subprocess.run([*words, "commit", "-q", "-m", "files"], check=True)
+    return folder
+
+
+def _bubblewrap(cwd: Path) -> list[str]:
+    """The same walls as far as it has them: namespaces, a read-only system and a writable overlay over the workspace."""
+    words = [
+        "bwrap",
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--ro-bind",
+        "/usr",
+        "/usr",
+        "--proc",
+        "/proc",
+    ]
+    words += ["--dev", "/dev", "--tmpfs", "/tmp"]
+    for link in ("/bin", "/lib", "/lib64"):
+        words += (
+            ["--symlink", os.readlink(link), link] if os.path.islink(link) else ["--ro-bind-try", link, link]
+        )
+    has_overlay = (
+        "--overlay-src"
+        in subprocess.run(["bwrap", "--help"], capture_output=True, text=True, check=False).stdout
+    )
+    workspace = (
+        ["--overlay-src", str(cwd), "--tmp-overlay", str(cwd)]
+        if has_overlay
+        else ["--bind", str(cwd), str(cwd)]
+    )
+    return [*words, *workspace, "--chdir", str(cwd)]
+
+
+async def _times(run: Callable[..., Awaitable[None]], cwd: Path, *argv: str, count: int) -> list[float]:
+    found = []
+    await run(cwd, *argv)
+    for _ in range(count):
+        start = time.perf_counter()
+        await run(cwd, *argv)
+        found.append(time.perf_counter() - start)
+    return found
+
+
+async def _bare(cwd: Path, *argv: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    await process.wait()
+
+
+async def _in(sandbox: CommandSandbox, *argv: str) -> None:
+    await sandbox.run(CommandRequest(argv=argv, environment={}), on_output=lambda _: None)
+
+
+def _p95(times: list[float]) -> float:
+    return sorted(times)[min(len(times) - 1, int(len(times) * 0.95))]
+
+
+def _milliseconds(times: list[float]) -> str:
+    return f"median {statistics.median(times) * 1e3:.0f} ms, 95th percentile {_p95(times) * 1e3:.0f} ms"
