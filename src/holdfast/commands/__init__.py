@@ -33,8 +33,6 @@ from holdfast.commands.git import (
     find_repository,
     propose_commits,
     push_branch,
-    read_identity,
-    sandbox_git_environment,
     session_ref,
 )
 from holdfast.commands.network import (
@@ -116,8 +114,6 @@ __all__ = [
     "propose_commits",
     "proxy_environment",
     "push_branch",
-    "read_identity",
-    "sandbox_git_environment",
     "serve_host_port",
     "serve_preview",
     "session_ref",

@@ -15,7 +15,6 @@ from holdfast.commands.git import (
     HostGit,
     accept_commits,
     propose_commits,
-    sandbox_git_environment,
 )
 from holdfast.core.errors import CommandError
 
@@ -35,9 +34,7 @@ class Work:
         self.git = HostGit()
 
     async def run(self, script: str, folder: str = ".") -> str:
-        environment = " ".join(
-            f"{name}='{value}'" for name, value in {**IDENTITY, **sandbox_git_environment()}.items()
-        )
+        environment = " ".join(f"{name}='{value}'" for name, value in IDENTITY.items())
         ran = await run_in(self.sandbox, f"export {environment}; cd {folder} && {script}")
         assert ran.outcome.code == 0, ran.output
         return ran.output

@@ -1,14 +1,12 @@
 """A push reaches exactly the judged address, with the person's way to authenticate and nothing of the repository's."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 from tests.commands.git.repositories import commit_file, git, make_repository, snapshot
 
-from holdfast.commands.git import HostGit, PushedBranch, push_branch, read_identity
-from holdfast.commands.git.repository import find_repository
+from holdfast.commands.git import HostGit, PushedBranch, push_branch
 from holdfast.core.errors import CommandError
 
 SSH = """#!/bin/sh
@@ -181,23 +179,3 @@ async def test_a_shallow_clone_and_a_linked_worktree_can_push(person: Person) ->
     git(shallow, "worktree", "add", "-q", str(side))
     person.project = side
     assert (await person.push(branch="other"))[0].is_pushed
-
-
-async def test_the_identity_is_the_one_that_git_would_use(person: Person) -> None:
-    repository = find_repository(person.project)
-    identity = await read_identity(HostGit(), repository, person.environment)
-    assert identity == {
-        "GIT_AUTHOR_NAME": "Ann", "GIT_COMMITTER_NAME": "Ann",
-        "GIT_AUTHOR_EMAIL": "ann@example.com", "GIT_COMMITTER_EMAIL": "ann@example.com",
-    }  # fmt: skip
-    git(person.project, "config", "user.email", "work@example.com\n<x>")
-    git(person.project, "config", "author.name", "Agent of Ann")
-    identity = await read_identity(HostGit(), repository, person.environment)
-    assert identity["GIT_AUTHOR_NAME"] == "Agent of Ann"
-    assert identity["GIT_COMMITTER_EMAIL"] == "work@example.comx"
-    person.configure("")
-    shutil.rmtree(person.project)
-    assert (
-        await read_identity(HostGit(), find_repository(make_repository(person.project)), person.environment)
-        == {}
-    )

@@ -5,14 +5,10 @@ from holdfast.commands.git.accept import (
     CommitProposal,
     accept_commits,
     propose_commits,
-    sandbox_git_environment,
     session_ref,
 )
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.git.host_git import HostGit
-from holdfast.commands.git.person_config import (
-    read_identity,
-)
 from holdfast.commands.git.push import (
     PushedBranch,
     push_branch,
@@ -37,7 +33,5 @@ __all__ = [
     "find_repository",
     "propose_commits",
     "push_branch",
-    "read_identity",
-    "sandbox_git_environment",
     "session_ref",
 ]

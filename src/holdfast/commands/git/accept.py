@@ -145,19 +145,9 @@ async def _run_inside(
     def keep(data: bytes) -> None:
         kept.extend(data[: max_bytes + 1 - len(kept)])
 
-    request = CommandRequest(argv=argv, cwd=repository.folder, environment=sandbox_git_environment())
+    request = CommandRequest(argv=argv, cwd=repository.folder, environment={})
     outcome = await sandbox.run(request, on_output=keep)
     return bytes(kept) if outcome.code == 0 else None
-
-
-def sandbox_git_environment() -> dict[str, str]:
-    """Settings that git needs in the sandbox: folders of another owner are fine there, and nobody answers a prompt."""
-    settings = {"safe.directory": "*", "gc.auto": "0", "core.fsmonitor": "false", "commit.gpgSign": "false"}
-    found = {"GIT_CONFIG_COUNT": str(len(settings)), "GIT_TERMINAL_PROMPT": "0"}
-    for number, (key, value) in enumerate(settings.items()):
-        found[f"GIT_CONFIG_KEY_{number}"] = key
-        found[f"GIT_CONFIG_VALUE_{number}"] = value
-    return found
 
 
 async def _known(git: HostGit, repository: GitRepository) -> list[str]:

@@ -1,11 +1,10 @@
-"""The person's own git configuration: who they are, and how they authenticate.
+"""How the person authenticates, from their own git configuration.
 
 Only the scopes `system` and `global` count for what can start a program. A repository's own configuration may come with a
 download, so none of its programs, helpers or rewritten addresses are used.
 """
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 
 from holdfast.commands.git.config_text import ConfigEntry
@@ -23,24 +22,6 @@ _HONOURED_SECTIONS = frozenset(("credential", "http", "protocol"))
 _HONOURED_NAMES = frozenset((("core", "sshcommand"), ("core", "askpass"), ("ssh", "variant")))
 """The settings of the person that a push honours. Not among them: `url.*`, hooks, aliases, filters, signing."""
 _MAX_CONFIG_BYTES = 1 << 20
-
-
-async def read_identity(
-    git: HostGit, repository: GitRepository, environment: Mapping[str, str]
-) -> dict[str, str]:
-    """The variables with the name and the address of the person, for commits in the sandbox. Empty if git knows none.
-
-    The repository's own `user.name` counts, as it does for the person.
-    """
-    entries = await _entries(git, repository, environment, scopes=("system", "global", "local", "worktree"))
-    known = {(entry.section, entry.name): entry.value for entry in entries if entry.subsection is None}
-    found: dict[str, str] = {}
-    for variable, name in (("NAME", "name"), ("EMAIL", "email")):
-        for role in ("AUTHOR", "COMMITTER"):
-            value = known.get((role.lower(), name)) or known.get(("user", name))
-            if value:
-                found[f"GIT_{role}_{variable}"] = re.sub(r"[\x00-\x1f\x7f<>]", "", value)[:200]
-    return found if len(found) == 4 else {}
 
 
 async def read_honoured_settings(
