@@ -182,6 +182,20 @@ async def test_hooks_and_configuration_made_inside_stay_inside(tmp_path: Path, w
     assert not any("post-checkout" in name or "inside" in name for name in after)
 
 
+async def test_a_linked_worktree_gives_its_commits_to_the_common_repository(
+    tmp_path: Path, work_in: WorkIn
+) -> None:
+    main = make_repository(tmp_path / "main")
+    git(main, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    before = snapshot(main)
+    work = await work_in(tmp_path / "side")
+    await work.run("echo two > a.txt && git commit -qam second")
+    assert snapshot(main) == before
+    await work.accept(*await work.propose())
+    assert git(main, "log", "--format=%s", "holdfast/s1") == "second\nfirst"
+    assert git(tmp_path / "side", "branch", "--show-current") == "side"
+
+
 async def test_a_submodule_and_a_nested_repository_keep_their_commits_apart(
     tmp_path: Path, work_in: WorkIn
 ) -> None:
