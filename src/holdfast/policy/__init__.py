@@ -12,7 +12,10 @@ from holdfast.policy.document import PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.facts import NO_FACTS, SessionFacts
 from holdfast.policy.fixed import FixedPolicy
-from holdfast.policy.git_remotes import GitRemotes
+from holdfast.policy.git_remotes import (
+    GitRemotes,
+    GitSettings,
+)
 from holdfast.policy.json_schema import validate_arguments
 from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.load import (
@@ -49,6 +52,7 @@ __all__ = [
     "ExampleResult",
     "FixedPolicy",
     "GitRemotes",
+    "GitSettings",
     "LexicalPaths",
     "LintFinding",
     "Policy",

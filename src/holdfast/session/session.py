@@ -336,14 +336,14 @@ class Session:
     # -- commits made in the sandbox
 
     def offered_commits(self) -> tuple[CommitsProposed, ...]:
-        """Commits that wait for the person, the newest of each branch."""
+        """Commits that wait for the person, the newest of each repository."""
         waiting: dict[str, CommitsProposed] = {}
         for entry in without_rewound(self._journal.recorded):
             match entry.event:
                 case CommitsProposed():
-                    waiting[entry.event.ref] = entry.event
+                    waiting[entry.event.repository] = entry.event
                 case CommitsAccepted():
-                    waiting.pop(entry.event.ref, None)
+                    waiting.pop(entry.event.repository, None)
                 case _:
                     pass
         return tuple(waiting.values())
@@ -355,11 +355,24 @@ class Session:
             raise InvalidInput("this session cannot run programs", hint="see why with: holdfast doctor")
         accepted: list[CommitsAccepted] = []
         for offered in self.offered_commits():
-            done = await self._commands.git.accept(offered)
-            event = CommitsAccepted(ref=done.ref, before=done.before, after=done.after, principal=principal)
+            done = await self._commands.git.accept(offered, replaces=self._last_accepted(offered.repository))
+            event = CommitsAccepted(
+                repository=done.repository,
+                ref=done.ref,
+                before=done.before,
+                after=done.after,
+                principal=principal,
+            )
             await self._journal.append(event)
             accepted.append(event)
         return tuple(accepted)
+
+    def _last_accepted(self, repository: str) -> str:
+        """The head that was last accepted, also before a rewind: a rewritten branch may replace it."""
+        accepted = [
+            entry.event for entry in self._journal.recorded if isinstance(entry.event, CommitsAccepted)
+        ]
+        return next((event.after for event in reversed(accepted) if event.repository == repository), "")
 
     # -- programs
 

@@ -9,6 +9,9 @@ from holdfast.commands.git.accept import (
 )
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.git.host_git import HostGit
+from holdfast.commands.git.person_config import (
+    passed_variables,
+)
 from holdfast.commands.git.push import (
     PushedBranch,
     push_branch,
@@ -31,6 +34,7 @@ __all__ = [
     "accept_commits",
     "clean_git_config",
     "find_repository",
+    "passed_variables",
     "propose_commits",
     "push_branch",
     "session_ref",

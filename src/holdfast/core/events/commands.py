@@ -91,6 +91,8 @@ class CommitsProposed(Event, tag="commits-proposed"):
     """Every path that any of them changes, up to a limit."""
     proposal: str = ""
     bundle: str = ""
+    repository: str = "."
+    """The folder of the repository, relative to the workspace."""
 
 
 class CommitsAccepted(Event, tag="commits-accepted"):
@@ -100,3 +102,4 @@ class CommitsAccepted(Event, tag="commits-accepted"):
     before: str = ""
     after: str = ""
     principal: Principal = PERSON
+    repository: str = "."

@@ -16,6 +16,7 @@ from holdfast.commands import (
     HostGit,
     SessionSandbox,
     accept_commits,
+    passed_variables,
     propose_commits,
     push_branch,
 )
@@ -31,13 +32,15 @@ from holdfast.core import (
     Tool,
     encode,
 )
-from holdfast.core.errors import InvalidInput, ToolFailed
+from holdfast.core.errors import CommandError, InvalidInput, ToolFailed
 from holdfast.core.events import CommitsProposed
+from holdfast.policy import GitSettings
 from holdfast.store import Store
 
 JudgeEffects = Callable[[Call, Sequence[FileEffect]], Awaitable[tuple[JudgedEffect, ...]]]
 """Judges changes of files without making them. The gate implements it."""
 MAX_LISTED = 100
+_MAX_CONFIG_BYTES = 262_144
 _TEXT: JsonObject = {"type": "string"}
 
 
@@ -68,7 +71,7 @@ GIT_TOOLS = (
     _tool(
         "push",
         "Push a branch of the person's repository, such as the one of accepted commits, to an address.",
-        {"url": {"type": "string", "description": "the address, as git remote -v shows it"}, "branch": _TEXT},
+        {"url": {"type": "string", "description": "a remote, or its address"}, "branch": _TEXT},
         {"folder": _FOLDER, "source": {"type": "string", "description": "the branch to push"}},
         url=("git-remote-url",),
         branch=("branch-name",),
@@ -114,23 +117,30 @@ class GitToolset:
             case _:
                 raise ToolFailed(f"there is no operation {call.operation!r}")
 
-    async def accept(self, proposed: CommitsProposed) -> AcceptedCommits:
-        """Move the ref of a proposal that a person accepts. Raises CommandError."""
+    async def accept(self, proposed: CommitsProposed, *, replaces: str = "") -> AcceptedCommits:
+        """Move the ref of a proposal that a person accepts. `replaces` is the head last accepted. Raises CommandError."""
         proposal = msgspec.json.decode(await self._store.blob(proposed.proposal), type=CommitProposal)
         bundle = await self._store.blob(proposed.bundle)
-        return await accept_commits(self._git, proposal, bundle, workspace=self._workspace)
+        return await accept_commits(self._git, proposal, bundle, workspace=self._workspace, replaces=replaces)
 
     async def _propose(self, call: Call, folder: str) -> Performed:
+        problem: CommandError | None = None
+        found = None
         async with self._sandbox.use() as sandbox:
-            found = await propose_commits(
-                sandbox,
-                self._git,
-                workspace=self._workspace,
-                scratch=self._scratch,
-                session=self._session,
-                folder=folder,
-                source=str(call.arguments.get("source") or "HEAD"),
-            )
+            try:
+                found = await propose_commits(
+                    sandbox,
+                    self._git,
+                    workspace=self._workspace,
+                    scratch=self._scratch,
+                    session=self._session,
+                    folder=folder,
+                    source=str(call.arguments.get("source") or "HEAD"),
+                )
+            except CommandError as error:  # raised below: the sandbox is fine, and its processes go on
+                problem = error
+        if problem is not None:
+            raise problem
         if found is None:
             raise InvalidInput("there are no new commits", hint="commit with git in the sandbox first")
         proposal, bundle = found
@@ -150,6 +160,7 @@ class GitToolset:
         await self._record(
             CommitsProposed(
                 call=call.id,
+                repository=proposal.repository,
                 ref=proposal.ref,
                 head=offered.head,
                 commits=subjects,
@@ -171,7 +182,7 @@ class GitToolset:
         branch = str(call.arguments["branch"])
         pushed = await push_branch(
             self._git,
-            [str(call.arguments["url"])],
+            await self._push_urls(folder, str(call.arguments["url"])),
             workspace=self._workspace,
             scratch=self._scratch,
             environment=os.environ,
@@ -187,3 +198,14 @@ class GitToolset:
                 "pushed": [{"url": each.url, "branch": each.branch, "commit": each.commit} for each in pushed]
             }
         )
+
+    async def _push_urls(self, folder: str, remote: str) -> Sequence[str]:
+        """The addresses that the gate judged. A push to the address as given could go elsewhere: `insteadOf` rewrites it."""
+        ended = await self._git.run_with(
+            ["-C", str(self._workspace / folder), "config", "--includes", "--list", "-z"],
+            environment=passed_variables(os.environ),
+            max_output=_MAX_CONFIG_BYTES,
+        )
+        if ended.code != 0 or len(ended.output) > _MAX_CONFIG_BYTES:
+            raise ToolFailed("the configuration of the repository cannot be read")
+        return GitSettings.parse(ended.output.decode("utf-8", "surrogateescape")).push_urls(remote)

