@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.cli.terminals import DELETE, TerminalUser, prepared, terminal
 
 KEYS = [*"0123456789/yYaA \t\r\n\x7f\x1b", *map(chr, range(0x21, 0x7F)), "\x1b[A", "\x1b[B", "\x1bOC", "é"]
-QUESTION = "press a digit"
+QUESTION = "press a key"
 
 
 def press(user: TerminalUser, key: str, until: str) -> None:
@@ -38,7 +38,7 @@ def test_ten_thousand_keys_around_a_question_approve_nothing(tmp_path: Path) -> 
         assert (tmp_path / "work" / "a.txt").exists()
 
         user.type("\x15")
-        press(user, "1", "answer  approved (once), by terminal")
+        press(user, "y", "answer  approved (once), by terminal")
         assert user.wait_for("Gone.")
         assert not (tmp_path / "work" / "a.txt").exists()
 
@@ -50,7 +50,7 @@ def test_a_call_that_fails_after_approval_prints_its_error_once(tmp_path: Path) 
         user.type("remove it\r")
         assert user.wait_for(QUESTION)
         (tmp_path / "work" / "a.txt").unlink()
-        press(user, "1", "(approved by you)")
+        press(user, "y", "(approved by you)")
         assert user.wait_for("It was gone.")
         assert user.seen.count("FileNotFoundError") == 1
 
@@ -64,8 +64,8 @@ def test_enter_alone_is_not_an_answer_but_a_typed_deny_is(tmp_path: Path) -> Non
             time.sleep(0.6)
             user.type("\r")
         time.sleep(0.6)
-        user.type("1\r")
-        assert user.wait_for("press the digit alone, without Enter; nothing was done")
+        user.type("y\r")
+        assert user.wait_for("press the key alone, without Enter; nothing was done")
         user.type("/approve\r")
         assert user.wait_for("too fast to have been typed")
         time.sleep(0.6)
@@ -93,7 +93,7 @@ def test_ctrl_c_stops_the_turn_and_ctrl_d_at_a_question_leaves_it_waiting(tmp_pa
         assert user.wait_for("A call waits for your approval.")
         assert user.wait_for(QUESTION)
         assert "interrupted" not in user.seen, "it waited, and is not said to have been anything else"
-        press(user, "1", "answer  approved")
+        press(user, "y", "answer  approved")
         assert user.wait_for("Gone.")
     assert not (tmp_path / "work" / "a.txt").exists()
 

@@ -40,7 +40,7 @@ def edit(user: TerminalUser, home: Path) -> None:
     wait_for_prompt(user)
     (home / "work" / "b.txt").write_text("not so precious\n")
     say(user, "remove it", QUESTION)
-    press(user, "8", "arguments> ")
+    press(user, "e", "arguments> ")
     user.type("\x15")
     user.type('{"path": "/workspace/b.txt"}\r')
     assert user.wait_for(QUESTION)
@@ -111,7 +111,7 @@ def test_an_edited_call_is_made_with_the_edited_arguments(tmp_path: Path) -> Non
         assert "for 10 minutes" not in user.seen[user.seen.rindex("b.txt") :], (
             "an edited call can only be approved once"
         )
-        press(user, "1", "answer  approved (once), by terminal")
+        press(user, "y", "answer  approved (once), by terminal")
         assert user.wait_for("Gone.")
     assert (tmp_path / "work" / "a.txt").exists()
     assert not (tmp_path / "work" / "b.txt").exists()
@@ -130,11 +130,15 @@ def test_a_call_can_be_approved_for_a_number_of_times(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, DELETE, "Gone."), home=tmp_path, COLUMNS="300") as user:
         wait_for_prompt(user)
         say(user, "remove it", QUESTION)
-        press(user, "0", "how many times")
+        press(user, "a", "what to approve")
+        press(user, "1", "a number of times")
+        press(user, "n", "how many times")
         user.type("none\r")
         assert user.wait_for("nothing was answered")
         assert user.wait_for(QUESTION)
-        press(user, "0", "how many times")
+        press(user, "a", "what to approve")
+        press(user, "1", "a number of times")
+        press(user, "n", "how many times")
         user.type("3\r")
         assert user.wait_for("answer  approved (times), by terminal")
         assert user.wait_for("Gone.")
@@ -148,7 +152,7 @@ def test_a_question_of_the_agent_is_answered_in_words(tmp_path: Path) -> None:
         wait_for_prompt(user)
         say(user, "paint it", "Which colour?")
         assert user.wait_for(QUESTION)
-        press(user, "1", "your answer>")
+        press(user, "y", "your answer>")
         user.type("blue\r")
         assert user.wait_for("Then it is blue.")
         say(user, "/why", "person approved it (once) by terminal: blue")
@@ -195,7 +199,7 @@ def test_a_denied_task_has_its_own_exit_code(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("import os\nos.remove('a.txt')\n")
     with terminal("exec", "-w", "work", "--trust", "-p", "asking.yaml", "code.py", home=tmp_path) as user:
         assert user.wait_for(QUESTION)
-        press(user, "6", "answer  denied")
+        press(user, "n", "answer  denied")
         assert user.end() == 3
     assert (tmp_path / "work" / "a.txt").exists()
 
@@ -222,7 +226,7 @@ def test_several_waiting_calls_are_listed_and_answered_by_number(tmp_path: Path)
         command(user, "/approve 2", "answer  approved (once), by terminal")
         command(user, "/approve 7", "2 calls wait: 1 ")
         command(user, "/deny 2 I need that one", "answer  denied (once), by terminal")
-        press(user, "1", "answer  approved (once)")
+        press(user, "y", "answer  approved (once)")
         user.type("\x04")
         assert user.end("\x04") == 0
     assert answers(tmp_path) == {

@@ -161,7 +161,7 @@ def check_killed_at(home: Path, point: int) -> None:
 def test_the_demo_asks_at_a_terminal(tmp_path: Path, key: str, word: str) -> None:
     with terminal("demo", home=tmp_path, TMPDIR=str(tmp_path)) as user:
         assert user.wait_for(QUESTION)
-        press(user, "1", "by terminal")
+        press(user, "y", "by terminal")
         assert user.wait_for("Commit these changes? [y/N] ")
         user.type(key)
         assert user.wait_for(f"{word}  CHANGES.md, report.py")

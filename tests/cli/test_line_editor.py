@@ -146,7 +146,7 @@ def test_suspending_returns_to_the_edited_line_and_to_the_question(tmp_path: Pat
         suspended(user)
         assert user.wait_for(QUESTION), "it is put again"
         assert (tmp_path / "work" / "a.txt").exists()
-        press(user, "1", "answer  approved (once), by terminal")
+        press(user, "y", "answer  approved (once), by terminal")
         assert user.wait_for("Gone.")
         assert user.wait_for(READY)
         user.type("/quit\r")
@@ -166,7 +166,7 @@ def test_the_effect_is_repeated_below_a_long_call(tmp_path: Path) -> None:
         user.type("write it\r")
         assert user.wait_for(QUESTION)
         assert user.seen.count("The agent wants to write") == 2
-        press(user, "6", "Kept.")
+        press(user, "n", "Kept.")
 
 
 def test_a_run_stopped_at_a_limit_names_it(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_yes_to_works_at_a_terminal(tmp_path: Path) -> None:
     words = prepared(tmp_path, DELETE, "Gone.")
     with terminal(*words, "--yes-to", "ask-delete", "clean up", home=tmp_path) as user:
         assert user.end() == 0, user.seen
-        assert "press a digit" not in user.seen
+        assert "press a key" not in user.seen
     assert not (tmp_path / "work" / "a.txt").exists()
     [call] = json.loads(holdfast("audit", "--json", home=tmp_path).stdout)
     assert call["transport"] == "--yes-to"

@@ -68,18 +68,17 @@ def test_a_waiting_call_rings_the_bell_and_notifies(tmp_path: Path) -> None:
         assert "\x1b]9;Holdfast needs your approval\x07" in user.seen
 
 
-def test_a_call_that_is_not_shown_in_full_cannot_be_approved_for_always(tmp_path: Path) -> None:
+def test_a_call_that_is_not_shown_in_full_cannot_be_approved(tmp_path: Path) -> None:
     policy = "policy: p\nrules:\n  - {name: ask, escalate: world.write, because: look, examples: {matches: [{world.write: {path: a, content: b}}], misses: [{world.read: {path: a}}]}}\n"
     words = prepared(tmp_path, runs("open('n.txt', 'w').write('line\\n' * 200)"), "Written.")
     (tmp_path / "asking.yaml").write_text(policy)
     with terminal(*words, home=tmp_path) as user:
         wait_for_prompt(user)
-        say(user, "write it", "too long to show here (9 shows everything)")
+        say(user, "write it", "too long to show here (v shows everything)")
         assert user.wait_for(QUESTION)
-        assert "approve always" not in user.seen
-        assert "approve for this session" in user.seen
-        press(user, "9", "line")
-        press(user, "6", "answer  denied")
+        assert "[y] approve once" not in user.seen
+        press(user, "v", "[y] approve once")
+        press(user, "n", "answer  denied")
 
 
 def test_no_plain_keeps_the_editor_without_colour(tmp_path: Path) -> None:
@@ -87,7 +86,7 @@ def test_no_plain_keeps_the_editor_without_colour(tmp_path: Path) -> None:
     with terminal(*words, home=tmp_path, NO_COLOR="1") as user:
         wait_for_prompt(user)
         say(user, "remove it", QUESTION)
-        press(user, "6", "answer  denied")
+        press(user, "n", "answer  denied")
         assert user.wait_for("Kept.")
     assert "\x1b[?2004h" in user.seen, "the editor"
     assert not re.search(r"\x1b\[[\d;]*(3[0-7]|9[0-7]|38;5)[\d;]*m", user.seen), "no colour"

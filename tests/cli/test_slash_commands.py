@@ -114,7 +114,7 @@ def test_a_fork_is_refused_while_a_call_waits(tmp_path: Path) -> None:
     with terminal("--plain", *prepared(tmp_path, DELETE, "Kept."), home=tmp_path) as user:
         assert user.wait_for("/help")
         user.type("remove it\n")
-        assert user.wait_for("type a digit and Enter")
+        assert user.wait_for("type a key and Enter")
         user.read(1.0)
         user.type("/fork\n")
         assert user.wait_for("a turn is running")

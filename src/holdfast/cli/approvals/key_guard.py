@@ -44,6 +44,7 @@ MIN_TYPING_SECONDS = 0.3
 """A command that arrives faster than this was not typed by someone who read the question."""
 INTERRUPT, LEAVE, SUSPEND = "\x03", "\x04", "\x1a"
 _ENTER = ("\r", "\n")
+_ANSWERS = tuple("yanrev1234")
 
 
 class KeyInput:
@@ -82,7 +83,7 @@ class KeyInput:
         else:
             self._hint_about_enter(key)
 
-    def answer(self, digits: set[str]) -> str | None:
+    def answer(self, keys: set[str]) -> str | None:
         """The answer, once it is certain; None until then. Called at every tick."""
         now, before = self._clock.monotonic(), self._last_tick
         self._last_tick = now
@@ -94,13 +95,13 @@ class KeyInput:
             self.begin()
             return None
         key = self._guard.chosen()
-        return key if key in digits and not self._line else None
+        return key if key in keys and not self._line else None
 
     def _hint_about_enter(self, key: str) -> None:
-        """Explain once, to a user who presses Enter after a digit, why nothing happens."""
-        if key in _ENTER and self._before.isdigit() and not self._is_hint_shown:
+        """Explain once, to a user who presses Enter after a key, why nothing happens."""
+        if key in _ENTER and self._before in _ANSWERS and not self._is_hint_shown:
             self._is_hint_shown = True
-            self._console.say("  press the digit alone, without Enter; nothing was done")
+            self._console.say("  press the key alone, without Enter; nothing was done")
         self._before = key
 
     def _type(self, key: str, now: float) -> None:

@@ -1,15 +1,28 @@
-"""The approver at the terminal. Enter never approves; a digit does, if it was pressed deliberately."""
+"""The approver at the terminal. Enter never approves; a key does, if it was pressed deliberately."""
 
 import asyncio
 import os
+import shlex
 import signal
+import subprocess
+import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from pathlib import Path
 
 import msgspec
 
 from holdfast.cli.approvals.key_guard import INTERRUPT, LEAVE, SUSPEND, KeyInput
-from holdfast.cli.approvals.text import choices, exact_call, parse_amount, response_for_digit
+from holdfast.cli.approvals.text import (
+    HELP,
+    MINUTES,
+    choices,
+    describe_offers,
+    exact_call,
+    lengths,
+    parse_amount,
+    scope_of,
+)
 from holdfast.cli.approvals.view import show_choices, show_escalation, show_waiting
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import Keyboard, RawKeyboard
@@ -29,7 +42,7 @@ class PersonLeft(Exception):
 
 
 class TerminalApprover:
-    """Shows a waiting call, and reads a digit or a command such as `/deny REASON`."""
+    """Shows a waiting call, and reads a key or a command such as `/deny REASON`."""
 
     def __init__(
         self,
@@ -57,72 +70,115 @@ class TerminalApprover:
 
     async def _ask(self, escalation: Escalation) -> Response | None:
         edited: dict[str, Json] | None = None
+        is_viewed = False
         while self._is_open(escalation):
             shown = escalation
             if edited is not None:
                 shown = msgspec.structs.replace(
                     escalation, call=msgspec.structs.replace(escalation.call, arguments=edited), targets=()
                 )
-            said = await self._read_answer(shown, is_edited=edited is not None)
+            said = await self._read_answer(shown, is_edited=edited is not None, is_viewed=is_viewed)
             match said:
-                case "1" | "2" | "3" | "4" | "5" if not is_question(escalation):
-                    return response_for_digit(said, edited)
-                case "0":
-                    words = await self._keyboard.line("how many times, this one included> ")
-                    if (amount := parse_amount((words or "").strip())) is not None:
-                        return Response(verdict="approve", scope="times", amount=amount)
-                    self._console.say(f"  not a number from 1 to {MAX_AMOUNT:,}; nothing was answered")
-                case "1":
+                case "y" if is_question(escalation):
                     words = await self._keyboard.line("your answer> ")
                     if words and words.strip():
                         return Response(verdict="approve", reason=words.strip())
-                case "6":
+                case "y":
+                    return Response(verdict="approve", arguments=edited)
+                case "a":
+                    if (answer := await self._choose_offer(escalation)) is not None:
+                        return answer
+                case "n":
                     return Response(verdict="deny")
-                case "7":
+                case "r":
                     reason = await self._keyboard.line("reason> ")
                     if reason is not None:
                         return Response(verdict="deny", reason=reason.strip() or None)
-                case "8":
+                case "e":
                     edited = await self._edit(shown) or edited
-                case "9":
+                    is_viewed = False
+                case "v":
                     for line in exact_call(shown.call, self._session):
                         self._console.say(f"    {line}")
+                    is_viewed = True
+                case "?":
+                    for line in HELP:
+                        self._console.say(f"  {line}", folds=True)
                 case _ if said == SUSPEND:
                     os.kill(0, signal.SIGTSTP)  # after the return, the question is shown again
                 case _ if edited is not None and said.split()[:1] == ["/approve"]:
                     if said.split() == ["/approve"]:
-                        return response_for_digit("1", edited)
-                    self._console.say("  answer the edited call first: /approve alone, or a digit")
+                        return Response(verdict="approve", arguments=edited)
+                    self._console.say("  answer the edited call first: /approve alone, or a key")
                 case _:
                     answer = await self._handle_command(said)
                     if answer is not None:
                         return answer
         return None
 
+    async def _choose_offer(self, escalation: Escalation) -> Response | None:
+        """Choose what a saved approval covers and how long it lasts; None goes back to the question."""
+        lines = describe_offers(escalation)
+        numbers = [str(number) for number in range(1, len(lines) + 1)]
+
+        def show_offers() -> set[str]:
+            for line in lines:
+                self._console.say(f"    {line}", folds=True)
+            show_choices(self._console, [("1-4", "what to approve"), ("b", "back")], how=self._how)
+            return {*numbers, "b"}
+
+        def show_lengths() -> set[str]:
+            show_choices(self._console, [*lengths(), ("b", "back")], how=self._how)
+            return {key for key, _ in lengths()} | {"b"}
+
+        offer = await self._read_key(show_offers)
+        if offer not in numbers:
+            return None
+        length = await self._read_key(show_lengths)
+        if length not in {key for key, _ in lengths()}:
+            return None
+        scope, amount = scope_of(length), None
+        if scope == "minutes":
+            amount = MINUTES
+        if scope == "times":
+            words = await self._keyboard.line("how many times, this one included> ")
+            amount = parse_amount((words or "").strip())
+            if amount is None:
+                self._console.say(f"  not a number from 1 to {MAX_AMOUNT:,}; nothing was answered")
+                return None
+        return Response(verdict="approve", scope=scope, amount=amount, offer=int(offer))
+
     def _is_open(self, escalation: Escalation) -> bool:
         return self._session is None or escalation.id in {each.id for each in self._session.escalations()}
 
-    def _show(self, escalation: Escalation, *, is_edited: bool) -> set[str]:
-        """Show the question; returns the digits that may be chosen."""
-        if not self._is_plain:
-            self._console.notify("Holdfast needs your approval")
-        if self._session is not None:
-            show_waiting(self._console, self._session.escalations(), escalation)
-        is_whole = show_escalation(self._console, escalation, self._session)
-        offered = choices(escalation, is_whole=is_whole, is_edited=is_edited)
-        how = "type a digit and Enter" if self._keyboard.is_by_line else "press a digit"
-        show_choices(self._console, escalation, offered, how=how)
-        return {digit for digit, _ in offered}
+    @property
+    def _how(self) -> str:
+        return "type a key and Enter" if self._keyboard.is_by_line else "press a key"
 
-    async def _read_answer(self, escalation: Escalation, *, is_edited: bool) -> str:
-        """A deliberate digit, or a command line."""
+    async def _read_answer(self, escalation: Escalation, *, is_edited: bool, is_viewed: bool) -> str:
+        """A deliberate key, or a command line."""
+
+        def show() -> set[str]:
+            if not self._is_plain:
+                self._console.notify("Holdfast needs your approval")
+            if self._session is not None:
+                show_waiting(self._console, self._session.escalations(), escalation)
+            is_whole = show_escalation(self._console, escalation, self._session) or is_viewed
+            offered = choices(escalation, is_whole=is_whole, is_edited=is_edited)
+            show_choices(self._console, offered, how=self._how, is_question=is_question(escalation))
+            return {key for key, _ in offered}
+
+        return await self._read_key(show)
+
+    async def _read_key(self, show: Callable[[], set[str]]) -> str:
+        """Show something, and wait for one of its keys or a command line."""
         keys = KeyInput(self._clock, self._console, is_by_line=self._keyboard.is_by_line)
         with self._keyboard.listening(keys.press):
-            digits = self._show(escalation, is_edited=is_edited)
+            known = show()
             keys.begin()
             while True:
                 await asyncio.sleep(TICK_SECONDS)
-                said = keys.answer(digits)
+                said = keys.answer(known)
                 if said == INTERRUPT:
                     raise asyncio.CancelledError  # as if the turn was cancelled from outside
                 if said == LEAVE:
@@ -131,8 +187,13 @@ class TerminalApprover:
                     return said
 
     async def _edit(self, escalation: Escalation) -> dict[str, Json] | None:
-        before = msgspec.json.encode(escalation.call.arguments).decode()
-        text = await self._keyboard.line("arguments> ", before)
+        before = msgspec.json.format(msgspec.json.encode(escalation.call.arguments), indent=2).decode()
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if editor and not self._keyboard.is_by_line:
+            text = await asyncio.to_thread(_edit_in, editor, before)
+        else:
+            before = msgspec.json.encode(escalation.call.arguments).decode()
+            text = await self._keyboard.line("arguments> ", before)
         if text is None or not text.strip() or text.strip() == before:
             self._console.say("  nothing was changed")
             return None
@@ -149,9 +210,21 @@ class TerminalApprover:
         response = parse_answer(line)
         if response is None:
             self._console.say(
-                "  type /approve or /deny [reason], or press a digit; the call waits until you do"
+                "  type /approve or /deny [reason], or press a key; the call waits until you do"
             )
         return response
+
+
+def _edit_in(editor: str, text: str) -> str | None:
+    """The text as the person saved it in an editor; None if the editor failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "arguments.json"
+        file.write_text(text)
+        try:
+            done = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603 the person's own editor
+        except (OSError, ValueError):
+            return None
+        return file.read_text(errors="replace") if done.returncode == 0 else None
 
 
 def parse_answer(line: str) -> Response | None:

@@ -8,9 +8,7 @@ from holdfast.core import (
     Call,
     CommandTarget,
     Escalation,
-    Json,
     PathTarget,
-    Response,
     Role,
     Scope,
     Target,
@@ -26,10 +24,11 @@ from holdfast.core import (
     runs_when,
 )
 from holdfast.core.errors import HoldfastError
-from holdfast.gate import MAX_AMOUNT, grant_description
+from holdfast.gate import MAX_AMOUNT
 from holdfast.session import ASK_PERSON, Session
 
-MAX_LINES = 40
+MAX_LINES = 12
+"""So that the question fits a screen of 24 lines."""
 MAX_LINE_CHARACTERS = 500
 MAX_DIFF_CHARACTERS = 500_000
 MAX_DIFF_LINES = 5_000
@@ -44,16 +43,13 @@ _ROLE_VERBS: dict[Role, str] = {
     "fetch-url": "fetch",
     "git-remote-url": "connect to",
 }
-_SCOPES: tuple[tuple[str, Scope, str], ...] = (
-    ("1", "once", "approve once"),
-    ("2", "turn", "approve for this turn"),
-    ("3", "minutes", f"approve for {MINUTES} minutes"),
-    ("4", "session", "approve for this session"),
-    ("5", "always", "approve always, in every session"),
-    ("0", "times", "approve a number of times"),
+_LENGTHS: tuple[tuple[str, Scope, str], ...] = (
+    ("t", "turn", "this turn"),
+    ("n", "times", "a number of times"),
+    ("m", "minutes", f"{MINUTES} minutes"),
+    ("s", "session", "this session"),
+    ("w", "always", "always, in every session"),
 )
-GRANT_DIGITS = frozenset(digit for digit, scope, _ in _SCOPES if scope != "once")
-"""The digits of approvals that cover more than this call."""
 
 
 def describe_effect(escalation: Escalation) -> str:
@@ -115,7 +111,7 @@ def fit_lines(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], b
         return kept, True
     return [
         *kept,
-        f"... {pluralize(len(lines), 'line')} in total, too long to show here (9 shows everything)",
+        f"... {pluralize(len(lines), 'line')} in total, too long to show here (v shows everything)",
     ], False
 
 
@@ -166,14 +162,15 @@ def describe_undo(escalation: Escalation) -> str:
         return "yes: it becomes a proposal, which you commit or reject"
     if targets and all(target.role == "read-path" for target in targets):
         return "it changes nothing, but the agent will know the content"
-    is_ours = escalation.call.operation.startswith("world.")
-    if (
-        is_ours
-        and targets
-        and all(isinstance(t, PathTarget) and t.location.inside is not None for t in targets)
-    ):
+    if targets and all(_is_restorable(target) for target in targets):
         return "yes: /rewind restores the files"
     return "no"
+
+
+def _is_restorable(target: Target) -> bool:
+    """Whether a restore point undoes what happens to a target, whichever tool does it."""
+    is_file = target.role in ("read-path", "write-path", "delete-path")
+    return is_file and isinstance(target, PathTarget) and target.location.inside is not None
 
 
 def describe_cost(session: Session) -> str:
@@ -184,24 +181,34 @@ def describe_cost(session: Session) -> str:
 
 
 def choices(escalation: Escalation, *, is_whole: bool, is_edited: bool) -> list[tuple[str, str]]:
-    """The possible answers by digit. A call that was not shown in full cannot be approved for always."""
+    """The possible answers by key. A call must be seen in full before it can be approved."""
     if is_question(escalation):
-        return [("1", "answer"), ("6", "do not answer")]
-    can_save = not is_edited and bool(grant_description(escalation))
-    yes = [
-        (digit, words)
-        for digit, scope, words in _SCOPES
-        if scope == "once" or (can_save and (scope != "always" or is_whole))
-    ]
-    no = [("6", "deny"), ("7", "deny with a reason"), ("8", "edit the arguments")]
-    return [*yes, *no] if is_whole else [*yes, *no, ("9", "show everything")]
+        return [("y", "answer"), ("n", "do not answer")]
+    no = [("n", "deny"), ("r", "deny with a reason"), ("e", "edit")]
+    if not is_whole:
+        return [("v", "view everything, to approve it"), *no, ("?", "help")]
+    more = [("a", "more")] if escalation.offers and not is_edited else []
+    return [("y", "approve once"), *more, *no, ("?", "help")]
 
 
-def response_for_digit(digit: str, arguments: dict[str, Json] | None) -> Response:
-    """The response of a digit from 1 to 5."""
-    scope = next(scope for key, scope, _ in _SCOPES if key == digit)
-    amount = MINUTES if scope == "minutes" else None
-    return Response(verdict="approve", scope=scope, amount=amount, arguments=arguments)
+HELP = (
+    "y approves this one call; a offers approvals that also cover later calls",
+    "n denies it; r denies it with a reason, which the agent reads as you write it",
+    "e opens the arguments in $EDITOR; what you save is judged again and shown to you",
+    "v shows a long call in full; it cannot be approved before that",
+    "/approve and /deny REASON work too, and every other /command",
+)
+"""What each key does."""
+
+
+def lengths() -> list[tuple[str, str]]:
+    """How long a saved approval can last, by key."""
+    return [(key, words) for key, _, words in _LENGTHS]
+
+
+def scope_of(key: str) -> Scope:
+    """The length that a key stands for."""
+    return next(scope for known, scope, _ in _LENGTHS if known == key)
 
 
 def parse_amount(text: str) -> int | None:
@@ -241,10 +248,14 @@ def _diff(call: Call, session: Session | None) -> list[str] | None:
         name = session.workspace.resolve(path)
         if session.workspace.exists(name) and session.workspace.stat(name).size > MAX_DIFF_CHARACTERS:
             return None
-        before = session.workspace.read(name).decode() if session.workspace.exists(name) else ""
+        before = session.workspace.read(name).decode() if session.workspace.exists(name) else None
     except (OSError, HoldfastError, UnicodeDecodeError):
         return None  # the call will fail anyway; show its arguments
-    old, new = before.split("\n"), content.split("\n")
+    old, new = [] if before is None else before.split("\n"), content.split("\n")
     if max(len(old), len(new)) > MAX_DIFF_LINES:
         return None
-    return list(difflib.unified_diff(old, new, "current", "proposed", lineterm=""))
+    return list(
+        difflib.unified_diff(
+            old, new, "current" if before is not None else "new file", "proposed", lineterm=""
+        )
+    )

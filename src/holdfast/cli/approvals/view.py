@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.cli.approvals.text import (
-    GRANT_DIGITS,
     call_lines,
-    describe_cost,
     describe_effect,
     describe_provenance,
     describe_reason,
@@ -14,11 +12,10 @@ from holdfast.cli.approvals.text import (
 )
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import cell_width
-from holdfast.core import Escalation, escape_invisible, is_question
-from holdfast.gate import grant_description
+from holdfast.core import Escalation, is_question
 from holdfast.session import Session
 
-LINES_BELOW_CALL = 20
+LINES_BELOW_CALL = 9
 """The approximate number of lines after the call: the reason and the possible answers."""
 
 
@@ -37,8 +34,6 @@ def show_escalation(console: Console, escalation: Escalation, session: Session |
     console.say(f"  reason:        {describe_reason(escalation)}", folds=True)
     console.say(f"  values from:   {describe_provenance(escalation)}", folds=True)
     console.say(f"  can be undone: {describe_undo(escalation)}", folds=True)
-    if session is not None:
-        console.say(f"  spent so far:  {describe_cost(session)}", folds=True)
     return is_whole
 
 
@@ -62,14 +57,10 @@ def show_waiting(console: Console, waiting: Sequence[Escalation], current: Escal
 
 
 def show_choices(
-    console: Console, escalation: Escalation, offered: Sequence[tuple[str, str]], *, how: str
+    console: Console, offered: Sequence[tuple[str, str]], *, how: str, is_question: bool = False
 ) -> None:
-    """Show the possible answers, and what a saved approval would cover."""
-    grant_digits = [digit for digit, _ in offered if digit in GRANT_DIGITS]
-    if grant_digits:
-        rule = escape_invisible(grant_description(escalation))
-        console.say(f"  a saved approval ({', '.join(grant_digits)}) would cover: {rule}", folds=True)
-    for digit, words in offered:
-        console.say(f"    {digit}  {words}")
-    commands = "" if is_question(escalation) else ", or type /approve or /deny REASON"
+    """Show the possible answers in one line."""
+    keys = "  ".join(f"[{key}] {words}" for key, words in offered)
+    commands = "" if is_question else ", or type /approve or /deny REASON"
+    console.say(f"  {keys}", "strong", folds=True)
     console.say(f"  {how}{commands}; Enter alone does nothing", "ask", folds=True)

@@ -230,7 +230,7 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         if arguments.yes_to:
             raise InvalidInput(
                 "--yes-to needs a task",
-                hint="in a chat you are asked, and 4 approves for the whole session",
+                hint="in a chat you are asked, and `a` approves more than one call",
             )
         from holdfast.cli.chat.chat import chat_at_terminal
 
