@@ -143,6 +143,7 @@ def test_a_call_can_be_approved_for_a_number_of_times(tmp_path: Path) -> None:
         assert user.wait_for("answer  approved (times), by terminal")
         assert user.wait_for("Gone.")
         say(user, "/grants", "2 more times")
+        say(user, "/grants revoke nothing", "there is no active grant")
 
 
 def test_a_question_of_the_agent_is_answered_in_words(tmp_path: Path) -> None:

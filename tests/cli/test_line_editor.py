@@ -157,7 +157,7 @@ def test_suspending_returns_to_the_edited_line_and_to_the_question(tmp_path: Pat
     assert asked(tmp_path) == ["remove it"]
 
 
-def test_the_effect_is_repeated_below_a_long_call(tmp_path: Path) -> None:
+def test_a_long_call_is_folded_so_that_its_effect_stays_on_the_screen(tmp_path: Path) -> None:
     words = prepared(tmp_path, runs("open('n.txt', 'w').write('line\\n' * 30)"), "Kept.")
     policy = (tmp_path / "asking.yaml").read_text().replace("stage: world.write", "escalate: world.write")
     (tmp_path / "asking.yaml").write_text(policy)
@@ -165,7 +165,8 @@ def test_the_effect_is_repeated_below_a_long_call(tmp_path: Path) -> None:
         assert user.wait_for("/help")
         user.type("write it\r")
         assert user.wait_for(QUESTION)
-        assert user.seen.count("The agent wants to write") == 2
+        assert user.seen.count("The agent wants to write") == 1
+        assert "too long to show here (v shows everything)" in user.seen
         press(user, "n", "Kept.")
 
 

@@ -36,10 +36,21 @@ def _chosen(waiting: tuple[Escalation, ...], number: str) -> Escalation:
 
 
 async def grants(chat: ChatContext, rest: str) -> None:
-    """List the active grants."""
+    """List the active grants, or revoke one."""
     from holdfast.gate import describe_grant
 
     grants = chat.session.grants()
+    word, _, id = rest.partition(" ")
+    if word == "revoke":
+        revoked = next((grant for grant in grants if grant.id == id.strip()), None)
+        if revoked is None:
+            raise InvalidInput(f"there is no active grant {id.strip()!r}", hint="/grants lists them")
+        await chat.session.revoke(revoked.id)
+        everywhere = f" in this session; everywhere: holdfast grants revoke {revoked.id}"
+        chat.screen.say(
+            f"  revoked {revoked.id}{everywhere if revoked.scope == 'always' else ''}", folds=True
+        )
+        return
     for grant in grants:
         chat.screen.say(f"  {grant.id}  {escape_invisible(describe_grant(grant))}", folds=True)
     if not grants:

@@ -39,7 +39,7 @@ _ALL = (
     Command("/help", "show this list", _help),
     Command("/approve [N|all]", "approve a waiting call once", approvals.approve),
     Command("/deny [N] [reason]", "deny a waiting call", approvals.deny),
-    Command("/grants", "list saved approvals", approvals.grants),
+    Command("/grants [revoke ID]", "list or revoke saved approvals", approvals.grants),
     Command("/logs [all]", "show messages, code, calls, answers and notes", inspect.logs),
     Command("/unfold", "show the newest folded code, output or reasoning (Ctrl-O)", inspect.unfold),
     Command("/status", "show the session, its sandbox and its background programs", inspect.status),
