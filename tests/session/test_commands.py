@@ -335,7 +335,7 @@ async def test_a_command_that_a_crash_interrupted_is_unknown_and_does_not_run_ag
         )
         outcome = await session.advance()
         assert isinstance(outcome, Error)
-        assert outcome.code == "command-unknown"
+        assert outcome.code == "command-interrupted"
         assert ran == []
         assert session.proposals() == ()
 

@@ -228,9 +228,10 @@ class Turn:
             case Returned():
                 return success_outcome(answer.value, self._staged_by_turn())
             case Refused():
-                return Error(message=answer.reason, code="refused")
+                return Error(message=answer.reason, code="command-refused")
             case Failed():
-                return Error(message=answer.reason, code=f"command-{answer.error}")
+                is_cut = answer.error in ("timeout", "cancelled", "unknown")
+                return Error(message=answer.reason, code="command-interrupted" if is_cut else "command")
             case _:
                 assert_never(answer)
 
