@@ -82,7 +82,7 @@ async def test_commits_are_offered_accepted_and_pushed(
         use("shell__run", {"script": COMMIT}),
         use("git__propose", {}),
         "Offered.",
-        use("shell__run", {"script": COMMIT.replace("-qam", "-q --amend -am")}),
+        use("shell__run", {"script": COMMIT.replace("-qam second", "-q --amend -am rewritten")}),
         use("git__propose", {"source": "missing"}),
         use("git__propose", {}),
         "Changed.",
