@@ -1,5 +1,6 @@
 """What programs changed is collected right: deletions, renames, modes, links, swaps, huge and strange files."""
 
+import asyncio
 import hashlib
 import os
 import stat
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.commands.conftest import Shell, run_outside
 
-from holdfast.commands import CollectedChanges, CommandSandbox, StagedFile
+from holdfast.commands import CollectedChanges, CommandRequest, CommandSandbox, StagedFile
 from holdfast.core.errors import CommandError
 
 
@@ -209,3 +210,24 @@ async def test_a_tracked_file_is_never_scratch(
     changes = await sandbox.collect()
     assert effects(changes) == {"build/tracked": "modified", "x.cfg": "modified"}
     assert changes.scratch == ("y.cfg",)
+
+
+async def test_a_folder_swapped_for_a_link_during_collection_leaks_nothing(
+    sandbox: CommandSandbox, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "f").write_text("HOST SECRET")
+    secret = hashlib.sha256(b"HOST SECRET").hexdigest()
+    await sandbox.show([])
+    swap = (
+        f"import os\nos.mkdir('d'); open('d/f','w').write('mine'); os.symlink({str(tmp_path / 'outside')!r}, 's'); print('up', flush=True)\n"
+        "while True:\n  os.rename('d','d2'); os.rename('s','d'); os.rename('d','s'); os.rename('d2','d')"
+    )
+    started = asyncio.Event()
+    request = CommandRequest(argv=("python3", "-c", swap), environment={})
+    process = await sandbox.start(request, name="swap", on_output=lambda _: started.set())
+    await started.wait()
+    for _ in range(30):
+        changes = await sandbox.collect()
+        assert secret not in {effect.digest for effect in changes.effects}
+    await sandbox.stop(process)
