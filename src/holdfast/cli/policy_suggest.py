@@ -122,7 +122,7 @@ async def run_suggest(
         console.say(f"{pluralize(past.calls, 'recorded call')}: {past.changed} change, {past.looser} looser")
     if save is None or not result.rules:
         return exit_codes.OK
-    return await _save(home.policies / f"{save}.yaml", text, is_confirmed=is_confirmed, console=console)
+    return await save_policy(home.policies / f"{save}.yaml", text, is_confirmed=is_confirmed, console=console)
 
 
 def escape_lines(text: str) -> str:
@@ -130,7 +130,8 @@ def escape_lines(text: str) -> str:
     return "\n".join(escape_invisible(line) for line in text.split("\n"))
 
 
-async def _save(path: Path, text: str, *, is_confirmed: bool, console: Console) -> int:
+async def save_policy(path: Path, text: str, *, is_confirmed: bool, console: Console) -> int:
+    """Save a policy that the person confirms; an existing one is never replaced."""
     if path.exists():
         raise InvalidInput(f"{path} exists and is not replaced", hint="save under another name: --save NAME")
     if not is_confirmed:

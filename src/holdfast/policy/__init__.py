@@ -3,6 +3,14 @@
 from holdfast.core.globs import match_glob
 from holdfast.policy.analysis.backtest import Backtest, BacktestRunner, RecordedCall, backtest
 from holdfast.policy.analysis.diff import PolicyDiff, compare_policies
+from holdfast.policy.analysis.draft import (
+    DRAFT_INSTRUCTIONS,
+    Draft,
+    Intent,
+    check_draft,
+    draft_text,
+    read_draft,
+)
 from holdfast.policy.analysis.examples import ExampleResult, run_examples, tool_for
 from holdfast.policy.analysis.explain import DecisionExplanation, explain
 from holdfast.policy.analysis.lint import LintFinding, lint
@@ -24,6 +32,7 @@ from holdfast.policy.load import (
     load_policy,
     named_policies,
     narrowed_by_project,
+    parse_policy_text,
     policy_for_folder,
     policy_text,
 )
@@ -42,6 +51,7 @@ from holdfast.policy.visibility import (
 
 __all__ = [
     "AUTO",
+    "DRAFT_INSTRUCTIONS",
     "KNOWN_TOOLS",
     "NO_FACTS",
     "PROJECT_POLICY",
@@ -49,10 +59,12 @@ __all__ = [
     "Backtest",
     "BacktestRunner",
     "DecisionExplanation",
+    "Draft",
     "ExampleResult",
     "FixedPolicy",
     "GitRemotes",
     "GitSettings",
+    "Intent",
     "LexicalPaths",
     "LintFinding",
     "Policy",
@@ -70,9 +82,11 @@ __all__ = [
     "asking_rules",
     "backtest",
     "canonical_url",
+    "check_draft",
     "combine",
     "compare_policies",
     "contents_of",
+    "draft_text",
     "explain",
     "hide_unreadable_paths",
     "lint",
@@ -82,8 +96,10 @@ __all__ = [
     "named_policies",
     "narrowed_by_project",
     "parse_plain_yaml",
+    "parse_policy_text",
     "policy_for_folder",
     "policy_text",
+    "read_draft",
     "read_verdict",
     "readable_paths",
     "run_examples",

@@ -65,6 +65,13 @@ def load_policy(
     return policy
 
 
+def parse_policy_text(text: str, *, source: str, search: Sequence[Path] = ()) -> PolicyDocument:
+    """The document of a text that is not a file. Raises InvalidPolicy."""
+    from holdfast.policy.parser import parse_policy
+
+    return parse_policy(text, source=source, extended=_Loader(search, {}).extended)
+
+
 def narrowed_by_project(policy: Policy, folder: Path) -> Policy:
     """The policy combined with the one of the project in this folder. A project's policy is untrusted and can only narrow."""
     path = folder / PROJECT_POLICY
@@ -108,10 +115,10 @@ class _Loader:
             listed = _sibling(path, "dynamic-lists.json")
             lists = parse_lists(_read(listed), source=str(listed)) if listed is not None else {}
             return parse_compiled(text, source=source, tools=tools, lists=lists, values=self._values)
-        document = parse_policy(text, source=source, values=self._values, extended=self._extended)
+        document = parse_policy(text, source=source, values=self._values, extended=self.extended)
         return msgspec.structs.replace(document, tools=tools | document.tools)
 
-    def _extended(self, name: str) -> PolicyDocument:
+    def extended(self, name: str) -> PolicyDocument:
         """The policy to extend, by name only: a project's policy must not reach into other folders."""
         if os.sep in name or name.endswith((".yaml", ".yml", ".json")):
             raise InvalidPolicy("a policy is extended by its name, not by a file")

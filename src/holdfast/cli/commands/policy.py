@@ -8,12 +8,14 @@
   holdfast policy diff project mine.yaml    what changes from one policy to the other
   holdfast policy backtest mine.yaml     what it would have decided on recorded calls
   holdfast policy suggest --last 30d     rules that would have answered your prompts; nothing is saved unasked
+  holdfast policy write "tests may run, nothing may be published"   have a model draft rules, then check them
 
 A policy is a name, a YAML file, or a compiled-policy.json with its tool-annotations.json. A call is
 {"operation": "world.read", "arguments": {"path": "a.txt"}}; {"server", "tool", "args"} works too; - reads stdin.
 """
 
 import argparse
+import os
 import re
 import sys
 from pathlib import Path
@@ -22,7 +24,9 @@ from holdfast.cli import exit_codes
 from holdfast.cli.commands.prune import age_ms
 from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_known_tools
 from holdfast.cli.policy_suggest import run_suggest
+from holdfast.cli.policy_write import read_wish, run_write
 from holdfast.cli.terminal.console import Console
+from holdfast.config import load_config
 from holdfast.core import SystemClock, encode, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput, JournalDamaged
 from holdfast.policy import (
@@ -84,6 +88,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     learn.add_argument("--save", metavar="NAME", help="save them as a policy of this name, after asking")
     learn.add_argument("--yes", action="store_true", help="save without asking")
+    draft = actions.add_parser("write", help="have a model draft rules from a sentence")
+    draft.add_argument("wish", nargs="?", metavar="SENTENCE", help="what the agent may do, in your words")
+    draft.add_argument("--file", type=Path, metavar="FILE", help="a constitution file instead of a sentence")
+    draft.add_argument(
+        "--policy", default="project", metavar="NAME", help="the policy to extend (default: project)"
+    )
+    draft.add_argument(
+        "-m", "--model", metavar="MODEL", help="the model that drafts (default: the configured one)"
+    )
+    draft.add_argument("--save", metavar="NAME", help="save the policy under this name, after asking")
+    draft.add_argument("--yes", action="store_true", help="confirm the intents and save without asking")
     for action in actions.choices.values():
         action.add_argument("--json", action="store_true", help="JSON on stdout")
         action.add_argument(
@@ -110,6 +125,8 @@ async def run(arguments: argparse.Namespace) -> int:
             return _diff(arguments, console)
         case "suggest":
             return await _suggest(arguments, console)
+        case "write":
+            return await _write(arguments, console)
         case _:
             return await _backtest(arguments, console)
 
@@ -269,10 +286,7 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
 
 async def _suggest(arguments: argparse.Namespace, console: Console) -> int:
     policy = _load_with_tools(arguments, arguments.policy)
-    if arguments.save is not None and not re.fullmatch(r"[a-z0-9][a-z0-9-]*", arguments.save):
-        raise InvalidInput(
-            f"{arguments.save!r} is not a name for a policy", hint="use small letters, digits and -"
-        )
+    _check_policy_name(arguments.save)
     home, clock = Home.default(), SystemClock()
     home.prepare()
     store = await open_store(home, clock=clock)
@@ -290,6 +304,39 @@ async def _suggest(arguments: argparse.Namespace, console: Console) -> int:
         )
     finally:
         await store.close()
+
+
+async def _write(arguments: argparse.Namespace, console: Console) -> int:
+    from holdfast.models import resolve_model
+
+    wish = read_wish(arguments.wish, arguments.file)
+    policy = _load_with_tools(arguments, arguments.policy)
+    _check_policy_name(arguments.save)
+    home = Home.default()
+    home.prepare()
+    model = arguments.model or load_config(home).model or resolve_model(os.environ)
+    if not model:
+        raise InvalidInput("no model is configured", hint="name one with -m, or see: holdfast models")
+    store = await open_store(home, clock=SystemClock())
+    try:
+        return await run_write(
+            policy,
+            wish,
+            store,
+            home,
+            model=model,
+            save=arguments.save,
+            is_confirmed=arguments.yes,
+            is_json=arguments.json,
+            console=console,
+        )
+    finally:
+        await store.close()
+
+
+def _check_policy_name(name: str | None) -> None:
+    if name is not None and not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
+        raise InvalidInput(f"{name!r} is not a name for a policy", hint="use small letters, digits and -")
 
 
 def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = True) -> RulePolicy:
