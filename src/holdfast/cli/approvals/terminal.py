@@ -124,7 +124,9 @@ class TerminalApprover:
         def show_offers() -> set[str]:
             for line in lines:
                 self._console.say(f"    {line}", folds=True)
-            show_choices(self._console, [("1-4", "what to approve"), ("b", "back")], how=self._how)
+            show_choices(
+                self._console, [(f"1-{len(lines)}", "what to approve"), ("b", "back")], how=self._how
+            )
             return {*numbers, "b"}
 
         def show_lengths() -> set[str]:
