@@ -107,7 +107,7 @@ KNOWN_TOOLS: dict[str, Tool] = {
         _completion("llm.intent", "intent"),
         _tool("net.fetch", "url", url=("fetch-url",)),
         _tool("net.connect", "host", "port#", host=("proxy-domain",)),
-        _command("shell.run", "stdin", {"timeout_s": {"type": "number"}}),
+        _command("shell.run", "stdin command", {"timeout_s": {"type": "number"}}),
         _command("shell.start", "name", {"ready": {"type": "object"}}),
         _tool("shell.read", "process", "wait_s# after#"),
         _tool("shell.write", "process", "input signal", input=("content",)),
