@@ -190,6 +190,18 @@ async def test_f05_a_merge_that_is_killed_before_its_commit_leaves_proposals(
     assert files(project)["a.txt"] == "fork\n"
 
 
+async def test_f05_only_what_was_shown_is_merged(runtime: Runtime, project: Path) -> None:
+    _, fork = await parent_and_fork(runtime, project)
+    await fork.execute("open('a.txt', 'w').write('shown\\n')")
+    shown = await runtime.plan_merge(fork.id)
+    await fork.execute("open('a.txt', 'w').write('other\\n')")
+    with pytest.raises(CommitConflict, match="since the merge was shown"):
+        await runtime.merge(fork.id, shown=shown)
+    assert files(project)["a.txt"] == "one\n"
+    await runtime.merge(fork.id, shown=await runtime.plan_merge(fork.id))
+    assert files(project)["a.txt"] == "other\n"
+
+
 async def test_f05_a_rewind_of_the_parent_takes_a_merge_back(runtime: Runtime, project: Path) -> None:
     parent, fork = await parent_and_fork(runtime, project)
     await fork.execute("open('a.txt', 'w').write('fork\\n')")

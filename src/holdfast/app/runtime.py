@@ -145,10 +145,13 @@ class Runtime:
         async with self._fork_and_parent(fork) as (child, parent):
             return await parent.plan_merge(child, *paths)
 
-    async def merge(self, fork: str, *paths: str) -> MergePlan:
-        """Commit what a fork changed, or only these paths, to the folder of its parent: all or nothing. Raises CommitConflict."""
+    async def merge(self, fork: str, *paths: str, shown: MergePlan | None = None) -> MergePlan:
+        """Commit what a fork changed, or only these paths, to the folder of its parent: all or nothing. Raises CommitConflict.
+
+        With `shown`, the plan that a person approved, only if it is still the same.
+        """
         async with self._fork_and_parent(fork) as (child, parent):
-            return await parent.merge(child, *paths)
+            return await parent.merge(child, *paths, shown=shown)
 
     @asynccontextmanager
     async def _fork_and_parent(self, reference: str) -> AsyncIterator[tuple[Session, Session]]:

@@ -310,12 +310,21 @@ class Session:
         """What a merge of a fork of this session would change here, and what conflicts. Changes nothing."""
         return (await self._prepare_merge(fork, paths)).plan()
 
-    async def merge(self, fork: "Session", *paths: str, principal: Principal = PERSON) -> MergePlan:
-        """Commit what a fork of this session changed, or only these paths, all or nothing. Raises CommitConflict."""
+    async def merge(
+        self,
+        fork: "Session",
+        *paths: str,
+        shown: MergePlan | None = None,
+        principal: Principal = PERSON,
+    ) -> MergePlan:
+        """Commit what a fork of this session changed, or only these paths, all or nothing. Raises CommitConflict.
+
+        With `shown`, the plan that a person approved, only if it is still the same.
+        """
         with self._lock.hold_idle(), fork._lock.hold_idle():
             merge = await self._prepare_merge(fork, paths)
             plan = merge.plan()
-            plan.check()
+            plan.check(shown)
             await merge.commit(self._store, principal)
             if self.status.turns and not self.status.has_open_turn:
                 await self._restore_points.make(len(self.status.turns))

@@ -53,7 +53,7 @@ async def run(arguments: argparse.Namespace) -> int:
             if not arguments.yes and not await _confirms(len(plan.proposals), console):
                 console.say("nothing was merged")
                 return exit_codes.DENIED
-            plan = await runtime.merge(fork, *arguments.paths)
+            plan = await runtime.merge(fork, *arguments.paths, shown=plan)
     finally:
         await runtime.close()
     if arguments.json:

@@ -44,8 +44,8 @@ class MergePlan(Value):
     left: tuple[str, ...] = ()
     """What differs in the fork and is not merged: symlinks, devices, files that were not saved, names that no guest can use."""
 
-    def check(self) -> None:
-        """Raise CommitConflict if anything conflicts."""
+    def check(self, shown: "MergePlan | None" = None) -> None:
+        """Raise CommitConflict if anything conflicts, or if a person was shown another plan."""
         if self.conflicts:
             named = "; ".join(f"{each.path} ({each.reason})" for each in self.conflicts)
             raise CommitConflict(
@@ -53,6 +53,11 @@ class MergePlan(Value):
                 paths=tuple(each.path for each in self.conflicts),
                 hint=f"merge the other files by name: holdfast merge {self.fork} PATH...; "
                 f"to read one of these: holdfast files cat {self.fork} PATH",
+            )
+        if shown is not None and shown != self:
+            raise CommitConflict(
+                "the files changed since the merge was shown; nothing was merged",
+                hint=f"look at it again: holdfast merge {self.fork}",
             )
 
 

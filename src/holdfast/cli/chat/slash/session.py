@@ -72,7 +72,7 @@ async def merge(chat: ChatContext, rest: str) -> None:
         chat.screen.say(f"  {line}", tone)
     plan.check()
     if rest and plan.proposals:
-        await chat.runtime.merge(chat.session.id)
+        await chat.runtime.merge(chat.session.id, shown=plan)
         chat.screen.say(f"  merged {pluralize(len(plan.proposals), 'file')} into {plan.parent}", "good")
     elif plan.proposals:
         chat.screen.say("  nothing has changed yet; /merge go commits these changes in the parent's folder")
