@@ -24,6 +24,7 @@ from holdfast.core.events import (
     GrantRevoked,
     RestorePointMade,
     SessionRenamed,
+    SessionRewound,
     encode_event,
     event_hash,
 )
@@ -454,3 +455,21 @@ def test_the_verifier_is_short_and_has_no_dependencies() -> None:
     assert imports <= set(sys.stdlib_module_names)
     assert "holdfast" not in source.split('"""')[2]
     compile(io.StringIO(source).read(), "verify.py", "exec")
+
+
+def test_an_archive_that_rewinds_without_end_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "rewinds.zip"
+    events: list[Event] = [opened(), *(said(turn) for turn in range(1, 2000))]
+    events += [SessionRewound(seq=1990, turn=1, principal=PERSON)] * 1000
+    lines, previous = [], GENESIS
+    for seq, event in enumerate(events, start=1):
+        body = encode_event(event)
+        previous = event_hash(previous, "evil", seq, 1, body)
+        lines.append(RawEvent(session=SessionId("evil"), seq=seq, at_ms=1, hash=previous, body=body))
+    manifest = ArchiveManifest(
+        session=SessionId("evil"), events=len(lines), last_hash=previous.hex(), exported_ms=1
+    )
+    with path.open("wb") as file:
+        pack(file, manifest, lines, ())
+    with closing(ArchiveReader(path)) as reader, pytest.raises(InvalidInput, match="rewinds more often"):
+        reader.journal()

@@ -12,8 +12,9 @@ def without_rewound(recorded: Iterable[RecordedEvent]) -> list[RecordedEvent]:
     counted: list[RecordedEvent] = []
     for entry in recorded:
         if isinstance(entry.event, SessionRewound):
-            kept = entry.event.seq
-            counted = [earlier for earlier in counted if earlier.seq <= kept]
+            # From the end, where the undone events are: a journal may have thousands of rewinds.
+            while counted and counted[-1].seq > entry.event.seq:
+                counted.pop()
         counted.append(entry)
     return counted
 

@@ -21,7 +21,15 @@ import msgspec
 
 from holdfast.core import SessionId, Value, check_session_id, digest_bytes, encode
 from holdfast.core.errors import InvalidId, InvalidInput, JournalDamaged
-from holdfast.core.events import FORMAT, GENESIS, Event, SessionOpened, decode_event, event_hash
+from holdfast.core.events import (
+    FORMAT,
+    GENESIS,
+    Event,
+    SessionOpened,
+    SessionRewound,
+    decode_event,
+    event_hash,
+)
 from holdfast.store.contract import ArchiveManifest
 from holdfast.store.sanity import has_sane_numbers
 
@@ -29,6 +37,8 @@ MAX_TOTAL_BYTES = 4 * 1024**3
 MAX_JOURNAL_BYTES = 1024**3
 """The journal is held in memory as a whole; blobs are read one at a time."""
 MAX_ENTRIES = 100_000
+MAX_REPLAYED = 1_000_000
+"""Events that are read again because of rewinds, all together. A person who rewinds a thousand times stays far below."""
 MAX_LINE_BYTES = 64 * 1024**2
 UNCHECKED_RATIO_BYTES = 64 * 1024**2
 """Up to this size, an entry can have any compression ratio."""
@@ -226,6 +236,7 @@ def _read_events(archive: zipfile.ZipFile) -> tuple[list[RawEvent], list[Event]]
     lines: list[RawEvent] = []
     events: list[Event] = []
     previous, sessions = GENESIS, set[str]()
+    replayed = 0
     for raw in _raw_lines(archive):
         place = len(lines) + 1
         try:
@@ -245,6 +256,11 @@ def _read_events(archive: zipfile.ZipFile) -> tuple[list[RawEvent], list[Event]]
                     hint=_CHANGED_HINT,
                 )
             sessions.add(line.session)
+        if isinstance(event, SessionRewound):
+            # What is computed from a journal is computed again at each rewind, from the events that are left.
+            replayed += min(max(event.seq, 0), place)
+            if replayed > MAX_REPLAYED:
+                raise InvalidInput("the archive rewinds more often than Holdfast reads", hint=EXPECTED_HINT)
         lines.append(line)
         events.append(event)
         previous = line.hash
