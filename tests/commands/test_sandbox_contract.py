@@ -134,6 +134,18 @@ async def test_showing_again_drops_changes_and_keeps_scratch(
     assert (await run(sandbox, "cat", "node_modules/x"))[0].code == 1
 
 
+async def test_a_staged_file_takes_the_place_of_a_folder_that_a_program_removed(
+    sandbox: CommandSandbox, workspace: Path
+) -> None:
+    (workspace / "d").mkdir()
+    (workspace / "d" / "a").write_text("1")
+    await sandbox.show(())
+    await run(sandbox, "rm", "-rf", "d")
+    await sandbox.show([StagedFile(path="d/a", content=None), StagedFile(path="d", content=b"file\n")])
+    assert (await run(sandbox, "cat", "d"))[1] == "file\n"
+    assert (await sandbox.collect()).effects == ()
+
+
 async def test_a_change_of_the_base_is_seen_after_the_next_show(
     sandbox: CommandSandbox, workspace: Path
 ) -> None:

@@ -74,7 +74,9 @@ class WorkspaceLayer:
                 if gone.isdisjoint(parents_of(file.path)) and not self.is_base_folder(file.path):
                     self._hide(file.path)
                 shown[file.path] = ShownFile(digest=None)
-        for path in (*cleared.removed, *hidden):
+        # A staged file in the place of a removed folder stays.
+        removed = [path for path in cleared.removed if wanted.get(path) is None]
+        for path in (*removed, *hidden):
             self._hide(path)
         self.shown, self.hidden = shown, frozenset(hidden)
         self.hide_credentials()
