@@ -118,6 +118,11 @@ class ApprovedPaths(Protocol):
         """Why this call cannot work even if it is approved, with the way out; empty if it can."""
         ...
 
-    def opened(self, call: Call, paths: Sequence[PathTarget]) -> AbstractAsyncContextManager[None]:
-        """Open these paths outside the workspace for one call, until the block exits."""
+    def opened(
+        self, call: Call, paths: Sequence[PathTarget], *, is_approved: bool
+    ) -> AbstractAsyncContextManager[None]:
+        """Open these paths outside the workspace for one call, until the block exits.
+
+        `is_approved` if a person approved them; otherwise a rule allows the call.
+        """
         ...

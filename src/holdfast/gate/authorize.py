@@ -24,6 +24,7 @@ from holdfast.core import (
     is_covered,
     new_token,
     off_loop,
+    outside_paths,
 )
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grants import Grants, find_offers
@@ -80,11 +81,20 @@ class Authorizer:
             case "deny":
                 return decision
             case "allow" | "stage":
-                return self._authorized(judgement, registered)
+                return self._authorized(
+                    judgement, registered, grant=self._grant_outside(judgement, registered)
+                )
             case "escalate":
                 return await self._seek_approval(judgement, registered)
             case _:
                 assert_never(decision.verdict)
+
+    def _grant_outside(self, judgement: Judgement, registered: RegisteredTool) -> GrantId | None:
+        """The grant that opens the paths outside the workspace, if the call has any: a rule alone does not."""
+        if registered.approved_paths is None or not outside_paths(judgement.request.targets):
+            return None
+        grant = self._grants.find_covering(judgement.request)
+        return grant.id if grant is not None else None
 
     async def _seek_approval(
         self, judgement: Judgement, registered: RegisteredTool

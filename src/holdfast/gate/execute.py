@@ -128,7 +128,10 @@ _LONG_RESULT = 100
 def _open_outside_paths(authorized: Authorized) -> AbstractAsyncContextManager[None]:
     """Open the paths outside the workspace that this call was authorized for."""
     opener, paths = authorized.registered.approved_paths, outside_paths(authorized.targets)
-    return opener.opened(authorized.call, paths) if opener is not None and paths else nullcontext()
+    if opener is None or not paths:
+        return nullcontext()
+    is_approved = authorized.escalation is not None or authorized.grant is not None
+    return opener.opened(authorized.call, paths, is_approved=is_approved)
 
 
 def at_most(reserved: Amount) -> Amount:

@@ -118,7 +118,13 @@ class WorldToolset:
         return ""
 
     @asynccontextmanager
-    async def opened(self, call: Call, paths: Sequence[PathTarget]) -> AsyncIterator[None]:
+    async def opened(
+        self, call: Call, paths: Sequence[PathTarget], *, is_approved: bool
+    ) -> AsyncIterator[None]:
+        # INVARIANT: a rule alone never opens the world. Only a person's answer, a grant or --add-dir does.
+        if not is_approved:
+            yield
+            return
         self._opened[call.id] = {path.location.given: path.location.real for path in paths}
         try:
             yield

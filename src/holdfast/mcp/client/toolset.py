@@ -150,7 +150,9 @@ class McpToolset:
         )
 
     @asynccontextmanager
-    async def opened(self, call: Call, paths: Sequence[PathTarget]) -> AsyncIterator[None]:
+    async def opened(
+        self, call: Call, paths: Sequence[PathTarget], *, is_approved: bool
+    ) -> AsyncIterator[None]:
         folders = [folder_of(path.location.real) for path in paths]
         connection = await self.connection()
         if self._roots.add(folders):
