@@ -26,6 +26,7 @@ from holdfast.core import (
 )
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing, PathRefused, SessionHeld
 from holdfast.models import ModelSettings, ScriptedModel, create_model, say
+from holdfast.models.deferred_model import DeferredModel
 from holdfast.models.provider_model import ProviderModel
 from holdfast.policy import FixedPolicy
 from holdfast.session import ExternalAgentSession, Session, Settings
@@ -268,7 +269,9 @@ async def test_a_session_closes_only_the_model_it_opened(is_ours: bool, tmp_path
     given = create_model(spec)
     runtime = await Runtime.start(home=tmp_path / "home")
     session = await runtime.create(model=spec if is_ours else given)
-    model = session._model_step.model
+    deferred = session._model_step.model
+    assert isinstance(deferred, DeferredModel)
+    model = await deferred.load()
     assert isinstance(model, ProviderModel)
     await session.close()
     assert model._client.is_closed is is_ours

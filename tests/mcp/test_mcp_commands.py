@@ -87,7 +87,7 @@ def test_no_command_passes_the_configured_key_variable_to_a_server(project: Proj
     assert refusal in project.run("mcp", "doctor", "greedy").stdout
     assert refusal in project.run("doctor", "--json").stdout
     (project.home / "script.json").write_text('["Hello."]')
-    project.run("-m", f"scripted:{project.home}/script.json", "hello")
+    project.run("--scratch", "-m", f"scripted:{project.home}/script.json", "hello")
     assert refusal in project.run("show", "--events", "--json").stdout
     (project.home / "lab.yaml").write_text("policy: lab\nrules: []\n")
     proxy = ProxyProcess(project)

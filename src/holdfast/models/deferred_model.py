@@ -34,16 +34,17 @@ class DeferredModel:
 
     async def preload(self) -> None:
         """Load the library now."""
-        await self._model()
+        await self.load()
 
     async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
-        return await (await self._model()).ask(prompt, on_piece)
+        return await (await self.load()).ask(prompt, on_piece)
 
     async def close(self) -> None:
         if self._built is not None:
-            await (await self._model()).close()
+            await (await self.load()).close()
 
-    async def _model(self) -> Model:
+    async def load(self) -> Model:
+        """The model behind this one, built if need be."""
         if self._built is None:
             self._built = asyncio.create_task(asyncio.to_thread(self._build))
         # Shielded: a cancelled request must not cancel the load that the next one waits for.
