@@ -47,7 +47,7 @@ CONVERT = _tool(
 )
 RUN = _tool("shell.run", argv="command")
 FOLDERS = {"src/billing": 9, "src/billing/tests": 7, "docs/guides": 6, "src/api": 8}
-HOSTS = {"https://docs.python.org": 14, "https://peps.python.org": 6, "https://pypi.org": 8}
+HOSTS = {"https://docs.example": 14, "https://specs.example": 6, "https://packages.example": 8}
 COMMANDS = [
     *(["git", "log", f"-{count}"] for count in range(1, 9)),
     *(["git", "show", f"HEAD~{count}"] for count in range(6)),

@@ -156,10 +156,10 @@ def test_the_facts_of_a_call_are_those_that_concern_it() -> None:
 @pytest.mark.parametrize(
     ("host", "port", "expected"),
     [
-        ("pypi.org", 443, "allow"),
-        ("PyPI.org", 80, "allow"),
+        ("packages.example", 443, "allow"),
+        ("Packages.Example", 80, "allow"),
         ("evil.example", 443, "escalate"),
-        ("pypi.org.evil.example", 443, "escalate"),
+        ("packages.example.evil.example", 443, "escalate"),
         ("git.example", 22, "allow"),
         ("git.example", 443, "escalate"),
         ("127.0.0.1", 443, "escalate"),

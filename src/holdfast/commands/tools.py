@@ -25,7 +25,7 @@ _COMMAND: JsonObject = {
     "hosts": {
         "type": "array",
         "items": _TEXT,
-        "description": "hosts that the program will connect to, such as pypi.org; each is judged",
+        "description": "hosts that the program will connect to, such as packages.example; each is judged",
     },
 }
 _PROCESS: JsonObject = {"type": "string", "description": "the id that shell.start returned"}

@@ -10,13 +10,8 @@ from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.targets import targets_of
 from holdfast.policy.tool_roles import KNOWN_TOOLS
 
-EXAMPLE_HOST_GROUPS: dict[str, tuple[str, ...]] = {
-    "package-registries": (
-        "pypi.org", "files.pythonhosted.org", "registry.npmjs.org", "index.crates.io", "static.crates.io", "proxy.golang.org",
-        "sum.golang.org",
-    )
-}  # fmt: skip
-"""The groups as examples know them: the public hosts. At the gate, a group has the hosts that this machine is set up to use."""
+EXAMPLE_HOST_GROUPS: dict[str, tuple[str, ...]] = {"package-registries": ("packages.example",)}
+"""The groups as examples know them. At the gate, a group has the hosts that this machine is configured to use."""
 _BUILT_IN_GROUPS = frozenset(name.partition(".")[0] for name in KNOWN_TOOLS)
 _HINTS = {"structural-unknown-tool": "declare the argument roles of this tool under `tools:`"}
 
