@@ -285,7 +285,7 @@ _VARIABLES = {
     "HOLDFAST_MODEL": "overrides `model`",
     "HOLDFAST_POLICY": "overrides `policy`",
     "ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY": "API keys; the first one set chooses the model if none is named",
-    "NO_COLOR": "plain mode: no colour, and linear text without redraws; `--no-plain` keeps the editor, without colour",
+    "NO_COLOR": "no colour; the editor, the status line and the live output stay (`--plain` removes them)",
     "TERM=dumb": "plain mode",
 }
 

@@ -42,12 +42,13 @@ resume with: holdfast -r ID
     ("variables", "is_wanted"),
     [
         ({"TERM": "dumb"}, True),
-        ({"NO_COLOR": "1", "TERM": "xterm"}, True),
+        ({"NO_COLOR": "1", "TERM": "xterm"}, False),
+        ({"NO_COLOR": "1", "TERM": "dumb"}, True),
         ({}, True),
         ({"TERM": "xterm"}, False),
     ],
 )
-def test_dumb_terminals_and_no_color_ask_for_linear_text(
+def test_dumb_terminals_ask_for_linear_text_and_no_color_does_not(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], is_wanted: bool
 ) -> None:
     for name in ("TERM", "NO_COLOR"):

@@ -81,13 +81,14 @@ def test_a_call_that_is_not_shown_in_full_cannot_be_approved(tmp_path: Path) -> 
         press(user, "n", "answer  denied")
 
 
-def test_no_plain_keeps_the_editor_without_colour(tmp_path: Path) -> None:
-    words = ("--no-plain", *prepared(tmp_path, DELETE, "**Kept.**"))
-    with terminal(*words, home=tmp_path, NO_COLOR="1") as user:
+def test_no_color_removes_colour_and_keeps_the_editor_and_its_status_line(tmp_path: Path) -> None:
+    words = prepared(tmp_path, DELETE, "**Kept.**")
+    with terminal(*words, home=tmp_path, NO_COLOR="1", **ANSWERS) as user:
         wait_for_prompt(user)
         say(user, "remove it", QUESTION)
         press(user, "n", "answer  denied")
         assert user.wait_for("Kept.")
+        assert user.wait_for("tokens"), "the status line"
     assert "\x1b[?2004h" in user.seen, "the editor"
     assert not re.search(r"\x1b\[[\d;]*(3[0-7]|9[0-7]|38;5)[\d;]*m", user.seen), "no colour"
 

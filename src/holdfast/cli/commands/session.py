@@ -98,7 +98,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plain",
         action=argparse.BooleanOptionalAction,
-        help="linear text for screen readers and simple terminals; also with TERM=dumb or NO_COLOR",
+        help="linear text for screen readers and simple terminals; also with TERM=dumb",
     )
 
 

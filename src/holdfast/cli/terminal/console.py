@@ -105,7 +105,7 @@ class Console:
 
 
 def wants_plain(requested: bool | None = None) -> bool:
-    """Whether to write linear text without redraws and colour: as requested, else as TERM and NO_COLOR say."""
+    """Whether to write linear text without redraws and colour: as requested, else as TERM says."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     return is_linear() if requested is None else requested

@@ -110,5 +110,5 @@ def progress_hidden() -> Iterator[None]:
 
 
 def is_linear() -> bool:
-    """Whether the terminal asks for linear text without redraws: TERM=dumb or NO_COLOR."""
-    return os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("NO_COLOR"))
+    """Whether the terminal asks for linear text without redraws, with TERM=dumb. NO_COLOR only removes colour."""
+    return os.environ.get("TERM", "dumb") == "dumb"
