@@ -14,6 +14,7 @@ import pytest
 from tests.policy.test_ironcurtain_cases import DATA, Ground, cases
 
 from holdfast.cli import main
+from holdfast.commands import probe_sandbox
 from holdfast.core import (
     PERSON,
     Call,
@@ -62,6 +63,57 @@ def test_check_prints_the_decision(capsys: pytest.CaptureFixture[str]) -> None:
     assert report["escalated_roles"] == []
     assert main(["policy", "check", "--policy", "project", "--call", call]) == 0
     assert capsys.readouterr().out.startswith("deny  by no-changes-outside")
+
+
+RUN = '{"operation": "shell.run", "arguments": {"argv": ["pytest"]}}'
+
+
+@pytest.mark.parametrize(
+    ("tier", "rule", "note"),
+    [
+        ("full", "run-in-the-sandbox", "judged for the full command sandbox, as --tier asks"),
+        ("copy", "ask-where-it-is-weaker", "judged for the copy command sandbox, as --tier asks"),
+        ("none", "ask-where-it-is-weaker", "judged without a command sandbox, as --tier asks"),
+    ],
+)
+def test_check_and_explain_judge_a_program_for_the_tier_that_is_asked_for(
+    tier: str, rule: str, note: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = said(capsys, "check", "--policy", "project", "--call", RUN, "--tier", tier)
+    assert (report["rule"], report["facts"]) == (rule, {"tier": tier})
+    explained = said(capsys, "explain", "--policy", "project", "--call", RUN, "--tier", tier)
+    assert explained["decision"]["rule"] == rule
+    for action in ("check", "explain"):
+        assert main(["policy", action, "--policy", "project", "--call", RUN, "--tier", tier]) == 0
+        assert note in capsys.readouterr().err
+
+
+def test_a_program_is_judged_for_the_sandbox_of_this_machine(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    here = asyncio.run(probe_sandbox(tmp_path / "probe")).tier
+    report = said(capsys, "check", "--policy", "project", "--call", RUN)
+    assert report["facts"] == {"tier": here}
+    assert report["rule"] == ("run-in-the-sandbox" if here == "full" else "ask-where-it-is-weaker")
+    assert main(["policy", "check", "--policy", "project", "--call", RUN]) == 0
+    assert "which is what this machine has" in capsys.readouterr().err
+
+
+def test_a_call_that_runs_no_program_has_no_tier(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    call = '{"operation": "world.list"}'
+    assert said(capsys, "check", "--policy", "project", "--call", call)["facts"] == {}
+    assert main(["policy", "check", "--policy", "project", "--call", call, "--tier", "copy"]) == 0
+    assert "sandbox" not in capsys.readouterr().err
+    assert not (tmp_path / "home" / "cache").exists(), "nothing is probed for it"
+
+
+def test_a_connection_is_judged_by_the_registries_of_this_machine(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple")
+    for host, rule in (("mirror.example", "registries"), ("other.example", "other-hosts")):
+        call = json.dumps({"operation": "net.connect", "arguments": {"host": host, "port": 443}})
+        assert said(capsys, "check", "--policy", "project", "--call", call, "--tier", "full")["rule"] == rule
 
 
 @pytest.fixture(scope="module")

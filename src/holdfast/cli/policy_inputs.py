@@ -1,6 +1,6 @@
 """Inputs of `holdfast policy`: the known tools, a call given on the command line, and the recorded calls of a journal.
 
-Nothing is started. Tools of MCP servers are taken from their accepted definitions and the shipped annotations.
+No server is started. Tools of MCP servers are taken from their accepted definitions and the shipped annotations.
 """
 
 import os
@@ -9,7 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core import MAX_DEPTH, Call, JsonObject, Location, Paths, SessionId, Tool, call_id, is_too_deep
+from holdfast.commands import PACKAGE_REGISTRIES, SystemSandboxes, find_registries
+from holdfast.core import (
+    MAX_DEPTH,
+    Call,
+    JsonObject,
+    Location,
+    Paths,
+    SandboxTier,
+    SessionId,
+    Tool,
+    call_id,
+    is_too_deep,
+)
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallIntended,
@@ -21,7 +33,17 @@ from holdfast.core.events import (
     SessionRewound,
 )
 from holdfast.mcp import McpFiles, kind_of
-from holdfast.policy import LexicalPaths, RecordedCall, Request, Resolver, RulePolicy, annotate, tool_for
+from holdfast.policy import (
+    LexicalPaths,
+    RecordedCall,
+    Request,
+    Resolver,
+    RulePolicy,
+    SessionFacts,
+    annotate,
+    has_tier,
+    tool_for,
+)
 from holdfast.store import Home
 from holdfast.world import WorldPaths
 
@@ -54,16 +76,32 @@ def with_known_tools(policy: RulePolicy, home: Home, *, is_annotated: bool) -> R
 
 
 async def request_for(
-    policy: RulePolicy, text: str, *, workspace: Path, protected: Sequence[Path]
+    policy: RulePolicy,
+    text: str,
+    *,
+    workspace: Path,
+    protected: Sequence[Path],
+    tier: SandboxTier | None,
+    home: Home,
 ) -> Request:
-    """Parse a call from JSON and resolve its targets as of now. Raises InvalidInput."""
+    """Parse a call from JSON and resolve its targets as of now, with the facts that a session on this machine has.
+
+    Without `tier`, a program is judged for the sandbox that stands here. Raises InvalidInput.
+    """
     call = _call(text)
     tool = tool_for(policy, call.operation)
     paths: Paths = WorldPaths(workspace.resolve(), protected=[one.absolute() for one in protected])
     if not call.operation.startswith("world."):
         paths = _HomeExpandingPaths(paths)
-    targets = await Resolver().targets(tool, call.arguments, paths) if tool is not None else ()
-    return Request(call=call, tool=tool, targets=targets)
+    if tool is None:
+        return Request(call=call, tool=None)
+    targets = await Resolver().targets(tool, call.arguments, paths)
+    if tier is None and has_tier(tool):
+        home.prepare()
+        tier = (await SystemSandboxes(home.cache).probe()).tier
+    registries = find_registries(os.environ, home=Path.home(), workspace=workspace)
+    facts = SessionFacts(tier=tier, host_groups={PACKAGE_REGISTRIES: registries.hosts})
+    return Request(call=call, tool=tool, targets=targets, facts=facts.for_call(tool, targets))
 
 
 class _HomeExpandingPaths:

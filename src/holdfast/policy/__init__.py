@@ -18,7 +18,7 @@ from holdfast.policy.analysis.suggest import AnsweredPrompt, Suggestions, sugges
 from holdfast.policy.contract import Policy, Request
 from holdfast.policy.document import PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
-from holdfast.policy.facts import NO_FACTS, SessionFacts
+from holdfast.policy.facts import NO_FACTS, SessionFacts, has_tier
 from holdfast.policy.fixed import FixedPolicy
 from holdfast.policy.git_remotes import (
     GitRemotes,
@@ -88,6 +88,7 @@ __all__ = [
     "contents_of",
     "draft_text",
     "explain",
+    "has_tier",
     "hide_unreadable_paths",
     "lint",
     "load_policy",

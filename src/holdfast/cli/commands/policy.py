@@ -19,6 +19,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import get_args
 
 from holdfast.cli import exit_codes
 from holdfast.cli.commands.prune import age_ms
@@ -27,10 +28,11 @@ from holdfast.cli.policy_suggest import run_suggest
 from holdfast.cli.policy_write import read_wish, run_write
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
-from holdfast.core import SystemClock, encode, escape_invisible, pluralize
+from holdfast.core import SandboxTier, SystemClock, encode, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput, JournalDamaged
 from holdfast.policy import (
     BacktestRunner,
+    Request,
     RulePolicy,
     compare_policies,
     explain,
@@ -67,6 +69,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             default=[],
             metavar="DIR",
             help="denied whatever the policy says",
+        )
+        action.add_argument(
+            "--tier",
+            choices=get_args(SandboxTier),
+            help="the command sandbox that programs run in (default: the one that stands on this machine)",
         )
     actions.add_parser("test", help="run the examples of the rules").add_argument(
         "policy", help="a name or a file"
@@ -152,13 +159,21 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
 async def _check(arguments: argparse.Namespace, console: Console) -> int:
     policy = _load_with_tools(arguments, arguments.policy)
     text = sys.stdin.read() if arguments.call == "-" else arguments.call
-    request = await request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
+    request = await request_for(
+        policy,
+        text,
+        workspace=arguments.workspace,
+        protected=arguments.protected,
+        tier=arguments.tier,
+        home=Home.default(),
+    )
     if arguments.action == "explain":
         explanation = explain(policy, request)
         if arguments.json:
             console.json(explanation)
         for line in () if arguments.json else explanation.lines():
             console.show(escape_invisible(line), folds=True)
+        _say_tier(arguments, request, console)
         return exit_codes.OK
     decision = policy.judge(request)
     if arguments.json:
@@ -169,6 +184,7 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
                 "source": decision.source,
                 "reason": decision.reason,
                 "escalated_roles": decision.escalated_roles,
+                "facts": request.facts,
             }
         )
     else:
@@ -178,7 +194,17 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
             ),
             folds=True,
         )
+    _say_tier(arguments, request, console)
     return exit_codes.OK
+
+
+def _say_tier(arguments: argparse.Namespace, request: Request, console: Console) -> None:
+    tier = request.facts.tier
+    if tier is None or arguments.json:
+        return
+    sandbox = "without a command sandbox" if tier == "none" else f"for the {tier} command sandbox"
+    origin = "which is what this machine has" if arguments.tier is None else "as --tier asks"
+    console.say(f"judged {sandbox}, {origin}", "dim")
 
 
 def _test(arguments: argparse.Namespace, console: Console) -> int:
