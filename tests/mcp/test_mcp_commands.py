@@ -323,3 +323,20 @@ async def _wait_for_file(folder: Path, pattern: str) -> Path:
     while not (found := list(folder.glob(pattern))):  # noqa: ASYNC110 - another process creates it
         await asyncio.sleep(0.01)
     return found[0]
+
+
+def test_a_variable_with_a_value_is_added_to_the_entry(project: Project) -> None:
+    command = server_command("hostile", "unannotated")
+    done = project.run("mcp", "add", "quiet", "--env", "MODE=a=b", "--env", "LEVEL=2", "--", *command)
+    assert done.returncode == 0, done.stderr
+    entry = json.loads((project.home / "mcp-servers.json").read_text())["mcpServers"]["quiet"]
+    assert entry["env"] == {"MODE": "a=b", "LEVEL": "2"}
+    wrong = project.run("mcp", "add", "other", "--env", "MODE", "--", *command)
+    assert (wrong.returncode, "--env NAME=VALUE" in wrong.stderr) == (2, True)
+
+
+def test_a_server_whose_tools_are_all_denied_says_why_and_how_to_change_it(project: Project) -> None:
+    added = project.run("mcp", "add", "quiet", "--", *server_command("hostile", "unannotated"))
+    said = " ".join(added.stderr.split())
+    assert "every call to quiet is denied until the arguments of its tools have roles" in said
+    assert "hint: holdfast mcp annotate quiet" in said

@@ -127,3 +127,63 @@ def test_damaged_pins_are_an_error_and_not_an_empty_list(tmp_path: Path) -> None
     path.write_text('{"format": 1, "servers": {"a"')
     with pytest.raises(InvalidConfig, match=r"pins\.json"):
         Pins(path)
+
+
+LISTED = ToolDefinition(
+    name="search",
+    description="Search.\nKinds: code, issues, users.\n- a: the first\n- b: the second\n",
+    parameters={"type": "object", "required": ["q", "kind"], "properties": {"kind": {"enum": ["x", "y"]}}},
+)
+
+
+@pytest.mark.parametrize(
+    "offered",
+    [
+        ToolDefinition(
+            name="search",
+            description="Search.\nKinds: users, code, issues.\n- b: the second\n- a: the first\n",
+            parameters=LISTED.parameters,
+        ),
+        ToolDefinition(
+            name="search",
+            description=LISTED.description,
+            parameters={
+                "type": "object",
+                "required": ["kind", "q"],
+                "properties": {"kind": {"enum": ["y", "x"]}},
+            },
+        ),
+    ],
+)
+@pytest.mark.promise("P17")
+def test_a_list_in_another_order_is_not_held_and_the_accepted_text_is_offered(
+    offered: ToolDefinition,
+) -> None:
+    pins = Pins()
+    pins.compare("docs", "source", [LISTED])
+    found = pins.compare("docs", "source", [offered])
+    assert found.is_clean
+    assert found.offered == (LISTED,), "the text that the person accepted, not the server's new one"
+    assert pins.diff("docs") == ""
+
+
+@pytest.mark.parametrize(
+    ("accepted", "offered"),
+    [
+        ("Kinds: code, issues.", "Kinds: code, issue."),
+        ("Kinds: code, issues.", "Kinds: code, issues, keys."),
+        ("Kinds: code, issues.", "Kinds: code, code, issues."),
+        ("Read first, never delete.", "Delete first, never read."),
+        ("Use this: ask the person, then send.", "Use this: send, then ask the person."),
+        ("- reads\nNever:\n- writes", "- writes\nNever:\n- reads"),
+        ("Do: a, b. Never: c, d.", "Do: c, d. Never: a, b."),
+        ("Modes [a, b] but not [c, d]", "Modes [c, d] but not [a, b]"),
+    ],
+)
+@pytest.mark.promise("P17")
+def test_a_changed_word_or_sentence_is_held(accepted: str, offered: str) -> None:
+    pins = Pins()
+    pins.compare("docs", "source", [ToolDefinition(name="search", description=accepted)])
+    assert pins.compare("docs", "source", [ToolDefinition(name="search", description=offered)]).changed == (
+        "search",
+    )

@@ -16,6 +16,7 @@ from holdfast.mcp import (
     kind_of,
     known_roles,
     refine_with_model,
+    resembled_server,
     suggest_roles,
 )
 
@@ -193,3 +194,40 @@ async def test_an_unreadable_reply_of_a_model_changes_nothing(reply: str) -> Non
 
     tool = definition("save", "path")
     assert await refine_with_model(tool, suggest_roles(tool), ask) == suggest_roles(tool)
+
+
+_TOOLS = (
+    ToolDefinition(name="read_file", parameters={"properties": {"path": {"type": "string"}}}),
+    ToolDefinition(name="edit_file", parameters={"properties": {"path": {}, "edits": {}, "dryRun": {}}}),
+    ToolDefinition(name="dance", parameters={"properties": {"step": {"type": "string"}}}),
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "tools", "kind"),
+    [
+        ("/opt/my-files", (), _TOOLS, "filesystem"),
+        ("/opt/my-files", (), _TOOLS[1:], ""),
+        (
+            "node",
+            ("/x/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js",),
+            (),
+            "filesystem",
+        ),
+        ("python", ("/src/mcp_server_git/__main__.py",), (), "git"),
+        ("my-program", ("--root", "/src/mcp-server-git/x"), (), ""),
+    ],
+)
+def test_a_server_resembles_a_well_known_one_by_its_path_or_its_tools(
+    command: str, args: tuple[str, ...], tools: tuple[ToolDefinition, ...], kind: str
+) -> None:
+    spec = ServerSpec(name="mine", command=command, args=args)
+    assert resembled_server(spec, tools) == kind
+    assert all(known_roles().of(spec, tool) is None for tool in tools), "a likeness alone grants nothing"
+
+
+def test_the_roles_of_a_resembled_server_are_suggested_without_content() -> None:
+    suggested = suggest_roles(_TOOLS[1], resembles="filesystem").roles
+    assert suggested["path"].default == ("read-path", "write-path")
+    assert suggested["edits"].default == ("none",), "only a person may mark an argument as content"
+    assert suggest_roles(_TOOLS[2], resembles="filesystem").unsure == ("step",)

@@ -30,6 +30,7 @@ from holdfast.mcp import (
     health_problems,
     load_servers,
     refine_with_model,
+    resembled_server,
     suggest_roles,
 )
 from holdfast.models import key_variables
@@ -112,6 +113,9 @@ class McpAdmin:
         if arguments.variable:
             entry["variables"] = arguments.variable
             entry["env"] = {name: f"${{{name}}}" for name in arguments.variable}
+        if arguments.env:
+            passed = {name: f"${{{name}}}" for name in arguments.variable}
+            entry["env"] = _assignments(arguments.env) | passed
         if arguments.sandbox:
             entry["sandbox"] = True
         document = self._read_document()
@@ -125,9 +129,13 @@ class McpAdmin:
         async with self._start(specs[-1]) as toolset:
             for tool in toolset.tools():
                 self._print_tool(tool)
+            denied = [tool for tool in toolset.tools() if tool.roles is None]
+            are_all_denied = bool(denied) and len(denied) == len(toolset.tools())
         entries[arguments.server] = entry
         self._files.save_servers(document)
         self._console.say(f"added {arguments.server} to {self._files.servers_file}", "good")
+        if are_all_denied:
+            self._say_all_denied(specs[-1])
         return exit_codes.OK
 
     def remove(self, name: str) -> int:
@@ -151,7 +159,12 @@ class McpAdmin:
         unannotated = [
             each for each in (known.tools.values() if known else ()) if annotations.of(spec, each) is None
         ]
-        suggestions = [suggest_roles(definition) for definition in unannotated]
+        resembles = resembled_server(spec, unannotated)
+        if resembles:
+            self._console.say(
+                f"{name} looks like the well-known server {resembles!r}; its roles are suggested"
+            )
+        suggestions = [suggest_roles(definition, resembles=resembles) for definition in unannotated]
         if chosen := _model_name(model):
             suggestions = await self._with_model_suggestions(chosen, unannotated, suggestions)
         for suggestion in suggestions:
@@ -246,6 +259,18 @@ class McpAdmin:
                 f"    denied, because its arguments have no roles; add them with: holdfast mcp annotate {tool.group}"
             )
 
+    def _say_all_denied(self, spec: ServerSpec) -> None:
+        known = self._pins.server(spec.name)
+        resembles = resembled_server(spec, tuple(known.tools.values()) if known else ())
+        likeness = f" It looks like the well-known server {resembles!r}." if resembles else ""
+        self._console.say(
+            f"every call to {spec.name} is denied until the arguments of its tools have roles: without them, no rule can"
+            f" tell a path from a text.{likeness}",
+            "ask",
+            folds=True,
+        )
+        self._console.say(f"hint: holdfast mcp annotate {spec.name}   suggests roles for you to confirm")
+
     def _print_suggestion(self, server: str, suggestion: RoleSuggestion) -> None:
         self._console.print(f"{server}.{suggestion.tool}")
         for name, roles in suggestion.roles.items():
@@ -276,6 +301,20 @@ class McpAdmin:
                 with ProgressIndicator(lambda: f"starting {spec.name}"):
                     await toolset.start()
                 yield toolset
+
+
+def _assignments(given: Sequence[str]) -> dict[str, str]:
+    """The variables of `--env NAME=VALUE`. Raises InvalidInput."""
+    variables: dict[str, str] = {}
+    for assignment in given:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name:
+            raise InvalidInput(
+                f"--env {name!r} has no value",
+                hint="--env NAME=VALUE; --variable NAME passes a variable of your environment on",
+            )
+        variables[name] = value
+    return variables
 
 
 def _model_name(given: str | None) -> str | None:

@@ -26,7 +26,12 @@ from holdfast.mcp.install.agents import FileChange, Installation, plan
 from holdfast.mcp.proxy.proxy import Proxy, serve_over_stdio
 from holdfast.mcp.trust.argument_roles import Annotations, ToolRoles, kind_of, known_roles
 from holdfast.mcp.trust.pins import Comparison, PinnedServer, Pins
-from holdfast.mcp.trust.suggest_roles import RoleSuggestion, refine_with_model, suggest_roles
+from holdfast.mcp.trust.suggest_roles import (
+    RoleSuggestion,
+    refine_with_model,
+    resembled_server,
+    suggest_roles,
+)
 
 __all__ = [
     "UNJUDGED_TOOLS",
@@ -62,6 +67,7 @@ __all__ = [
     "load_servers",
     "plan",
     "refine_with_model",
+    "resembled_server",
     "secrets_of",
     "serve_over_stdio",
     "start_servers",

@@ -70,6 +70,13 @@ def _configure_entry(parser: argparse.ArgumentParser) -> None:
         help="pass this environment variable to the server",
     )
     parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set an environment variable of the server; the value is stored in mcp-servers.json",
+    )
+    parser.add_argument(
         "--sandbox",
         action="store_true",
         help="confine it: it writes only in the workspace and has no network",

@@ -17,7 +17,7 @@ from holdfast.mcp.client.tool_definitions import ToolDefinition
 from holdfast.mcp.config.servers import ServerSpec
 
 _ROLES = Path(__file__).with_name("roles")
-_PACKAGES = {
+PACKAGES = {
     "@modelcontextprotocol/server-filesystem": "filesystem",
     "@modelcontextprotocol/server-github": "github",
     "github-mcp-server": "github",
@@ -126,7 +126,7 @@ def kind_of(spec: ServerSpec) -> str:
     """The well-known server that an entry runs, by its program or package; empty if there is none."""
     for word in (spec.command, *spec.args):
         # `npx -y @scope/name@1.2`, `uvx mcp-server-git`, `python -m mcp_server_git`, `/opt/bin/mcp-server-time`
-        for package, kind in _PACKAGES.items():
+        for package, kind in PACKAGES.items():
             last = word if word.startswith("@") else PurePosixPath(word).name
             if last == package or last.startswith(f"{package}@") or last == package.replace("-", "_"):
                 return kind

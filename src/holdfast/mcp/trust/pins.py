@@ -13,6 +13,7 @@ import msgspec
 from holdfast.core import Value, escape_invisible
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.mcp.client.tool_definitions import ToolDefinition
+from holdfast.mcp.trust.reordered import is_same_set
 from holdfast.store import replace_private
 
 FORMAT = 1
@@ -77,8 +78,15 @@ class Pins:
         offers: tuple[str, ...] = (),
     ) -> Comparison:
         """Which tools of this list may be offered. An unknown server is pinned; a difference is held and stored."""
-        fresh = {each.name: each for each in definitions}
         known = self._servers.get(name)
+        accepted = known.tools if known is not None and known.source == source else {}
+        # INVARIANT: only an accepted text is offered. A list in another order is offered in the order that was accepted.
+        fresh = {
+            each.name: accepted[each.name]
+            if each.name in accepted and is_same_set(accepted[each.name], each)
+            else each
+            for each in definitions
+        }
         if known is None:
             self._store(name, PinnedServer(source=source, tools=fresh, protocol=protocol, offers=offers))
             return Comparison(offered=tuple(fresh.values()))

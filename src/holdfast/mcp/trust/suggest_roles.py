@@ -5,13 +5,16 @@ is marked as unsure, so that the person reviews it.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from pathlib import PurePosixPath
 from typing import get_args
 
 import msgspec
 
 from holdfast.core import ArgumentRoles, Json, Role, Value, escape_invisible
 from holdfast.mcp.client.tool_definitions import ToolDefinition
+from holdfast.mcp.config.servers import ServerSpec
+from holdfast.mcp.trust.argument_roles import PACKAGES, Annotations, known_roles
 
 _WRITES = re.compile(
     r"(^|_)(write|save|create|put|edit|update|append|upload|store|export|mkdir|copy|move|rename|patch|set|insert)"
@@ -53,9 +56,33 @@ class RoleSuggestion(Value):
     """Arguments that could not be classified; their role is `none`."""
 
 
-def suggest_roles(definition: ToolDefinition) -> RoleSuggestion:
-    """Suggest roles from the names of the tool and its arguments, and from the schema."""
+def resembled_server(spec: ServerSpec, definitions: Collection[ToolDefinition]) -> str:
+    """The well-known server that this one may be: its package is in the path of the program, or most tools are the same.
+
+    Empty if there is none. Only for a suggestion: a server chooses the names of its tools.
+    """
+    for word in (spec.command, *spec.args[:1]):
+        parts = PurePosixPath(word).parts
+        for package, kind in PACKAGES.items():
+            if {package, package.rpartition("/")[2], package.replace("-", "_")} & {*parts}:
+                return kind
+    known = known_roles()
+    counts = {kind: sum(_is_known(known, kind, each) for each in definitions) for kind in PACKAGES.values()}
+    best = max(counts, key=counts.__getitem__)
+    return best if counts[best] > len(definitions) / 2 else ""
+
+
+def suggest_roles(definition: ToolDefinition, *, resembles: str = "") -> RoleSuggestion:
+    """Suggest roles from a well-known server that this one resembles, else from names and the schema."""
     properties = definition.parameters.get("properties")
+    known = known_roles()
+    if resembles and _is_known(known, resembles, definition):
+        shipped = known.server(resembles)[definition.name].arguments
+        names = properties if isinstance(properties, dict) else {}
+        return RoleSuggestion(
+            tool=definition.name,
+            roles={name: ArgumentRoles(default=_union(shipped[name].default, [])) for name in names},
+        )
     roles: dict[str, ArgumentRoles] = {}
     unsure: list[str] = []
     for name, schema in (properties if isinstance(properties, dict) else {}).items():
@@ -87,6 +114,12 @@ async def refine_with_model(
         for name, each in suggestion.roles.items()
     }
     return RoleSuggestion(tool=suggestion.tool, roles=roles, unsure=suggestion.unsure)
+
+
+def _is_known(known: Annotations, server: str, definition: ToolDefinition) -> bool:
+    properties = definition.parameters.get("properties")
+    roles = known.server(server).get(definition.name)
+    return roles is not None and set(properties if isinstance(properties, dict) else ()) <= {*roles.arguments}
 
 
 def _union(suggested: tuple[Role, ...], added: list[Role]) -> tuple[Role, ...]:
