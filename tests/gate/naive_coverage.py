@@ -61,6 +61,8 @@ def naive_area(area: Area, target: Target) -> bool:
             else (where.real + "/").startswith(area.value + "/")
         )
     if isinstance(target, UrlTarget) and area.kind == "host":
+        if target.role == "proxy-domain":
+            return target.host == area.value
         return (
             target.scheme + "://" + target.host + (f":{target.port}" if target.port else "")
         ) == area.value

@@ -11,7 +11,6 @@ from tests.gate import naive_coverage
 from holdfast.core import (
     ArgumentRoles,
     Call,
-    CommandTarget,
     Coverage,
     FunctionToolset,
     Json,
@@ -54,7 +53,8 @@ TOOLS = [
     tool("web.fetch", is_read_only=True, url="fetch-url", length="none"),
     tool("time.now", is_read_only=True, zone="none"),
     tool("time.convert", is_read_only=True, zone="none", to="none"),
-    tool("shell.run", argv="command"),
+    tool("shell.run", argv="command", script="command", cwd="none", stdin="content", env="none"),
+    tool("net.connect", host="proxy-domain", port="none"),
     tool("hub.issue", owner="github-owner", repo="github-repo", title="none"),
 ]
 PATHS = [
@@ -87,7 +87,14 @@ ODD: dict[str, Sequence[Json]] = {
         ["ls", "-l"],
         ["python", "-c", "1"],
         ["git"],
+        ["sh"],
+        "git log -5",
+        "git log > out",
+        "git log | head; git status",
+        "eval $X",
+        "FOO=1 git log",
     ],
+    "proxy-domain": ["docs.test", "DOCS.test", "other.test", "a@b"],
     "github-owner": ["me", "you"],
     "github-repo": ["boat", "sail"],
     "content": ["x", "y"],
@@ -96,9 +103,6 @@ ODD: dict[str, Sequence[Json]] = {
 
 
 def resolved(made: Tool, arguments: JsonObject) -> tuple[Target, ...]:
-    argv = arguments.get("argv")
-    if isinstance(argv, list):
-        return (CommandTarget(role="command", argument="argv", words=tuple(map(str, argv))),)
     return targets_of(made, arguments, LexicalPaths())
 
 
@@ -212,11 +216,19 @@ def _is_plain(made: Tool, name: str) -> bool:
             {"argv": ["git", "log", "-3"]},
             [
                 "shell.run on argv git log -3 (command)",
-                "shell.run on argv commands that begin with `git log`, without redirections into files (command)",
-                "shell.run on argv commands that begin with `git`, without redirections into files (command)",
+                "shell.run on commands that begin with `git log`, without redirections into files (command) with any cwd",
+                "shell.run on commands that begin with `git`, without redirections into files (command) with any cwd",
             ],
         ),
-        (9, {"argv": ["python", "-c", "1"]}, ["shell.run on argv python -c 1 (command)"]),
+        (9, {"argv": ["python", "-c", "1"]}, ["shell.run on argv python -c 1 (command)", "shell.run on argv python -c 1 (command) with any cwd"]),
+        (
+            10,
+            {"host": "docs.test", "port": 443},
+            [
+                "net.connect on host docs.test:443 (proxy-domain) with port=443",
+                "net.connect on host everything at docs.test (proxy-domain) with any arguments",
+            ],
+        ),
         (3, {"path": "src/a.py"}, ["files.delete on path /workspace/src/a.py (delete-path)", "files.delete on path everything below /workspace/src but no file that programs run (delete-path)"]),
         (0, {"path": "/etc/hosts"}, ["files.read on path /etc/hosts (read-path)", "files.read on path /etc/hosts (read-path) with any arguments", "all read-only calls of files on /etc/hosts (read-path) with any arguments"]),
     ],

@@ -154,7 +154,9 @@ def _has_prefix(target: CommandTarget, words: tuple[str, ...]) -> bool:
 
 
 def origin_of(target: UrlTarget) -> str:
-    """Scheme, host and port."""
+    """Scheme, host and port; of a connection, which has no scheme, the host alone."""
+    if target.role == "proxy-domain":
+        return target.host
     return f"{target.scheme}://{target.host}{f':{target.port}' if target.port else ''}"
 
 

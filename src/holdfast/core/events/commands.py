@@ -7,7 +7,7 @@ from holdfast.core.calls import BlobRef
 from holdfast.core.decisions import Verdict
 from holdfast.core.effects import JudgedEffect
 from holdfast.core.events.base import Event
-from holdfast.core.ids import PERSON, CallId, Principal
+from holdfast.core.ids import PERSON, CallId, GrantId, Principal
 
 
 class SandboxOpened(Event, tag="sandbox-opened"):
@@ -78,6 +78,8 @@ class HostJudged(Event, tag="host-judged"):
     verdict: Verdict = "deny"
     rule: str = ""
     reason: str = ""
+    grant: GrantId | None = None
+    """The grant that covered it. Each connection that names one is a use."""
 
 
 class CommitsProposed(Event, tag="commits-proposed"):

@@ -1,7 +1,8 @@
 """Hosts that programs connect to, each judged as a call of `net.connect` while the program waits.
 
-The connection is held, not the session: a host that the policy escalates is asked about while the program runs. A grant for a
-host covers it. Every verdict is on record.
+The connection is held, not the session: a host that the policy escalates is asked about while the program runs. An approval
+holds for the whole command that asked, which may connect many times, and a grant covers later commands. Every verdict is on
+record.
 """
 
 import asyncio
@@ -73,6 +74,8 @@ class HostAccess:
         self._escalation_seconds = escalation_seconds or CONNECTION_SECONDS
         self._can_ask = can_ask
         self._asked: Counter[CallId] = Counter()
+        self._approved: set[tuple[CallId, str, int]] = set()
+        """The connections that a person approved for one command."""
 
     async def judge(self, call: Call, host: str, port: int, ask: AskPerson) -> HostVerdict:
         """Decide whether the programs of a call may connect to a host. Waits for a person where the policy escalates."""
@@ -88,19 +91,38 @@ class HostAccess:
         judgement = await self._judge.judge_host(NET_CONNECT, made)
         decision = judgement.decision
         verdict: Verdict = decision.verdict
-        reason = decision.reason
+        reason, grant = decision.reason, None
         if verdict == "escalate":
-            verdict, reason = await self._ask(judgement, ask)
+            connection = (call.id, host, port)
+            covering = self._grants.find_covering(judgement.request)
+            if connection in self._approved:
+                verdict, reason = "allow", "the person approved it for this command"
+            elif covering is not None:
+                verdict, reason, grant = "allow", "a saved approval covers it", covering.id
+            else:
+                verdict, reason = await self._ask(judgement, ask)
+            if verdict == "allow" and (covering is None or covering.scope == "times"):
+                self._approved.add(connection)
         elif verdict == "stage":
             verdict = "allow"  # a connection has nothing to stage
-        self._journal.append_deferred(
-            HostJudged(call=call.id, host=host, port=port, verdict=verdict, rule=decision.rule, reason=reason)
+        judged = HostJudged(
+            call=call.id,
+            host=host,
+            port=port,
+            verdict=verdict,
+            rule=decision.rule,
+            reason=reason,
+            grant=grant,
         )
+        if grant is None:
+            self._journal.append_deferred(judged)
+        else:
+            await self._journal.append(
+                judged
+            )  # a use of the grant, which must be on record before it is used again
         return HostVerdict(is_allowed=verdict == "allow", reason=reason, rule=decision.rule)
 
     async def _ask(self, judgement: Judgement, ask: AskPerson) -> tuple[Verdict, str]:
-        if self._grants.find_covering(judgement.request) is not None:
-            return "allow", "a saved approval covers it"
         if not self._can_ask:
             return "deny", "it needs approval and no one can be asked here"
         escalation = self._escalation(judgement)
@@ -114,6 +136,8 @@ class HostAccess:
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
+        if ruling.response is not None and ruling.response.arguments is not None:
+            return "deny", "the person edited the connection, and a program cannot be given another one"
         if ruling.verdict == "approve":
             return "allow", "the person approved it"
         return "deny", ruling.reason or "the person denied it"

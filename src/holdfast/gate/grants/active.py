@@ -37,6 +37,7 @@ from holdfast.core.events import (
     CallIntended,
     GrantGiven,
     GrantRevoked,
+    HostJudged,
     RecordedEvent,
     SessionOpened,
 )
@@ -47,7 +48,7 @@ MAX_SHOWN_CHARACTERS = 120
 """Characters shown of a fixed value; the person also sees the whole call."""
 
 
-_Handled = GrantGiven | GrantRevoked | SessionOpened | CallIntended
+_Handled = GrantGiven | GrantRevoked | SessionOpened | CallIntended | HostJudged
 
 
 class Grants(Projection[_Handled]):
@@ -77,6 +78,8 @@ class Grants(Projection[_Handled]):
                 self._revoked.add(event.grant)
             case SessionOpened():
                 self._revoked.update(map(GrantId, event.taken_back))
+            case HostJudged(grant=str() as used):
+                self._uses.setdefault(GrantId(used), set()).add(entry.seq)
             case CallIntended(grant=str() as used):
                 self._pending_uses.pop(event.call.id, None)
                 self._uses.setdefault(GrantId(used), set()).add(entry.seq)

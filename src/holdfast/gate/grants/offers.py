@@ -78,6 +78,8 @@ _RUNNERS = frozenset(
     ]
 )
 """Programs that run other programs: their name alone says nothing about what happens."""
+_COMMAND_SETTINGS = ("cwd", "timeout_s", "tty")
+"""Arguments of a command that do not change what it does. Its input, its environment and its hosts are none of them."""
 
 
 def find_offers(
@@ -86,13 +88,18 @@ def find_offers(
     """The coverages that a person is offered, narrowest first. Empty if no one can say what the call would lead to."""
     if any(isinstance(each, UrlTarget) and each.problem is not None for each in targets):
         return ()
+    if any(isinstance(each, CommandTarget) for each in targets):
+        return _kept(_command_offers(call, tool, targets), call, tool, targets)
     opened = contents if targets else ()
     fixed = tuple(_fixed(call, name) for name in sorted(_data(call, targets)) if name not in opened)
     values = (*fixed, *(ArgumentValue(argument=name) for name in contents if name in opened))
     exact = Coverage(operation=tool.name, areas=tuple(map(_exact_area, targets)), values=values)
     near, wide = _areas(targets, _near_area), _areas(targets, _wide_area)
     found = [exact]
-    if tool.is_read_only or not targets:
+    is_connection = any(
+        each.role == "proxy-domain" for each in targets
+    )  # the port is its only other argument
+    if tool.is_read_only or not targets or is_connection:
         found += [Coverage(operation=tool.name, areas=near, has_any_values=True)]
         if near != wide and not tool.is_destructive:
             found += [Coverage(operation=tool.name, areas=wide, has_any_values=True)]
@@ -106,9 +113,25 @@ def find_offers(
             found += [Coverage(operation=tool.name, areas=wide, values=values)]
             if any(is_data(tool, name) and name not in contents for name in tool.roles or {}):
                 found += [Coverage(operation=tool.name, areas=wide, has_any_values=True)]
+    return _kept(found, call, tool, targets)
+
+
+def _kept(
+    found: Sequence[Coverage], call: Call, tool: Tool, targets: Sequence[Target]
+) -> tuple[Coverage, ...]:
     # INVARIANT: a grant matches the call that made it.
     kept = [each for each in dict.fromkeys(found) if is_covered(each, call, tool, targets)]
     return tuple(kept[:MAX_OFFERS])
+
+
+def _command_offers(call: Call, tool: Tool, targets: Sequence[Target]) -> list[Coverage]:
+    """Commands by their first words. What a program reads from its input can be a script, so no offer leaves it open."""
+    fixed = tuple(_fixed(call, name) for name in sorted(_data(call, targets)))
+    settings = tuple(ArgumentValue(argument=name) for name in _COMMAND_SETTINGS if name in (tool.roles or {}))
+    loose = (*(each for each in fixed if each.argument not in _COMMAND_SETTINGS), *settings)
+    exact = Coverage(operation=tool.name, areas=tuple(map(_exact_area, targets)), values=fixed)
+    near, wide = _areas(targets, _near_area), _areas(targets, _wide_area)
+    return [exact, *(Coverage(operation=tool.name, areas=areas, values=loose) for areas in (near, wide))]
 
 
 def folder_coverage(folder: str, *, is_read_only: bool) -> Coverage:
@@ -136,8 +159,12 @@ def _exact_area(target: Target) -> Area:
     match target:
         case PathTarget():
             return _area(target, "path", target.location.real)
+        case UrlTarget() if target.role == "proxy-domain":
+            return _same(target, target.given.removeprefix("https://"))
         case UrlTarget():
             return _same(target, target.given)
+        case CommandTarget() if target.is_opaque:
+            return _same(target, f"exactly this script with the words `{target.text}`")
         case CommandTarget():
             return _same(target, target.text)
         case NameTarget():
@@ -187,8 +214,8 @@ def _prefix(target: CommandTarget, length: int) -> Area:
     if program in _RUNNERS or target.is_opaque or target.writes or target.sets_environment:
         return _exact_area(target)
     kept = words[:1] if length == 1 or not has_subcommand else words
-    area = _area(target, "prefix", shlex.join(kept))
-    return Area(kind=area.kind, value=area.value, roles=area.roles, argument=area.argument, words=kept)
+    # Of any argument: whether a command is an argument list or part of a script makes no difference to what it does.
+    return Area(kind="prefix", value=shlex.join(kept), roles=(target.role,), words=kept)
 
 
 def _any_argument(area: Area) -> Area:
