@@ -31,6 +31,7 @@ from holdfast.policy import (
 )
 from holdfast.policy.document import PathTest
 from holdfast.policy.parser import parse_policy
+from holdfast.session.commands.git_toolset import GIT_TOOLS
 from holdfast.world import WORLD_TOOLS
 
 
@@ -261,7 +262,7 @@ def test_g27_what_may_not_be_read_is_not_listed() -> None:
 
 
 def test_known_tools_agree_with_the_toolsets() -> None:
-    offered = (*WORLD_TOOLS, *ModelToolset(ScriptedModel([])).tools())
+    offered = (*WORLD_TOOLS, *ModelToolset(ScriptedModel([])).tools(), *GIT_TOOLS)
     for tool in offered:
         known = KNOWN_TOOLS[tool.name]
         assert known.roles is not None

@@ -304,7 +304,7 @@ def test_w27_our_own_policies_ask_before_history_is_rewritten() -> None:
 
 MAIL = """tools:
   mail.send: {files: read-path, to: email-address, shares: share-permission}
-  git.push: {repository: read-path, remote: git-remote-url, branch: branch-name}
+  vcs.push: {repository: read-path, remote: git-remote-url, branch: branch-name}
 """
 
 
@@ -331,15 +331,15 @@ def test_precedence_a_harmless_value_beside_it_does_not_pass_an_allow() -> None:
 
 def test_precedence_a_deny_of_what_is_never_judged_by_itself_holds_beside_paths_and_hosts() -> None:
     rules = (
-        "  - {name: no-main, deny: git.push, names: {branch-name: [main]}}\n"
+        "  - {name: no-main, deny: vcs.push, names: {branch-name: [main]}}\n"
         "  - {name: no-share, escalate: mail.send, roles: [share-permission]}\n"
     )
     one = policy(rules + ALL, MAIL)
     push: JsonObject = {"repository": ".", "remote": "https://github.com/a/b"}
-    assert judge(one, "git.push", {**push, "branch": "main"}).rule == "no-main"
-    assert judge(one, "git.push", {**push, "branch": "Main"}).rule == "no-main"
-    assert judge(one, "git.push", {**push, "branch": ["mine", "main"]}).rule == "no-main"
-    assert judge(one, "git.push", {**push, "branch": "mine"}).rule == "all"
+    assert judge(one, "vcs.push", {**push, "branch": "main"}).rule == "no-main"
+    assert judge(one, "vcs.push", {**push, "branch": "Main"}).rule == "no-main"
+    assert judge(one, "vcs.push", {**push, "branch": ["mine", "main"]}).rule == "no-main"
+    assert judge(one, "vcs.push", {**push, "branch": "mine"}).rule == "all"
     assert judge(one, "mail.send", {"files": ["a"], "shares": ["anyone"]}).rule == "no-share"
     assert judge(one, "mail.send", {"files": ["a"]}).rule == "all"
 
@@ -353,9 +353,9 @@ def test_precedence_a_question_about_some_of_the_values_lifts_no_deny() -> None:
     assert judge(alone, "mail.send", {**files, "to": [*both]}).rule == "default-deny"
     before = policy(ask + ALL, MAIL)
     assert judge(before, "mail.send", {**files, "to": [*both]}).rule == "ask"
-    branch = policy("  - {name: ask, escalate: git.push, names: {branch-name: [main]}}\n", MAIL)
+    branch = policy("  - {name: ask, escalate: vcs.push, names: {branch-name: [main]}}\n", MAIL)
     push: JsonObject = {"repository": ".", "remote": "https://evil.example/a", "branch": "main"}
-    assert judge(branch, "git.push", push).rule == "default-deny"
+    assert judge(branch, "vcs.push", push).rule == "default-deny"
 
 
 def test_precedence_what_is_proposed_for_one_value_is_not_done_for_two() -> None:

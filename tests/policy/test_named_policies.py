@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core import Decision, JsonObject, SandboxTier, Verdict
-from holdfast.policy import load_policy, named_policies
+from holdfast.policy import lint, load_policy, named_policies
 from holdfast.policy.analysis.examples import judge_example
 from holdfast.policy.document import Example
 
@@ -85,6 +85,18 @@ CASES: list[tuple[str, str, JsonObject, Verdict]] = [
     ("project", "net.connect", {"host": "packages.example", "port": 443}, "allow"),
     ("project", "net.connect", {"host": "example.com", "port": 443}, "escalate"),
     ("project", "net.connect", {"host": "127.0.0.1", "port": 22}, "escalate"),
+    ("safe-analysis", "git.propose", {}, "deny"),
+    ("safe-edit", "git.push", {"url": "https://git.example.com/a", "branch": "main"}, "deny"),
+    ("ask-always", "git.propose", {}, "escalate"),
+    ("project", "git.propose", {}, "allow"),
+    ("project", "git.push", {"url": "https://git.example.com/a", "branch": "main"}, "escalate"),
+    ("project", "git.push", {"url": "origin", "branch": "main"}, "escalate"),
+    ("scratch", "git.propose", {}, "allow"),
+    ("scratch", "git.push", {"url": "https://git.example.com/a", "branch": "main"}, "escalate"),
+    ("scratch", "shell.run", {"argv": ["ls"]}, "allow"),
+    ("scratch", "shell.run", {"argv": ["git", "push"]}, "deny"),
+    ("scratch", "net.connect", {"host": "example.com", "port": 443}, "escalate"),
+    ("scratch", "world.write", write("Makefile"), "allow"),
     ("project", "session.commit_proposals", {}, "escalate"),
     ("project", "world.write", write(".github/workflows/ci.yml"), "escalate"),
     ("project", "world.write", write("conftest.py"), "escalate"),
@@ -109,6 +121,11 @@ def test_project_asks_about_programs_where_the_sandbox_is_weaker(operation: str)
 def test_a_file_that_runs_later_is_still_a_proposal_after_the_approval() -> None:
     assert judge("project", "world.write", write("Makefile")).requires_staging
     assert not judge("ask-always", "world.write", write("Makefile")).requires_staging
+
+
+def test_our_policies_have_no_finding() -> None:
+    for name in named_policies():
+        assert lint(load_policy(name)) == (), name
 
 
 def test_g24_an_operation_outside_the_list_is_reported() -> None:

@@ -121,3 +121,26 @@ async def test_a_push_goes_where_the_policy_judged_it_to_go(
     session = await open_session(runtime, project, push, "Pushed.")
     await session.send("push it")
     assert log.read_text() == "git.example.com\n"
+
+
+async def test_a_push_from_a_folder_is_judged_by_the_remotes_of_the_repository_there(
+    runtime: Runtime, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`origin` of the project is allowed; the folder has an `origin` of its own, which is not."""
+    log = person_with_ssh(tmp_path, monkeypatch)
+    git(project, "remote", "add", "origin", f"ssh://git.example.com{tmp_path}/remote.git")
+    inner = make_repository(project / "inner")
+    git(inner, "remote", "add", "origin", f"ssh://evil.example{tmp_path}/remote.git")
+    rewritten = f"ssh://git.example.com{tmp_path}/other.git"
+    git(project, "config", "url.ssh://evil.example/.insteadOf", rewritten)
+    calls = [
+        ("origin", "inner"),
+        ("origin", "inner/../inner"),
+        (rewritten, ""),
+        ("origin", "."),
+        ("origin", "../project"),
+    ]
+    pushes = [use("git__push", {"url": url, "branch": "main", "folder": folder}) for url, folder in calls]
+    session = await open_session(runtime, project, *pushes, "Pushed.")
+    await session.send("push all")
+    assert set(log.read_text().split()) == {"git.example.com"}

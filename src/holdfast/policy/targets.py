@@ -236,10 +236,10 @@ def _remote_targets(
 def _repository(tool: Tool, arguments: JsonObject, paths: Paths, located: dict[str, Location]) -> str | None:
     """The folder a git tool works in: its first path argument, else the workspace."""
     names = [name for name, roles in (tool.roles or {}).items() if set(roles.default) & set(PATH_ROLES)]
-    names += [name for name in ("repo_path", "path", "cwd", "directory") if name in arguments]
+    names += [name for name in ("repo_path", "path", "cwd", "directory", "folder") if name in arguments]
     for name in names:
         value = arguments.get(name)
-        if isinstance(value, str):
+        if isinstance(value, str) and value:
             location = located.get(value) or paths.locate(value)
             return location.real if location.problem is None else None
     return paths.locate(".").real or None

@@ -112,6 +112,8 @@ KNOWN_TOOLS: dict[str, Tool] = {
         _tool("shell.read", "process", "wait_s# after#"),
         _tool("shell.write", "process", "input signal", input=("content",)),
         _tool("shell.stop", "process"),
+        _tool("git.propose", "", "folder source"),
+        _tool("git.push", "url branch", "folder source", url=("git-remote-url",), branch=("branch-name",)),
         *(_tool(f"session.{verb}") for verb in _SESSION_VERBS),
         _tool("session.budget_remaining", "dimension"),
         _tool("session.allowed", "operation"),
@@ -120,3 +122,6 @@ KNOWN_TOOLS: dict[str, Tool] = {
     )
 }
 """By operation. The roles that a toolset declares take precedence."""
+
+BUILT_IN_GROUPS = frozenset(name.partition(".")[0] for name in KNOWN_TOOLS) - {"git"}
+"""Groups whose tools are all known. An MCP server is often called `git` as well."""

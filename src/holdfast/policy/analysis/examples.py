@@ -8,11 +8,10 @@ from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.facts import SessionFacts
 from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.targets import targets_of
-from holdfast.policy.tool_roles import KNOWN_TOOLS
+from holdfast.policy.tool_roles import BUILT_IN_GROUPS, KNOWN_TOOLS
 
 EXAMPLE_HOST_GROUPS: dict[str, tuple[str, ...]] = {"package-registries": ("packages.example",)}
 """The groups as examples know them. At the gate, a group has the hosts that this machine is configured to use."""
-_BUILT_IN_GROUPS = frozenset(name.partition(".")[0] for name in KNOWN_TOOLS)
 _HINTS = {"structural-unknown-tool": "declare the argument roles of this tool under `tools:`"}
 
 
@@ -28,7 +27,7 @@ class ExampleResult(Value):
     def is_judged(self) -> bool:
         """Whether the tool of the example is known. The tools of an MCP server are not before it is added."""
         is_unknown = self.decision.rule == "structural-unknown-tool"
-        return not is_unknown or self.example.operation.partition(".")[0] in _BUILT_IN_GROUPS
+        return not is_unknown or self.example.operation.partition(".")[0] in BUILT_IN_GROUPS
 
     @property
     def is_met(self) -> bool:

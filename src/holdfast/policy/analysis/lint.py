@@ -3,7 +3,7 @@
 A rule is unreachable if an earlier rule subsumes it. A test is vacuous if it can never pass.
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from typing import Literal
 
 from holdfast.core import Value, restricts
@@ -11,7 +11,7 @@ from holdfast.policy.analysis.subsumption import Subsumption, subsumes_operation
 from holdfast.policy.analysis.vacuous import redundant_tests, vacuous_tests
 from holdfast.policy.document import PolicyDocument, Rule, matches_operation
 from holdfast.policy.evaluate import RulePolicy
-from holdfast.policy.tool_roles import KNOWN_TOOLS
+from holdfast.policy.tool_roles import BUILT_IN_GROUPS, KNOWN_TOOLS
 
 LintCode = Literal[
     "unreachable", "vacuous", "redundant", "too-open", "unknown-operation", "cannot-stage", "no-example", "no-reason",
@@ -37,7 +37,7 @@ def lint(policy: RulePolicy) -> tuple[LintFinding, ...]:
     for rule in document.rules:
         found += _check_reachable(document, rule, earlier.subsuming_rule(rule))
         found += _check_permissive(rule)
-        found += _check_operations(tools.keys(), rule)
+        found += _check_operations(document, rule)
         found += [_finding("vacuous", rule, problem) for problem in vacuous_tests(rule, tools)]
         found += [_finding("redundant", rule, problem, level="note") for problem in redundant_tests(rule)]
         found += _check_documented(rule)
@@ -73,11 +73,13 @@ def _check_permissive(rule: Rule) -> Iterator[LintFinding]:
         yield _finding("too-open", rule, "allows every path, including those outside the workspace")
 
 
-def _check_operations(known: Set[str], rule: Rule) -> Iterator[LintFinding]:
+def _check_operations(document: PolicyDocument, rule: Rule) -> Iterator[LintFinding]:
     """An operation that a known group does not have is probably misspelled."""
+    groups = BUILT_IN_GROUPS | {name.partition(".")[0] for name in document.tools}
+    known = document.tools.keys() | KNOWN_TOOLS.keys()
     for operation in rule.operations if not rule.is_inherited else ():
-        siblings = [name for name in known if name.partition(".")[0] == operation.partition(".")[0]]
-        if siblings and not any(matches_operation(operation, name) for name in siblings):
+        is_known = any(matches_operation(operation, name) for name in known)
+        if operation.partition(".")[0] in groups and not is_known:
             yield _finding("unknown-operation", rule, f"names {operation!r}, which does not exist")
         if rule.verdict == "stage" and not operation.startswith("world."):
             yield _finding("cannot-stage", rule, f"stages {operation!r}; only world operations can be staged")
