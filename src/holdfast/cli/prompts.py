@@ -10,7 +10,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import LineKeyboard
 from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput, ModelMissing
-from holdfast.models import local_servers
+from holdfast.models import local_servers, usual_key_variables
 from holdfast.store import Home
 from holdfast.world import TrustedFolders, open_folder
 
@@ -45,6 +45,16 @@ async def offer_local_model(missing: ModelMissing, console: Console) -> str:
     if not await confirm("Use it for this session?", console):
         raise declined
     return model
+
+
+async def offer_demo(console: Console) -> bool:
+    """Say what was looked for where no model was found, and whether the user wants to see the demo instead."""
+    console.say("  No model is configured yet.", "ask")
+    *most, last = (f"${name}" for name in usual_key_variables())
+    console.say(f"  keys     none is set: {', '.join(most)} or {last}")
+    console.say("  servers  none answers on this machine: Ollama, llama-server, LM Studio")
+    console.say("  demo     a whole session without a key or network, in a folder of its own")
+    return await confirm("Watch the demo?", console)
 
 
 async def ensure_trusted(workspace: str | None, home: Home, console: Console, *, is_given: bool) -> bool:

@@ -14,8 +14,15 @@ from holdfast.models.contract import (
     api_key_of,
     preload,
 )
-from holdfast.models.factory import create_model
-from holdfast.models.keys import find_key, key_variables, keys_present, resolve_model, secrets
+from holdfast.models.factory import create_model, list_models
+from holdfast.models.keys import (
+    find_key,
+    key_variables,
+    keys_present,
+    resolve_model,
+    secrets,
+    usual_key_variables,
+)
 from holdfast.models.local import LocalModel
 from holdfast.models.local_servers import LocalServer, local_servers
 from holdfast.models.prices import Price, PriceList, price, price_list, price_of
@@ -50,6 +57,7 @@ __all__ = [
     "find_key",
     "key_variables",
     "keys_present",
+    "list_models",
     "local_servers",
     "parse_spec",
     "preload",
@@ -61,4 +69,5 @@ __all__ = [
     "secrets",
     "use",
     "use_all",
+    "usual_key_variables",
 ]

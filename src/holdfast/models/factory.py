@@ -3,6 +3,9 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from holdfast.core.errors import ModelMissing
 from holdfast.models.contract import Model
@@ -14,7 +17,11 @@ from holdfast.models.retry import RetryPolicy
 from holdfast.models.specs import ModelSettings, ModelSpec, check_address, is_loopback, parse_spec
 from holdfast.store import Home
 
+if TYPE_CHECKING:
+    import httpx2
+
 _CONNECT_TIMEOUT_SECONDS = 10.0
+_LIST_TIMEOUT_SECONDS = 10.0
 _NO_KEY = "none"  # the OpenAI client insists on a key; servers that need none ignore it
 
 
@@ -67,23 +74,12 @@ def _create_provider_model(
     spec: ModelSpec, settings: ModelSettings, environ: Mapping[str, str], retry_policy: RetryPolicy
 ) -> Model:
     key = find_key(spec.provider, environ, settings)
-    address = check_address(settings.base_url or spec.base_url or _default_address(spec.provider, environ))
+    address = _address(spec, settings, environ)
 
     def build() -> Model:
-        import httpx2
-
-        from holdfast.models.bounded_body import limit_lines
         from holdfast.models.provider_model import ProviderModel
 
-        client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(settings.timeout_seconds, connect=_CONNECT_TIMEOUT_SECONDS),
-            # The environment's proxy is for requests to the network; a request to this machine must not go through it.
-            trust_env=not is_loopback(address),
-            # A plain address has no certificate to check, and loading the trusted ones takes longer than its answer.
-            verify=not address.startswith("http://"),
-            headers={"Accept-Encoding": "identity"},
-            event_hooks={"response": [limit_lines(settings.max_reply_bytes)]},
-        )
+        client = _client(address, settings, settings.timeout_seconds)
         library = PROVIDERS[spec.provider].build(spec.name, address, key or _NO_KEY, client)
         return ProviderModel(
             spec, library=library, client=client, settings=settings, key=key, retry_policy=retry_policy
@@ -94,6 +90,47 @@ def _create_provider_model(
         key=key,
         context_tokens=lambda: settings.context_tokens or context_tokens(spec),
         build=build,
+    )
+
+
+async def list_models(
+    spec: str, *, settings: ModelSettings | None = None, environ: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """The specs of all models that the provider of this model offers; empty if it has no list.
+
+    Raises ModelMissing, and ModelUnavailable if the provider does not send its list.
+    """
+    settings, parsed = settings or ModelSettings(), parse_spec(spec)
+    environ = os.environ if environ is None else environ
+    if parsed.provider not in PROVIDERS:
+        return ()
+    key = find_key(parsed.provider, environ, settings) or _NO_KEY
+    address = _address(parsed, settings, environ)
+
+    from holdfast.models.model_list import read_model_list
+
+    async with _client(address, settings, _LIST_TIMEOUT_SECONDS) as client:
+        names = await read_model_list(client, parsed.provider, address, key)
+    return tuple(str(msgspec.structs.replace(parsed, name=name)) for name in names)
+
+
+def _address(spec: ModelSpec, settings: ModelSettings, environ: Mapping[str, str]) -> str:
+    return check_address(settings.base_url or spec.base_url or _default_address(spec.provider, environ))
+
+
+def _client(address: str, settings: ModelSettings, timeout_seconds: float) -> "httpx2.AsyncClient":
+    import httpx2
+
+    from holdfast.models.bounded_body import limit_lines
+
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(timeout_seconds, connect=_CONNECT_TIMEOUT_SECONDS),
+        # The environment's proxy is for requests to the network; a request to this machine must not go through it.
+        trust_env=not is_loopback(address),
+        # A plain address has no certificate to check, and loading the trusted ones takes longer than its answer.
+        verify=not address.startswith("http://"),
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [limit_lines(settings.max_reply_bytes)]},
     )
 
 

@@ -64,6 +64,11 @@ def key_variables(settings: ModelSettings | None = None) -> frozenset[str]:
     return frozenset(usual | ({settings.key_variable} if settings and settings.key_variable else set()))
 
 
+def usual_key_variables() -> tuple[str, ...]:
+    """The first variable of each provider that has a default model, in the order in which they are read."""
+    return tuple(each.key_variables[0] for each in PROVIDERS.values() if each.default_model)
+
+
 def secrets(environ: Mapping[str, str], settings: ModelSettings | None = None) -> tuple[str, ...]:
     """The values of all API keys in the environment, to redact from records.
 

@@ -14,7 +14,7 @@ from tests.support.provider_stub.gemini import GeminiWire
 from tests.support.provider_stub.responses import ResponsesWire
 from tests.support.provider_stub.wire import BROKEN, StreamEvent, Wire
 
-from holdfast.core import JsonObject, ModelMessage, ToolCallPart, Usage, Value
+from holdfast.core import Json, JsonObject, ModelMessage, ToolCallPart, Usage, Value
 from holdfast.models.contract import Reply
 from holdfast.models.scripted import say
 
@@ -56,6 +56,8 @@ class StubServer:
         self._key, self._size, self._packet = key, size, packet
         self._served: Counter[int] = Counter()
         self._connections: set[asyncio.Task[None]] = set()
+        self.models: tuple[str, ...] = ("stub-model",)
+        """The models that it lists."""
         self.requests: list[StubRequest] = []
         self.hanging = asyncio.Event()
         """Set when a request hangs."""
@@ -97,11 +99,7 @@ class StubServer:
         path, headers, content = await _read_request(reader)
         wire = next((wire for pattern, wire in _ROUTES if re.search(pattern, path)), None)
         if wire is None:
-            models: JsonObject = {"object": "list", "data": [{"id": "stub-model", "object": "model"}]}
-            found = path.endswith("/models")
-            return await self._send_json(
-                writer, 200 if found else 404, models if found else {"error": "no such path"}
-            )
+            return await self._send_list(path, headers, writer)
         body = msgspec.json.decode(content, type=dict)
         has_right_key = self._key in _keys(headers)
         self.requests.append(StubRequest(wire=wire.name, body=body, has_right_key=has_right_key))
@@ -115,6 +113,19 @@ class StubServer:
         named = re.search(r"/models/([^:/]+):", path)
         model = named[1] if named else str(body.get("model", ""))
         return await self._perform(step, wire, model, reader, writer)
+
+    async def _send_list(self, path: str, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
+        """The list of models, as each provider writes it. A local server sends it without a key."""
+        if not path.endswith("/models"):
+            return await self._send_json(writer, 404, {"error": "no such path"})
+        if any(_keys(headers)) and self._key not in _keys(headers):
+            return await self._send_json(writer, 401, {"error": "invalid key"})
+        if "/v1beta/" in path:
+            google: list[Json] = [{"name": f"models/{name}"} for name in self.models]
+            google.append({"name": "models/embedder", "supportedGenerationMethods": ["embedContent"]})
+            return await self._send_json(writer, 200, {"models": google})
+        entries: list[Json] = [{"id": name, "object": "model"} for name in self.models]
+        return await self._send_json(writer, 200, {"object": "list", "data": entries})
 
     def _next_step(self, position: int) -> Reply | Fault:
         steps = self._steps[min(position, len(self._steps) - 1)]

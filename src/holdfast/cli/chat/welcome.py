@@ -1,28 +1,32 @@
 """The introduction of a chat: where it works and under which rules, the last exchange, what waits. The model does not see it."""
 
 import os
+import shutil
 from pathlib import Path
 
 from holdfast.cli.terminal.screen import Screen
-from holdfast.cli.terminal.wrap import ellipsize
-from holdfast.core import escape_invisible, pluralize
-from holdfast.session import Session
+from holdfast.cli.terminal.wrap import cell_width, ellipsize
+from holdfast.core import Ok, Proposed, SystemClock, escape_invisible, format_age, pluralize
+from holdfast.session import Session, TurnRecord
 
 _SHORT_HASH = 8
+_SHORT_BRANCH = 16
+_ASKED_CELLS = 60
+_ANSWER_LINES = 3
 _MAX_LINK_BYTES = 4096
 
 
 def welcome(screen: Screen, session: Session) -> None:
     """Print the introduction."""
     name = session.status.name or session.id
-    screen.say(surroundings(session), "dim", folds=True)
+    columns = None if screen.is_plain else shutil.get_terminal_size().columns
+    screen.say(surroundings(session, columns), "dim", folds=True)
     if session.instruction_files:
         screen.say(f"instructions: {', '.join(session.instruction_files)}", "dim", folds=True)
     screen.say(f"session {escape_invisible(name)}; /help lists commands, Ctrl-D quits", "dim", folds=True)
     if not session.history():
         return
-    last = session.history()[-1]
-    screen.say(f"  last message: {ellipsize(_one_line(last.asked), 60)}", "dim")
+    _show_last_exchange(screen, session.history()[-1])
     if waiting := session.escalations():
         screen.say(f"  waiting for your approval: {pluralize(len(waiting), 'call')}", "ask")
     if staged := session.proposals():
@@ -30,21 +34,58 @@ def welcome(screen: Screen, session: Session) -> None:
         screen.say(f"  staged: {paths} (/diff shows them)", "ask", folds=True)
 
 
-def surroundings(session: Session) -> str:
-    """One line: folder, git branch, policy, model, and what runs code and programs."""
+def _show_last_exchange(screen: Screen, last: TurnRecord) -> None:
+    age = format_age(SystemClock().now_ms() - last.began_ms)
+    screen.say(f"  you, {age} ago: {ellipsize(_one_line(last.asked), _ASKED_CELLS)}", "dim")
+    answer = last.outcome.value if isinstance(last.outcome, Ok | Proposed) else None
+    if not isinstance(answer, str) or not answer.strip():
+        return
+    lines = [line for line in escape_invisible(answer).splitlines() if line.strip()]
+    for line in lines[:_ANSWER_LINES]:
+        screen.say(f"  | {ellipsize(line.rstrip(), _ASKED_CELLS)}", "dim")
+    if len(lines) > _ANSWER_LINES:
+        left_out = pluralize(len(lines) - _ANSWER_LINES, "more line")
+        screen.say(f"  | … {left_out}; /logs shows the session", "dim")
+
+
+def surroundings(session: Session, columns: int | None = None) -> str:
+    """One line: folder, git branch, policy, model, and what runs code and programs. Shortened where it exceeds `columns`."""
     status = session.status
     folder = status.opened.workspace if status.opened is not None else ""
     place = _shown_folder(folder) if folder else "an empty folder of its own"
     branch = git_branch(Path(folder)) if folder else ""
     tier = session.sandbox_status.tier
-    parts = [
-        f"{place} ({escape_invisible(branch)})" if branch else place,
-        f"policy {escape_invisible(os.path.basename(status.policy))}",
-        escape_invisible(status.model) or "no model",
-        f"{status.sandbox} sandbox",
-        "no programs" if tier == "none" else f"programs: {tier}",
+
+    programs = "no programs" if tier == "none" else f"programs: {tier}"
+    model, branch = escape_invisible(status.model) or "no model", escape_invisible(branch)
+    whole = (place, branch, model, f"{status.sandbox} sandbox · {programs}")
+    compact = f"{status.sandbox}, {programs}"
+    short_place = f"…/{os.path.basename(place)}" if place.count("/") > 1 else place
+    forms = (
+        whole,
+        (place, branch, _last_part(model), whole[-1]),
+        (place, branch, _last_part(model), compact),
+        (place, branch, _bare(model), compact),
+        (short_place, ellipsize(branch, _SHORT_BRANCH), _bare(model), compact),
+    )
+    policy = f"policy {escape_invisible(os.path.basename(status.policy))}"
+    lines = [
+        f"{where} ({on}) · {policy} · {what} · {how}" if on else f"{where} · {policy} · {what} · {how}"
+        for where, on, what, how in forms
     ]
-    return " · ".join(parts)
+    return next((each for each in lines if columns is None or cell_width(each) <= columns), lines[-1])
+
+
+def _last_part(model: str) -> str:
+    """A model without the folder of its file and without the address of its server."""
+    provider, colon, name = model.partition(":")
+    return f"{provider}{colon}{name.rpartition('#')[2].rpartition('/')[2]}"
+
+
+def _bare(model: str) -> str:
+    """A model without its provider. A script has no name that says more than what it is."""
+    provider, _, name = _last_part(model).partition(":")
+    return provider if provider == "scripted" or not name else name
 
 
 def git_branch(folder: Path) -> str:

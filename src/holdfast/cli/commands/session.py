@@ -26,7 +26,7 @@ from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.option_types import add_added_folders, add_wait_for, seconds
-from holdfast.cli.prompts import ensure_trusted, offer_local_model
+from holdfast.cli.prompts import ensure_trusted, offer_demo, offer_local_model
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.narrator import Narrator, describe_call
@@ -146,7 +146,15 @@ async def run(arguments: argparse.Namespace) -> int:
         except ModelMissing as missing:
             if arguments.model is not None:
                 raise
-            arguments.model = await offer_local_model(missing, console)
+            try:
+                arguments.model = await offer_local_model(missing, console)
+            except ModelMissing:
+                is_demo_wanted = not arguments.task and console.is_interactive and await offer_demo(console)
+                if not is_demo_wanted:
+                    raise
+                from holdfast.cli.commands.demo import run as run_demo
+
+                return await run_demo(argparse.Namespace(yes=False))
             session = await _open(runtime, arguments, left)
         if left is not None:
             console.say(left.notice, "dim")

@@ -34,7 +34,7 @@ def status_line(
     )
     parts += [f"{count} {what}" for count, what in counts if count]
     model, tokens = _model(session.status.model), f"{short(spent.tokens)} tokens"
-    remaining = _remaining(session)
+    remaining = remaining_limits(session)
     parts += [
         model,
         tokens,
@@ -65,7 +65,7 @@ def short(number: int) -> str:
     return str(number)
 
 
-def _remaining(session: Session) -> list[str]:
+def remaining_limits(session: Session) -> list[str]:
     """The remaining amount of each session limit. Turn limits are not shown."""
     bounded: list[Dimension] = [d for d in DIMENSIONS if getattr(session.budget.limits, d) is not None]
     remaining = [(dimension, session.budget.remaining(dimension)) for dimension in bounded]

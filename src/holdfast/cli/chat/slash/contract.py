@@ -1,9 +1,11 @@
 """The contract of slash commands: what a command is, and the chat that it acts on."""
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 from holdfast.app import Runtime
+from holdfast.cli.chat.activity import Activity
 from holdfast.cli.chat.folded import FoldedTexts
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.views.session_log import SessionLog
@@ -15,6 +17,8 @@ class ChatContext(Protocol):
     """The chat in which a command was typed."""
 
     session: Session
+    activity: Activity
+    queue: deque[str]
     log: SessionLog
     folded: FoldedTexts
 

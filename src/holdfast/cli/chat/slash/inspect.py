@@ -5,6 +5,7 @@ import shlex
 from holdfast.cli.approvals.text import describe_cost
 from holdfast.cli.chat.slash.contract import ChatContext
 from holdfast.cli.option_types import budget_increase, budget_lines
+from holdfast.cli.terminal.status_line import remaining_limits, short
 from holdfast.core import Nonconverged, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
 
@@ -45,16 +46,42 @@ async def status(chat: ChatContext, rest: str) -> None:
     """Show what the session does, where its programs run, and which run in the background."""
     session = chat.session
     chat.screen.say(
-        f"  {session.activity}, {pluralize(len(session.history()), 'turn')}, {session.status.model}"
+        f"  {session.activity}, {pluralize(len(session.history()), 'turn')}, {escape_invisible(session.status.model)}",
+        folds=True,
     )
+    chat.screen.say(f"  context:  {_context(chat)}")
+    chat.screen.say(f"  cost:     {describe_cost(session)}", folds=True)
+    chat.screen.say(f"  limits:   {', '.join(remaining_limits(session)) or 'none'}", folds=True)
+    chat.screen.say(f"  waiting:  {', '.join(_waiting(chat)) or 'nothing'}", folds=True)
     sandbox = session.sandbox_status
     where = "none" if sandbox.tier == "none" else f"{sandbox.tier} sandbox"
-    chat.screen.say(f"  programs: {where}; {pluralize(len(session.proposals()), 'staged change')}")
+    chat.screen.say(f"  programs: {where}")
     for each in session.processes():
         state = "running" if each.is_running else "ended"
         ports = f", port {', '.join(map(str, each.ports))}" if each.ports else ""
         name = escape_invisible(f"{each.name}: {shlex.join(each.argv)}")
         chat.screen.say(f"  {each.id} {state}{ports}  {name}", folds=True)
+
+
+def _context(chat: ChatContext) -> str:
+    from holdfast.models import price
+
+    used = chat.activity.context_tokens
+    if not used:
+        return "unknown until the model replies"
+    found = price(chat.session.status.model)
+    if found is None or not found.context_tokens:
+        return f"{short(used)} tokens"
+    return f"{short(used)} of {short(found.context_tokens)} tokens ({100 * used // found.context_tokens}%)"
+
+
+def _waiting(chat: ChatContext) -> list[str]:
+    counts = (
+        (len(chat.session.escalations()), "call", "/approve, /deny"),
+        (len(chat.session.proposals()), "staged change", "/diff, /commit"),
+        (len(chat.queue), "queued message", "sent when this turn ends"),
+    )
+    return [f"{pluralize(count, what)} ({how})" for count, what, how in counts if count]
 
 
 async def preview(chat: ChatContext, rest: str) -> None:

@@ -12,6 +12,9 @@ from holdfast.cli.views.session_table import heading, row
 from holdfast.core import Ok, Proposed, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
 
+MODEL_LINES = 20
+"""How many models `/model` lists; `/model all` lists the others."""
+
 
 async def sessions(chat: ChatContext, rest: str) -> None:
     """List sessions."""
@@ -85,12 +88,31 @@ async def compact(chat: ChatContext, rest: str) -> None:
 
 
 async def model(chat: ChatContext, rest: str) -> None:
-    """Show the model, or switch to another."""
-    if not rest:
-        chat.screen.say(f"  {chat.session.status.model}; switch with /model PROVIDER:NAME")
+    """Show the model and what its provider offers, or switch to another."""
+    if rest in ("", "all"):
+        await _show_models(chat, is_complete=rest == "all")
         return
     await _reopen(chat, model=rest)
     chat.screen.say(f"  model: {rest}")
+
+
+async def _show_models(chat: ChatContext, *, is_complete: bool) -> None:
+    from holdfast.models import list_models, price
+
+    current = chat.session.status.model
+    chat.screen.say(f"  {escape_invisible(current)}; switch with /model PROVIDER:NAME")
+    offered = await list_models(current, settings=chat.runtime.settings.model_requests) if current else ()
+    priced = sorted(((price(spec), spec) for spec in offered), key=lambda each: (each[0] is None, each[1]))
+    shown = priced if is_complete else priced[:MODEL_LINES]
+    width = max((len(spec) for _, spec in shown), default=0)
+    for found, spec in shown:
+        cost = "price unknown" if found is None else f"${found.input_usd:.2f} in, ${found.output_usd:.2f} out"
+        mark = "*" if spec == current else " "
+        chat.screen.say(f"  {mark} {escape_invisible(f'{spec:<{width}}')}  {cost}")
+    if left_out := len(priced) - len(shown):
+        chat.screen.say(f"  {pluralize(left_out, 'model')} omitted; show them with /model all", "dim")
+    if any(found is not None for found, _ in shown):
+        chat.screen.say("  US dollars per million tokens", "dim")
 
 
 async def policy(chat: ChatContext, rest: str) -> None:
