@@ -231,3 +231,25 @@ async def test_a_folder_swapped_for_a_link_during_collection_leaks_nothing(
         changes = await sandbox.collect()
         assert secret not in {effect.digest for effect in changes.effects}
     await sandbox.stop(process)
+
+
+async def test_an_empty_folder_in_the_place_of_a_deleted_file_stays(
+    sandbox: CommandSandbox, shell: Shell
+) -> None:
+    await shell("rm run.sh; mkdir -p run.sh/empty")
+    changes = await sandbox.collect()
+    assert [(each.path, each.kind) for each in changes.effects] == [("run.sh", "deleted")]
+    await sandbox.show([StagedFile(path="run.sh", content=None)])
+    assert (await shell("ls run.sh")).output == "empty\n"
+    assert (await sandbox.collect()).effects == ()
+
+
+async def test_a_folder_stays_removed_when_the_file_in_its_place_is_deleted(
+    sandbox: CommandSandbox, shell: Shell
+) -> None:
+    await shell("rm -r d0; echo file > d0")
+    changes = await sandbox.collect()
+    deleted = [StagedFile(path=each.path, content=None) for each in changes.effects]
+    assert "d0" in [each.path for each in deleted]
+    await sandbox.show(deleted)
+    assert (await shell("ls")).output == "d1\nlink\nrun.sh\n"

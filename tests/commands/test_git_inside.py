@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.commands.conftest import Shell, run_in, run_outside
+from tests.commands.conftest import Open, Shell, run_in, run_outside
 
 from holdfast.commands import CommandSandbox, SandboxStatus, open_sandbox
 from holdfast.commands.layers.git_folder import outside_git_folder
@@ -95,6 +95,49 @@ async def test_credentials_in_the_configuration_are_not_shown(
     await shell("git config user.name Inside")
     await sandbox.show([])
     assert (await shell("git config user.name")).output == "Inside\n"
+
+
+async def test_credentials_of_nested_repositories_are_not_shown(open_here: Open, workspace: Path) -> None:
+    secret = '[remote "origin"]\n\turl = https://person:SECRET@example.com/x.git\n'
+    for folder in ("nested", "a/b/deep"):
+        run_outside("git", "init", "-q", folder, cwd=workspace)
+        with (workspace / folder / ".git" / "config").open("a") as config:
+            config.write(secret)
+    (workspace / "nested" / ".git" / "config.worktree").write_text(secret)
+    sandbox = await open_here()
+    await sandbox.show([])
+    ran = await run_in(
+        sandbox, "cat */.git/config* a/b/deep/.git/config; git -C nested remote get-url origin"
+    )
+    assert "SECRET" not in ran.output
+    assert ran.output.endswith("https://example.com/x.git\n")
+    await run_in(sandbox, "rm -rf nested")
+    await sandbox.collect()
+    await sandbox.show([])
+    assert "SECRET" not in (await run_in(sandbox, "cat nested/.git/config")).output
+
+
+async def test_a_cleaned_configuration_is_not_a_change(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path
+) -> None:
+    with (workspace / ".git" / "config").open("a") as config:
+        config.write('[remote "origin"]\n\turl = https://person:SECRET@example.com/x.git\n')
+    await sandbox.show([])
+    await shell("true")
+    assert (await sandbox.collect()).scratch == ()
+    await shell("git config user.name Inside")
+    assert (await sandbox.collect()).scratch == (".git/",)
+
+
+async def test_a_removed_git_folder_stays_removed(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path
+) -> None:
+    with (workspace / ".git" / "config").open("a") as config:
+        config.write('[remote "origin"]\n\turl = https://person:SECRET@example.com/x.git\n')
+    await sandbox.show([])
+    await shell("rm -rf .git")
+    await sandbox.show([])
+    assert (await shell("ls -A | grep .git")).output == ""
 
 
 def test_a_git_file_that_names_a_folder_of_others_shows_nothing(tmp_path: Path) -> None:

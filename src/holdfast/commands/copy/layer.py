@@ -11,7 +11,8 @@ from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollecte
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.init import beneath
 from holdfast.commands.layers.collect import MAX_CHANGES, MAX_FILE_BYTES, read_version
-from holdfast.commands.layers.layer import digest_of, signature_of, status_beneath
+from holdfast.commands.layers.entries import status_beneath
+from holdfast.commands.layers.layer import digest_of, signature_of
 from holdfast.commands.layers.scratch import Scratch
 from holdfast.core import Value
 

@@ -13,7 +13,8 @@ from holdfast.commands.contract import StagedFile
 from holdfast.commands.full.channel import Channel
 from holdfast.commands.full.streams import content_descriptor
 from holdfast.commands.layers.collect import collect, read_version
-from holdfast.commands.layers.layer import ShownFile, WorkspaceLayer, digest_of, signature_of, status_beneath
+from holdfast.commands.layers.entries import status_beneath
+from holdfast.commands.layers.layer import ShownFile, WorkspaceLayer, digest_of, signature_of
 
 
 async def show_beside_programs(

@@ -1,5 +1,6 @@
 """Opening a full sandbox: the init process and its configuration."""
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -40,7 +41,7 @@ async def open_full_sandbox(
     layer = WorkspaceLayer(state / "workspace" / "upper", workspace, git=outside)
     sandbox = SystemSandbox(workspace=workspace, layer=layer, settings=settings, status=status, init=init)
     try:
-        layer.hide_credentials()
+        await asyncio.to_thread(layer.hide_credentials)
         environment = build_environment(toolchains, added=settings.environment)
         await sandbox.attach(ours, _configuration(workspace, state, layout, settings, git), environment)
     except BaseException:

@@ -10,15 +10,10 @@ import stat
 
 from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollected
 from holdfast.commands.init import beneath
-from holdfast.commands.layers.layer import (
-    MAX_DEPTH,
-    ShownFile,
-    WorkspaceLayer,
-    hides_base,
-    names_beneath,
-    signature_of,
-    status_beneath,
-)
+from holdfast.commands.layers.entries import hides_base, names_beneath, status_beneath
+from holdfast.commands.layers.git_credentials import holds_only_cleaned
+from holdfast.commands.layers.layer import MAX_DEPTH, ShownFile, WorkspaceLayer, signature_of
+from holdfast.commands.layers.scratch import GIT
 from holdfast.core import Value
 
 MAX_FILE_BYTES = 32 << 20
@@ -110,7 +105,8 @@ class _Collection:
             return
         is_folder = stat.S_ISDIR(mode)
         if self._scratch_rules.covers(path, is_folder=is_folder):
-            self._add_scratch(path, is_folder=is_folder)
+            if not (is_folder and self._is_unchanged_git(path)):
+                self._add_scratch(path, is_folder=is_folder)
         elif path in self._layer.hidden:
             self._refuse(path, "is hidden from commands, so they cannot write it")
         elif not _is_utf8(path):
@@ -125,6 +121,10 @@ class _Collection:
             self._refuse(path, f"has {status.st_size:,} bytes; at most {MAX_FILE_BYTES:,} can be proposed")
         else:
             self._file(path, status)
+
+    def _is_unchanged_git(self, path: str) -> bool:
+        is_git = path == GIT or path.endswith(f"/{GIT}")
+        return is_git and holds_only_cleaned(self._layer.descriptor, self._layer.base, path)
 
     def _folder(self, path: str, is_opaque: bool, folders: list[tuple[str, bool]]) -> None:
         if path.count("/") >= MAX_DEPTH:

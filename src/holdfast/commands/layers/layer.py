@@ -13,12 +13,12 @@ from pathlib import Path
 
 from holdfast.commands.contract import StagedFile
 from holdfast.commands.init import beneath
-from holdfast.commands.layers.git_folder import hide_credentials
+from holdfast.commands.layers.entries import OPAQUE, hides_base, names_beneath, status_beneath
+from holdfast.commands.layers.git_credentials import find_git_folders, hide_credentials
 from holdfast.commands.layers.scratch import Scratch
 from holdfast.core import Value
 
 MAX_DEPTH = 256
-OPAQUE = "user.overlay.opaque"
 
 
 class ShownFile(Value):
@@ -43,6 +43,8 @@ class WorkspaceLayer:
         self.collected: dict[str, ShownFile] = {}
         """Files as the last collection found them: what a caller stages of it need not be written again."""
         self.hidden: frozenset[str] = frozenset()
+        self._git_folders: list[str] | None = None
+        """Of nested repositories; a search through the whole workspace is too slow for each command."""
 
     def close(self) -> None:
         """Close the descriptors; the layer stays."""
@@ -70,8 +72,7 @@ class WorkspaceLayer:
             elif file.content is not None:
                 shown[file.path] = self._write(file.path, file.content, file.mode)
             else:
-                # A folder of the base is not the file that is deleted: its own files say what happens to it.
-                if gone.isdisjoint(parents_of(file.path)) and not self.is_base_folder(file.path):
+                if gone.isdisjoint(parents_of(file.path)) and not self._is_folder(file.path):
                     self._hide(file.path)
                 shown[file.path] = ShownFile(digest=None)
         # A staged file in the place of a removed folder stays.
@@ -83,7 +84,10 @@ class WorkspaceLayer:
 
     def hide_credentials(self) -> None:
         """Let programs see git's configuration without credentials. Raises OSError."""
-        hide_credentials(self.descriptor, self.base, ".git")
+        if self._git_folders is None:
+            self._git_folders = find_git_folders(self.workspace)
+        for folder in (".git", *self._git_folders):
+            hide_credentials(self.descriptor, self.base, folder)
         if self._git is not None:
             hide_credentials(*self._git, "")
 
@@ -94,6 +98,7 @@ class WorkspaceLayer:
             for name in os.listdir(layer):
                 beneath.remove_tree(layer, name)
         self.shown = {}
+        self._git_folders = None
 
     def mode_of(self, path: str, mode: int | None) -> int:
         """The mode for a staged file: as given, else that of the base, else that of a new file."""
@@ -106,6 +111,11 @@ class WorkspaceLayer:
         """Whether the base has a folder at a path."""
         found = status_beneath(self.base, path)
         return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def _is_folder(self, path: str) -> bool:
+        """Whether a folder took the place of a deleted file; its own files say what happens to it."""
+        found = status_beneath(self.descriptor, path)
+        return self.is_base_folder(path) or (found is not None and stat.S_ISDIR(found.st_mode))
 
     def _wanted(self, file: StagedFile) -> str | None:
         return (
@@ -182,10 +192,13 @@ class _Clearing:
         hides_folder = is_whiteout and self._layer.is_base_folder(path)
         if self._scratch.covers(path, is_folder=is_folder or hides_folder):
             return True
-        if is_folder and path.count("/") < MAX_DEPTH and path not in self._wanted:
+        if is_folder and path.count("/") < MAX_DEPTH and self._wanted.get(path) is None:
             folders.append(path)
             return True
-        if hides_folder:
+        replaces_folder = (
+            not is_folder and self._wanted.get(path) is None and self._layer.is_base_folder(path)
+        )
+        if hides_folder or replaces_folder:
             self.removed.append(path)
             return False
         if is_whiteout and self._wanted.get(path, "") is None:
@@ -242,40 +255,6 @@ class _Clearing:
                 elif path not in self._wanted:
                     return False
         return True
-
-
-def status_beneath(top: int, path: str) -> os.stat_result | None:
-    """The status of what is at a path, never through a link; None if there is nothing."""
-    try:
-        parent, name = beneath.open_parent(top, path)
-    except OSError:
-        return None
-    try:
-        return os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except OSError:
-        return None
-    finally:
-        os.close(parent)
-
-
-def names_beneath(top: int, folder: str) -> set[str]:
-    """The names in a folder beneath `top`; none if it is not a folder."""
-    try:
-        opened = beneath.open_folder(top, folder)
-    except OSError:
-        return set()
-    try:
-        return set(os.listdir(opened))
-    finally:
-        os.close(opened)
-
-
-def hides_base(folder: int) -> bool:
-    """Whether an opened folder of the layer hides the base's folder completely."""
-    try:
-        return os.getxattr(folder, OPAQUE) == b"y"
-    except OSError:
-        return False
 
 
 def _open(folder: Path) -> int:

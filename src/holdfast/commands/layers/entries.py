@@ -1,0 +1,41 @@
+"""Entries of a layer or a base, found by descriptors and never through a link."""
+
+import os
+
+from holdfast.commands.init import beneath
+
+OPAQUE = "user.overlay.opaque"
+
+
+def status_beneath(top: int, path: str) -> os.stat_result | None:
+    """The status of what is at a path, never through a link; None if there is nothing."""
+    try:
+        parent, name = beneath.open_parent(top, path)
+    except OSError:
+        return None
+    try:
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return None
+    finally:
+        os.close(parent)
+
+
+def names_beneath(top: int, folder: str) -> set[str]:
+    """The names in a folder beneath `top`; none if it is not a folder."""
+    try:
+        opened = beneath.open_folder(top, folder)
+    except OSError:
+        return set()
+    try:
+        return set(os.listdir(opened))
+    finally:
+        os.close(opened)
+
+
+def hides_base(folder: int) -> bool:
+    """Whether an opened folder of the layer hides the base's folder completely."""
+    try:
+        return os.getxattr(folder, OPAQUE) == b"y"
+    except OSError:
+        return False

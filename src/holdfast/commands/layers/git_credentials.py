@@ -1,0 +1,148 @@
+"""Git configurations without credentials: cleaned copies in a layer, over those of the base.
+
+They cover the workspace's repository, the repositories nested in it, and their submodules.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from holdfast.commands.git.clean_config import clean_git_config
+from holdfast.commands.git.config_text import parse_config, render_config
+from holdfast.commands.init import beneath
+from holdfast.commands.layers.entries import hides_base, status_beneath
+
+MAX_FOLDERS = 10_000
+_MAX_BYTES = 1 << 20
+_MAX_MODULES = 200
+_NAMES = ("config", "config.worktree")
+
+
+def find_git_folders(workspace: Path) -> list[str]:
+    """The `.git` folders of nested repositories, nearest first. At most MAX_FOLDERS folders are searched."""
+    found: list[str] = []
+    folders = [""]
+    for folder in folders:
+        try:
+            with os.scandir(workspace / folder) as entries:
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        if folder and ".git" in names:
+            found.append(f"{folder}/.git")
+        free = MAX_FOLDERS - len(folders)
+        folders += [_join(folder, name) for name in names if name != ".git"][:free]
+    return found
+
+
+def hide_credentials(layer: int, base: int, git: str) -> None:
+    """Put cleaned copies of the configurations of a git folder, and of its submodules, into a layer.
+
+    A copy that programs changed stays, unless the base changed after it. Raises OSError.
+    """
+    for path in _configs(base, git):
+        content, changed_ns = _read(base, path)
+        if not _may_hold_credentials(content) or not _shows_base(layer, path):
+            continue
+        if _read(layer, path)[1] <= changed_ns:
+            beneath.write_file(layer, path, clean_git_config(content), 0o644, mode_of=base)
+
+
+def holds_only_cleaned(layer: int, base: int, git: str) -> bool:
+    """Whether a git folder in a layer has nothing but cleaned copies: no program changed it. Raises OSError."""
+    waiting = [git]
+    while waiting:
+        folder = waiting.pop()
+        opened = beneath.open_own_folder(layer, folder)
+        try:
+            if hides_base(opened) or not _is_base_folder(base, folder):
+                return False
+            for name in os.listdir(opened):
+                path = f"{folder}/{name}"
+                if beneath.is_folder(opened, name):
+                    waiting.append(path)
+                elif name not in _NAMES or _read(layer, path)[0] != clean_git_config(_read(base, path)[0]):
+                    return False
+        finally:
+            os.close(opened)
+    return True
+
+
+def _configs(base: int, git: str) -> list[str]:
+    return [_join(folder, name) for folder in (git, *_modules(base, git)) for name in _NAMES]
+
+
+def _may_hold_credentials(config: bytes) -> bool:
+    """Whether cleaning takes anything away. Old addresses with tokens live on in comments."""
+    written = render_config(parse_config(config.decode("utf-8", "surrogateescape")))
+    return (
+        clean_git_config(config) != written.encode("utf-8", "surrogateescape")
+        or b"#" in config
+        or b";" in config
+    )
+
+
+def _modules(base: int, git: str) -> list[str]:
+    found: list[str] = []
+    waiting = [_join(git, "modules")]
+    while waiting and len(found) < _MAX_MODULES:
+        folder = waiting.pop()
+        try:
+            opened = beneath.open_folder(base, folder)
+        except OSError:
+            continue
+        try:
+            names = os.listdir(opened)
+            if "HEAD" in names:
+                found.append(folder)
+                waiting.append(f"{folder}/modules")
+            else:
+                waiting += [f"{folder}/{name}" for name in names if beneath.is_folder(opened, name)]
+        finally:
+            os.close(opened)
+    return found
+
+
+def _shows_base(layer: int, path: str) -> bool:
+    """Whether programs see the base at a path, or a copy over it: they removed neither the file nor a folder above it."""
+    for at in (at for at, letter in enumerate(path) if letter == "/"):
+        try:
+            opened = beneath.open_folder(layer, path[:at])
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        try:
+            if hides_base(opened):
+                return False
+        finally:
+            os.close(opened)
+    found = status_beneath(layer, path)
+    return found is None or stat.S_ISREG(found.st_mode)
+
+
+def _is_base_folder(base: int, path: str) -> bool:
+    found = status_beneath(base, path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
+
+
+def _read(top: int, path: str) -> tuple[bytes, int]:
+    """The content and the time of change of a regular file; nothing and 0 if there is none."""
+    try:
+        parent, name = beneath.open_parent(top, path)
+    except OSError:
+        return b"", 0
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return b"", 0
+    finally:
+        os.close(parent)
+    with open(file, "rb") as opened:
+        status = os.fstat(file)
+        is_regular = stat.S_ISREG(status.st_mode)
+        return (opened.read(_MAX_BYTES), status.st_mtime_ns) if is_regular else (b"", 0)
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
