@@ -105,7 +105,7 @@ class HostVerdict(Value):
     reason: str = ""
     rule: str = ""
     allows_private: bool = False
-    """Whether the host may be in a private network: a rule or a person named this very host. Loopback never is."""
+    """Whether the host may be in a private network: the person's own configuration names it. Loopback never is."""
 
 
 JudgeHost = Callable[[str, int], Awaitable[HostVerdict]]

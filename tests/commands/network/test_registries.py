@@ -43,6 +43,7 @@ def test_without_configuration_each_installed_manager_has_its_default(machine: M
         "static.crates.io", "crates.io", "proxy.golang.org", "sum.golang.org", "rubygems.org", "index.rubygems.org",
         "repo.maven.apache.org",
     )  # fmt: skip
+    assert machine.found().configured == (), "a public registry is not in a private network"
 
 
 def test_the_configuration_of_the_person_replaces_the_default(machine: Machine) -> None:
@@ -78,6 +79,8 @@ def test_the_configuration_of_the_person_replaces_the_default(machine: Machine) 
         "cargo.corp", "other.corp", "go.corp", "go2.corp", "gems.corp", "maven.corp",
     )  # fmt: skip
     assert found.endpoints == (("pip.corp", 8443), ("team.corp", 4873))
+    assert found.configured[:3] == (("pip.corp", 8443), ("more1.corp", 80), ("more2.corp", 80))
+    assert {host for host, _ in found.configured} == {each.partition(":")[0] for each in found.hosts}
 
 
 def test_variables_of_the_person_count(machine: Machine) -> None:

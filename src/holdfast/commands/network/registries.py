@@ -28,6 +28,8 @@ class PackageRegistries(Value):
     """Host patterns in canonical form: `host`, or `host:port` where the port is not the usual one."""
     endpoints: tuple[tuple[str, int], ...] = ()
     """The hosts with an unusual port, for `CommandProxy(named_endpoints=...)`."""
+    configured: tuple[tuple[str, int], ...] = ()
+    """Hosts and ports that a configuration names, without the public defaults. Only these may lie in a private network."""
 
 
 def find_registries(
@@ -37,6 +39,7 @@ def find_registries(
     machine = _Machine(environment, home=home, workspace=workspace, system=system)
     found: dict[str, None] = {}
     endpoints: dict[tuple[str, int], None] = {}
+    configured: dict[tuple[str, int], None] = {}
     for programs, urls in _MANAGERS:
         if not any(shutil.which(program, path=environment.get("PATH", "")) for program in programs):
             continue
@@ -46,12 +49,14 @@ def find_registries(
                 host = canonical_host(parts.hostname or "")
                 if host is None or parts.scheme not in _DEFAULT_PORTS:
                     continue
+                if host not in _PUBLIC_HOSTS:
+                    configured[host, parts.port or _DEFAULT_PORTS[parts.scheme]] = None
                 if parts.port in (None, 80, 443):
                     found[host] = None
                 else:
                     found[f"[{host}]:{parts.port}" if ":" in host else f"{host}:{parts.port}"] = None
                     endpoints[host, parts.port or 0] = None
-    return PackageRegistries(hosts=tuple(found), endpoints=tuple(endpoints))
+    return PackageRegistries(hosts=tuple(found), endpoints=tuple(endpoints), configured=tuple(configured))
 
 
 class _Machine:
@@ -146,16 +151,14 @@ def _npm(machine: _Machine) -> Iterator[str]:
                 registry = registry or value
             elif name.startswith("@") and name.endswith(":registry"):
                 yield value
-    yield registry or "https://registry.npmjs.org/"
+    yield registry or _NPM
 
 
 def _yarn(machine: _Machine) -> Iterator[str]:
     found = re.search(
         r"^npmRegistryServer:\s*[\"']?([^\s\"']+)", machine.text(machine.home / ".yarnrc.yml"), re.MULTILINE
     )
-    yield machine.variable("YARN_NPM_REGISTRY_SERVER") or (
-        found[1] if found else "https://registry.yarnpkg.com/"
-    )
+    yield machine.variable("YARN_NPM_REGISTRY_SERVER") or (found[1] if found else _YARN)
 
 
 def _cargo(machine: _Machine) -> Iterator[str]:
@@ -164,7 +167,7 @@ def _cargo(machine: _Machine) -> Iterator[str]:
     sources = _table(settings.get("source"))
     replacement = _string(_table(sources.get("crates-io")).get("replace-with"))
     if not replacement:
-        yield from ("https://index.crates.io/", "https://static.crates.io/", "https://crates.io/")
+        yield from _CRATES
     for table in (*sources.values(), *_table(settings.get("registries")).values()):
         for name in ("registry", "index"):
             yield _string(_table(table).get(name)).removeprefix("sparse+").removeprefix("registry+")
@@ -176,9 +179,9 @@ def _go(machine: _Machine) -> Iterator[str]:
         for line in machine.text(machine.user_config() / "go/env").splitlines()
         if "=" in line
     )
-    proxies = machine.variable("GOPROXY") or settings.get("GOPROXY", "") or "https://proxy.golang.org,direct"
+    proxies = machine.variable("GOPROXY") or settings.get("GOPROXY", "") or f"{_GO_PROXY},direct"
     yield from re.split("[,|]", proxies)
-    checksums = machine.variable("GOSUMDB") or settings.get("GOSUMDB", "") or "sum.golang.org"
+    checksums = machine.variable("GOSUMDB") or settings.get("GOSUMDB", "") or _GO_CHECKSUMS
     if checksums != "off":
         words = checksums.split()
         yield words[1] if len(words) > 1 else f"https://{words[0].partition('+')[0]}"
@@ -186,17 +189,28 @@ def _go(machine: _Machine) -> Iterator[str]:
 
 def _gem(machine: _Machine) -> Iterator[str]:
     sources = re.findall(r"^\s*-\s*(https?://\S+)", machine.text(machine.home / ".gemrc"), re.MULTILINE)
-    yield from sources or ("https://rubygems.org/", "https://index.rubygems.org/")
+    yield from sources or _GEMS
 
 
 def _maven(machine: _Machine) -> Iterator[str]:
     text = machine.text(machine.home / ".m2/settings.xml")
     yield from _XML_URL.findall(text)
     if not re.search(r"<mirrorOf>\s*(\*|central)", text):
-        yield "https://repo.maven.apache.org/"
+        yield _MAVEN
 
 
 _PYPI = ("https://pypi.org/", "https://files.pythonhosted.org/")
+_NPM = "https://registry.npmjs.org/"
+_YARN = "https://registry.yarnpkg.com/"
+_CRATES = ("https://index.crates.io/", "https://static.crates.io/", "https://crates.io/")
+_GO_PROXY, _GO_CHECKSUMS = "https://proxy.golang.org", "sum.golang.org"
+_GEMS = ("https://rubygems.org/", "https://index.rubygems.org/")
+_MAVEN = "https://repo.maven.apache.org/"
+_PUBLIC_HOSTS = frozenset(
+    urlsplit(url).hostname
+    for url in (*_PYPI, _NPM, _YARN, *_CRATES, _GO_PROXY, f"https://{_GO_CHECKSUMS}", *_GEMS, _MAVEN)
+)
+"""The defaults. A public registry at a private address is a sign of a forged answer to a lookup."""
 _MANAGERS: tuple[tuple[tuple[str, ...], Callable[[_Machine], Iterator[str]]], ...] = (
     (("pip", "pip3", "python3", "python"), _pip),
     (("uv",), _uv),

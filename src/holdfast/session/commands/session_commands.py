@@ -4,6 +4,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from holdfast.commands import (
     PACKAGE_REGISTRIES,
     CommandToolset,
@@ -134,7 +136,10 @@ class SessionCommands:
         await self._sandbox.close()
 
     async def _judge_host(self, call: Call, host: str, port: int) -> HostVerdict:
-        return await self._connected.judge_host(call, host, port, self.ask_person)
+        verdict = await self._connected.judge_host(call, host, port, self.ask_person)
+        # A registry of a company is often in a private network. No file of the workspace can name one.
+        is_configured = (host, port) in self._registries.configured
+        return msgspec.structs.replace(verdict, allows_private=is_configured)
 
     @property
     def _connected(self) -> Gate:
