@@ -11,7 +11,7 @@ from holdfast.session.external_gate import open_external_gate
 from holdfast.session.import_archive import ImportedSession, import_archive
 from holdfast.session.live_sessions import LiveSessions
 from holdfast.session.open import create_session, fork_session, resume_session
-from holdfast.session.options import SessionOptions, check_options
+from holdfast.session.options import SessionOptions, check_options, load_session_policy
 from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.resources import SharedResources
 from holdfast.session.session import Session
@@ -54,6 +54,7 @@ __all__ = [
     "import_archive",
     "is_imported",
     "last_point",
+    "load_session_policy",
     "open_external_gate",
     "parent_of",
     "plan_fork",

@@ -80,6 +80,14 @@ def check_options(options: Mapping[str, object], function: str) -> None:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
 
 
+def load_session_policy(reference: str, *, policies: Path, owns_folder: bool) -> tuple[str, Policy]:
+    """A policy by name, file or `auto`, and the name by which a session records it. Raises InvalidPolicy."""
+    wanted = policy_for_folder(is_own=owns_folder) if reference == AUTO else reference
+    # By absolute path, so that it is the same policy from whichever folder the session is resumed.
+    named = _absolute(wanted)
+    return named, load_policy(named, search=(policies,))
+
+
 def resolve_options(
     chosen: SessionOptions,
     settings: Settings,
@@ -94,11 +102,11 @@ def resolve_options(
     """Load the chosen policy and open the chosen model. Raises InvalidConfig or ModelMissing."""
     chosen_policy = chosen.get("policy")
     wanted: Policy | str = chosen_policy if chosen_policy is not None else previous_policy or settings.policy
-    if wanted == AUTO:
-        wanted = policy_for_folder(is_own=owns_folder)
-    # By absolute path, so that it is the same policy from whichever folder the session is resumed.
-    named = _absolute(wanted) if isinstance(wanted, str) else wanted.name
-    policy = load_policy(named, search=(policies,)) if isinstance(wanted, str) else wanted
+    named, policy = (
+        load_session_policy(wanted, policies=policies, owns_folder=owns_folder)
+        if isinstance(wanted, str)
+        else (wanted.name, wanted)
+    )
     given = chosen.get("model")
     is_ours = chosen.get("needs_model", True) and (given is None or isinstance(given, str))
     model: Model | None = None

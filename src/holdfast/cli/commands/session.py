@@ -36,7 +36,8 @@ from holdfast.config import load_config
 from holdfast.core import Needs, escape_invisible, parse_limits
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import Model
-from holdfast.session import Session, TurnDriver
+from holdfast.policy import narrowed_by_project
+from holdfast.session import Session, Settings, TurnDriver, load_session_policy
 from holdfast.store import Home, chosen_name, shortened_note
 from holdfast.world import open_folder
 
@@ -125,6 +126,8 @@ async def run(arguments: argparse.Namespace) -> int:
     settings = load_config(home, project=project)
     if arguments.wait_for is not None:
         settings = msgspec.structs.replace(settings, escalation_seconds=arguments.wait_for)
+    if arguments.yes_to:
+        _check_preapproved(arguments, settings, home)
     runtime = await Runtime.start(home=home.root, settings=settings, servers=configured_servers(home))
     try:
         print_store_notices(runtime.store, console)
@@ -185,6 +188,21 @@ def _resumes(arguments: argparse.Namespace) -> bool:
     return arguments.is_continued or arguments.resume is not None
 
 
+def _check_preapproved(arguments: argparse.Namespace, settings: Settings, home: Home) -> None:
+    """Refuse --yes-to without a task, or with a rule that never asks, before a session is created for it."""
+    if not arguments.task and sys.stdin.isatty():
+        raise InvalidInput(
+            "--yes-to needs a task", hint="in a chat you are asked, and `a` approves more than one call"
+        )
+    if _resumes(arguments):
+        return  # the session knows its policy
+    folder = arguments.workspace
+    _, policy = load_session_policy(
+        arguments.policy or settings.policy, policies=home.policies, owns_folder=folder is None
+    )
+    check_rule_names(arguments.yes_to, narrowed_by_project(policy, Path(folder)) if folder else policy)
+
+
 def _check_unchanged(arguments: argparse.Namespace, left: Resumable) -> None:
     """Refuse options that would have no effect: a resumed session keeps its folder and its name."""
     summary = left.summary
@@ -235,11 +253,6 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
             "          it was interrupted; whether it happened is unknown, and it is not repeated", "bad"
         )
     if task is None and sys.stdin.isatty():
-        if arguments.yes_to:
-            raise InvalidInput(
-                "--yes-to needs a task",
-                hint="in a chat you are asked, and `a` approves more than one call",
-            )
         from holdfast.cli.chat.chat import chat_at_terminal
 
         return await chat_at_terminal(runtime, session, is_plain=arguments.plain)
