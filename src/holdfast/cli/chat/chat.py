@@ -16,6 +16,7 @@ from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import FINISHING, Activity
 from holdfast.cli.chat.attachments import attach_files, complete_path
 from holdfast.cli.chat.folded import CommandOutputView, FoldedTexts, RunView
+from holdfast.cli.chat.modes import LABELS, MODES, PLAN_REQUEST, ModeTracker, commit_edits
 from holdfast.cli.chat.slash import COMMANDS, run_slash_command
 from holdfast.cli.chat.welcome import welcome
 from holdfast.cli.input_history import input_history
@@ -50,6 +51,7 @@ class Chat:
         self.screen = screen
         self.session: Session
         self.activity = Activity()
+        self.modes = ModeTracker()
         self.log = SessionLog()
         self.queue: deque[str] = deque()
         self._keyboard = keyboard
@@ -107,8 +109,13 @@ class Chat:
         return exit_codes.OK
 
     def attach(self, session: Session) -> None:
-        """Switch the chat to this session."""
+        """Switch the chat to this session. Only the same session, opened again, keeps accepting edits."""
+        keeps_mode = getattr(self, "session", None) is not None and self.session.id == session.id
+        accepts_edits = keeps_mode and self.modes.accepts_edits
         self.session = session
+        self.modes = ModeTracker()
+        self.modes.accepts_edits = accepts_edits
+        session.follow(self.modes)
         self._driver = TurnDriver(
             session, transport=self.name, notify=lambda text: self.screen.say(f"  {text}")
         )
@@ -204,6 +211,7 @@ class Chat:
             self.session,
             self.activity,
             queued=len(self.queue),
+            mode="" if self.modes.mode == "ask" else LABELS[self.modes.mode],
             window_tokens=self._window_tokens or None,
             columns=shutil.get_terminal_size().columns - 2,
         )
@@ -218,6 +226,8 @@ class Chat:
             while self.queue and not self._left.is_set():
                 words = self.queue.popleft()
                 self._is_command = words.startswith(COMMAND_MARK)
+                if self.modes.mode == "plan" and not self._is_command:
+                    words += PLAN_REQUEST
                 await self._one(asyncio.create_task(self._driver.run(words)))
 
     async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
@@ -245,10 +255,37 @@ class Chat:
         elif (outcome := turn.result()) is not None:
             if not isinstance(outcome, Proposed):
                 print_outcome(outcome, self.screen)
-            self._show_staged()
+            await self._end_of_turn()
         if self.screen.is_plain and not self.queue:
             self.screen.say("  ready")  # without a spinner, the end of a turn must be announced
         await self.screen.settle()
+
+    async def _end_of_turn(self) -> None:
+        match self.modes.mode:
+            case "edits" if not self.session.status.has_open_turn:
+                await self._commit_edits()
+            case "plan" if not self._is_command:
+                self.screen.say("  plan: /go carries it out in mode ask; or say what to change", "ask")
+            case _:
+                pass
+        self._show_staged()
+
+    async def _commit_edits(self) -> None:
+        try:
+            committed = await commit_edits(self.session)
+        except HoldfastError as error:
+            self.screen.say(f"  not committed: {escape_invisible(str(error))}", "bad", folds=True)
+            return
+        if committed:
+            names = ", ".join(map(escape_invisible, committed))
+            self.screen.say(f"  committed (/undo takes the turn back): {names}", "good", folds=True)
+
+    def cycle_mode(self) -> None:
+        """Switch to the next mode."""
+        following = MODES[(MODES.index(self.modes.mode) + 1) % len(MODES)]
+        command = asyncio.ensure_future(self.handle_line(f"/mode {following}"))
+        self._running_commands.add(command)
+        command.add_done_callback(self._running_commands.discard)
 
     def _show_piece(self, piece: ReplyPiece) -> None:
         self.activity.receive(piece.kind)
@@ -306,6 +343,7 @@ async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool
             words=COMMANDS.keys,
             paths=lambda start: complete_path(start, chat.session.workspace),
             unfold=chat.folded.unfold,
+            cycle_mode=chat.cycle_mode,
         )
     welcome(chat.screen, session)
     return await chat.run(session)

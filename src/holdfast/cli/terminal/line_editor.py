@@ -81,11 +81,13 @@ class EditedLines:
         words: Callable[[], Iterable[str]],
         paths: Callable[[str], Sequence[str]] = lambda _: (),
         unfold: Callable[[], None] = lambda: None,
+        cycle_mode: Callable[[], None] = lambda: None,
     ) -> None:
         from prompt_toolkit import PromptSession
 
         self._screen = screen
         self._unfold = unfold
+        self._cycle_mode = cycle_mode
         self._interrupt: Interrupt = lambda: False
         self._prompt = PromptSession[str](
             history=_history(history),
@@ -130,6 +132,7 @@ class EditedLines:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
     def _bindings(self) -> "KeyBindings":
+        from prompt_toolkit.filters import has_completions
         from prompt_toolkit.key_binding import KeyBindings
 
         keys = KeyBindings()
@@ -145,6 +148,10 @@ class EditedLines:
         @keys.add("c-o")
         def _show_folded(event: "KeyPressEvent") -> None:
             self._unfold()
+
+        @keys.add("s-tab", filter=~has_completions)
+        def _next_mode(event: "KeyPressEvent") -> None:
+            self._cycle_mode()
 
         @keys.add("escape", "enter")
         @keys.add("escape", "c-j")  # what the terminal sends for Alt-Enter while the editor is suspended

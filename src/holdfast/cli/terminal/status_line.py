@@ -17,13 +17,14 @@ def status_line(
     activity: Activity,
     *,
     queued: int,
+    mode: str = "",
     window_tokens: int | None,
     columns: int | None = None,
 ) -> str:
     """Build the status line. Of what does not fit into `columns`, the tokens go first, then the model, then the limits."""
     spent = session.budget.spent
     # What needs the user comes first and is never left out.
-    parts = []
+    parts = [mode] if mode else []
     if activity.doing:
         spinner = _SPINNER[int(activity.seconds * 4) % len(_SPINNER)]
         parts.append(f"{spinner} {activity.seconds:.0f}s {activity.doing}")

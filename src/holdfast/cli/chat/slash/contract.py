@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from holdfast.app import Runtime
 from holdfast.cli.chat.activity import Activity
 from holdfast.cli.chat.folded import FoldedTexts
+from holdfast.cli.chat.modes import ModeTracker
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.views.session_log import SessionLog
 from holdfast.core.errors import InvalidInput
@@ -18,6 +19,7 @@ class ChatContext(Protocol):
 
     session: Session
     activity: Activity
+    modes: ModeTracker
     queue: deque[str]
     log: SessionLog
     folded: FoldedTexts

@@ -3,6 +3,7 @@
 import shlex
 
 from holdfast.cli.approvals.text import describe_cost
+from holdfast.cli.chat.modes import LABELS
 from holdfast.cli.chat.slash.contract import ChatContext
 from holdfast.cli.option_types import budget_increase, budget_lines
 from holdfast.cli.terminal.status_line import remaining_limits, short
@@ -49,6 +50,7 @@ async def status(chat: ChatContext, rest: str) -> None:
         f"  {session.activity}, {pluralize(len(session.history()), 'turn')}, {escape_invisible(session.status.model)}",
         folds=True,
     )
+    chat.screen.say(f"  mode:     {LABELS[chat.modes.mode]}")
     chat.screen.say(f"  context:  {_context(chat)}")
     chat.screen.say(f"  cost:     {describe_cost(session)}", folds=True)
     chat.screen.say(f"  limits:   {', '.join(remaining_limits(session)) or 'none'}", folds=True)

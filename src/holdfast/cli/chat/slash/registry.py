@@ -31,7 +31,7 @@ async def _help(chat: ChatContext, rest: str) -> None:
         chat.screen.say(f"  {command.usage:<{width}}  {command.description}")
     chat.screen.say("  @PATH attaches a file to the message; Tab completes it")
     chat.screen.say("  !COMMAND runs a program in the sandbox, without the model")
-    chat.screen.say("  Ctrl-C stops the turn, Ctrl-O unfolds, Ctrl-D quits")
+    chat.screen.say("  Ctrl-C stops the turn, Ctrl-O unfolds, Shift-Tab changes the mode, Ctrl-D quits")
     chat.screen.say("  Alt-Enter, or a backslash at the end of a line, continues the message on a new line")
 
 
@@ -57,6 +57,8 @@ _ALL = (
     Command("/compact", "replace older turns with a summary", session.compact),
     Command("/model [NAME|all]", "list the provider's models and prices, or switch", session.model),
     Command("/policy [NAME|FILE]", "show the policy, or switch to another", session.policy),
+    Command("/mode [ask|edits|plan]", "show the mode, or switch it (Shift-Tab)", session.mode),
+    Command("/go", "carry out the plan of mode plan", session.carry_out),
     Command("/why [CALL]", "explain the decision about the last call, or this one", inspect.why),
     Command("/sessions", "list sessions", session.sessions),
     Command("/resume SESSION", "switch to another session", session.resume),

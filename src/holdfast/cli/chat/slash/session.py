@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from textwrap import indent
 
+from holdfast.cli.chat.modes import GO_REQUEST, LABELS, MODES, PLAN_POLICY
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
 from holdfast.cli.views.merge import merge_lines
 from holdfast.cli.views.session_table import heading, row
@@ -122,6 +123,37 @@ async def policy(chat: ChatContext, rest: str) -> None:
         return
     await _reopen(chat, policy=rest)
     chat.screen.say(f"  policy: {escape_invisible(rest)}")
+
+
+async def mode(chat: ChatContext, rest: str) -> None:
+    """Show the mode, or switch to another."""
+    current = chat.modes.mode
+    if not rest:
+        chat.screen.say(f"  {LABELS[current]}; switch with /mode {'|'.join(MODES)}, or Shift-Tab")
+        return
+    chosen = next((each for each in MODES if each == rest), None)
+    if chosen is None:
+        raise InvalidInput(f"there is no mode {escape_invisible(rest)}", hint=f"/mode {'|'.join(MODES)}")
+    if chosen == "plan" and current != "plan":
+        await _reopen(chat, policy=PLAN_POLICY)
+    elif current == "plan" and chosen != "plan":
+        await _reopen(chat, policy=chat.modes.usual_policy)
+    chat.modes.accepts_edits = chosen == "edits"
+    meaning = {
+        "ask": f"policy {escape_invisible(chat.session.status.policy)}; you commit what is staged",
+        "edits": "what a turn stages is committed when it ends, except what asks and what runs by itself later",
+        "plan": f"policy {PLAN_POLICY}: the agent reads and changes nothing",
+    }[chosen]
+    chat.screen.say(f"  mode: {LABELS[chosen]} ({meaning})", "ask", folds=True)
+
+
+async def carry_out(chat: ChatContext, rest: str) -> None:
+    """Accept the plan: return to mode ask and let the agent carry it out."""
+    if chat.modes.mode != "plan":
+        raise InvalidInput("there is no plan to carry out", hint="/mode plan, or Shift-Tab")
+    await mode(chat, "ask")
+    chat.queue.append(GO_REQUEST)
+    chat.resume()
 
 
 async def copy(chat: ChatContext, rest: str) -> None:
