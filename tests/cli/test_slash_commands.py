@@ -20,6 +20,8 @@ TYPED = (
     ("/logs", "1.1 stage world.write path=/workspace/n.txt"),
     ("/accept", "no commits are offered"),
     ("/status", "programs: none"),
+    ("/mode", "ask; switch with /mode"),
+    ("/go", "there is no plan to carry out"),
     ("/preview 8000", "cannot run programs"),
     ("/cost", "1 call"),
     ("/budget", "iterations"),
