@@ -39,11 +39,11 @@ FLOORS = {
     "__main__": 8,
 }
 DOORS = {
-    *(f"holdfast.core.{name}" for name in ("events", "errors", "globs", "projection")),
+    *(f"holdfast.core.{name}" for name in ("approval_text", "events", "errors", "globs", "projection")),
     *(f"holdfast.process.{path.stem}" for path in (PACKAGE / "process").glob("*.py")),
 }
-"""Modules that other packages import directly: events, errors, globs and projections, and the modules of `process`, because a
-process that confines itself imports them on the bare interpreter before anything else."""
+"""Modules that other packages import directly: the words of approvals, events, errors, globs and projections, and the modules of
+`process`, because a process that confines itself imports them on the bare interpreter before anything else."""
 HEAVY = (
     "pydantic_ai",
     "pydantic",

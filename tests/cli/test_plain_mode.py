@@ -23,8 +23,8 @@ remove it
   reason:        deleting is yours to decide (rule ask-delete, HOME/asking.yaml:3)
   values from:   the agent itself, in turn 1; they do not appear in earlier input
   can be undone: yes: /rewind restores the files
-  [y] approve once  [a] more  [n] deny  [r] deny with a reason  [e] edit  [?] help
-  type a key and Enter, or type /approve or /deny REASON; Enter alone does nothing
+  [y] approve once  [a] more  [n] deny  [r] deny, say why  [e] edit  [?] help
+  type a key and Enter, or /approve or /deny REASON; Enter alone does nothing
 r
 reason> it is precious
   answer  denied (once), by terminal

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import holdfast.core.text
-from holdfast.cli.approvals.text import call_lines, describe_effect, fit_lines
+from holdfast.cli.approvals.text import call_lines, fit_lines
 from holdfast.cli.views.narrator import Narrator, describe_call
 from holdfast.core import Call, Decision, Escalation, EscalationId, Json, SessionId, call_id
+from holdfast.core.approval_text import describe_effect
 from holdfast.core.events import (
     CallIntended,
     CallSettled,

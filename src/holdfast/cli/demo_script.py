@@ -4,7 +4,7 @@ from pathlib import Path
 
 from holdfast.cli.approvals.view import show_escalation
 from holdfast.cli.terminal.console import Console
-from holdfast.core import Escalation, Response
+from holdfast.core import Escalation, Response, SystemClock
 from holdfast.models import ScriptedModel, use
 
 DEMO_MODEL = "scripted:demo"
@@ -125,6 +125,6 @@ class DemoAnswers:
         self._console = console
 
     async def __call__(self, escalation: Escalation) -> Response:
-        show_escalation(self._console, escalation)
+        show_escalation(self._console, escalation, now_ms=SystemClock().now_ms())
         self._console.say("  You are not asked: the script `demo-answers` runs /approve for you.", "dim")
         return Response(verdict="approve", reason="answered by the script demo-answers")

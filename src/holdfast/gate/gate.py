@@ -25,6 +25,7 @@ from holdfast.core import (
     FileEffect,
     GrantId,
     Json,
+    JsonObject,
     JudgedEffect,
     Limits,
     Parked,
@@ -309,6 +310,14 @@ class Gate:
             if grant.scope == "always" and self._saved_grants is not None:
                 self._saved_grants.save(grant)
         return ruling
+
+    async def preview_edit(self, escalation: Escalation, arguments: JsonObject) -> Escalation:
+        """The escalation as it would be with other arguments: its targets and the decision. Nothing is recorded."""
+        call = msgspec.structs.replace(escalation.call, arguments=arguments, large=None)
+        judgement = await self._judge.judge(call, call.digest)
+        return msgspec.structs.replace(
+            escalation, call=call, targets=judgement.request.targets, decision=judgement.decision, offers=()
+        )
 
     async def apply_control_requests(self) -> None:
         """Apply requests from other processes: raised limits and revoked grants."""

@@ -15,6 +15,7 @@ from holdfast.core import (
     EscalationId,
     Grant,
     GrantId,
+    JsonObject,
     Limits,
     Nonconverged,
     Outcome,
@@ -248,6 +249,10 @@ class Session:
     def escalations(self) -> tuple[Escalation, ...]:
         """Open escalations, oldest first."""
         return self._gate.escalations.waiting()
+
+    async def preview_edit(self, escalation: Escalation, arguments: JsonObject) -> Escalation:
+        """The escalation as it would be with other arguments: its targets and the decision. Nothing is recorded."""
+        return await self._gate.preview_edit(escalation, arguments)
 
     async def resolve(
         self,

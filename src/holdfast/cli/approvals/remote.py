@@ -143,7 +143,7 @@ async def answer(arguments: argparse.Namespace, response: Response, *, is_text: 
     async with open_store() as (home, store):
         session, escalation = _select(await waiting(store, arguments.session), arguments.escalation)
         _check_kind(escalation, response, is_text=is_text)
-        is_whole = show_escalation(console, escalation)
+        is_whole = show_escalation(console, escalation, now_ms=SystemClock().now_ms())
         if not is_whole and response.verdict == "approve" and not (arguments.whole or is_text):
             raise InvalidInput(
                 "this call is too long to show here, and a call must be seen to be approved",

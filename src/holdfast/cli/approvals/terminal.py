@@ -17,7 +17,6 @@ from holdfast.cli.approvals.text import (
     HELP,
     MINUTES,
     choices,
-    describe_offers,
     exact_call,
     lengths,
     parse_amount,
@@ -28,6 +27,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import Keyboard, RawKeyboard
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.core import Clock, Escalation, Json, Response, SystemClock, is_question
+from holdfast.core.approval_text import describe_offers
 from holdfast.gate import MAX_AMOUNT
 from holdfast.session import Session
 
@@ -72,11 +72,7 @@ class TerminalApprover:
         edited: dict[str, Json] | None = None
         is_viewed = False
         while self._is_open(escalation):
-            shown = escalation
-            if edited is not None:
-                shown = msgspec.structs.replace(
-                    escalation, call=msgspec.structs.replace(escalation.call, arguments=edited), targets=()
-                )
+            shown = escalation if edited is None else await self._as_edited(escalation, edited)
             said = await self._read_answer(shown, is_edited=edited is not None, is_viewed=is_viewed)
             match said:
                 case "y" if is_question(escalation):
@@ -97,6 +93,9 @@ class TerminalApprover:
                 case "e":
                     edited = await self._edit(shown) or edited
                     is_viewed = False
+                    if edited is not None and (why := await self._why_denied(escalation, edited)):
+                        self._console.say(f"  the policy denies the edited call: {why}", "bad", folds=True)
+                        edited = None
                 case "v":
                     for line in exact_call(shown.call, self._session):
                         self._console.say(f"    {line}")
@@ -118,7 +117,7 @@ class TerminalApprover:
 
     async def _choose_offer(self, escalation: Escalation) -> Response | None:
         """Choose what a saved approval covers and how long it lasts; None goes back to the question."""
-        lines = describe_offers(escalation)
+        lines = [f"{number}  {words}" for number, words in enumerate(describe_offers(escalation), 1)]
         numbers = [str(number) for number in range(1, len(lines) + 1)]
 
         def show_offers() -> set[str]:
@@ -150,6 +149,18 @@ class TerminalApprover:
                 return None
         return Response(verdict="approve", scope=scope, amount=amount, offer=int(offer))
 
+    async def _as_edited(self, escalation: Escalation, arguments: dict[str, Json]) -> Escalation:
+        """What the person will approve: the call with other arguments, judged as it would be."""
+        if self._session is not None:
+            return await self._session.preview_edit(escalation, arguments)
+        call = msgspec.structs.replace(escalation.call, arguments=arguments)
+        return msgspec.structs.replace(escalation, call=call, targets=())
+
+    async def _why_denied(self, escalation: Escalation, arguments: dict[str, Json]) -> str:
+        """Why the policy denies the edited call; empty if it does not."""
+        decision = (await self._as_edited(escalation, arguments)).decision
+        return f"{decision.reason} (rule {decision.rule})" if decision.verdict == "deny" else ""
+
     def _is_open(self, escalation: Escalation) -> bool:
         return self._session is None or escalation.id in {each.id for each in self._session.escalations()}
 
@@ -165,12 +176,15 @@ class TerminalApprover:
                 self._console.notify("Holdfast needs your approval")
             if self._session is not None:
                 show_waiting(self._console, self._session.escalations(), escalation)
-            is_whole = show_escalation(self._console, escalation, self._session) or is_viewed
+            is_whole = self._show(escalation) or is_viewed
             offered = choices(escalation, is_whole=is_whole, is_edited=is_edited)
             show_choices(self._console, offered, how=self._how, is_question=is_question(escalation))
             return {key for key, _ in offered}
 
         return await self._read_key(show)
+
+    def _show(self, escalation: Escalation) -> bool:
+        return show_escalation(self._console, escalation, self._session, now_ms=self._clock.now_ms())
 
     async def _read_key(self, show: Callable[[], set[str]]) -> str:
         """Show something, and wait for one of its keys or a command line."""

@@ -1,48 +1,24 @@
-"""The text of an approval question: the effect, the exact call, the reason, and the possible answers."""
+"""The approval question at the terminal: the exact call as it fits the screen, and the possible answers."""
 
 import difflib
 import re
 from collections.abc import Sequence
 
-from holdfast.core import (
-    Call,
-    CommandTarget,
-    Escalation,
-    PathTarget,
-    Role,
-    Scope,
-    Target,
-    UrlTarget,
-    describe_coverage,
-    encode,
-    escape_invisible,
-    escape_to_one_line,
-    format_age,
-    is_question,
-    mark_lookalikes,
-    pluralize,
-    runs_when,
-)
+from holdfast.cli.terminal.wrap import cell_width, clip
+from holdfast.core import Call, Escalation, Scope, is_question, pluralize
+from holdfast.core.approval_text import describe_call_lines, visible
 from holdfast.core.errors import HoldfastError
 from holdfast.gate import MAX_AMOUNT
 from holdfast.session import ASK_PERSON, Session
 
-MAX_LINES = 12
-"""So that the question fits a screen of 24 lines."""
-MAX_LINE_CHARACTERS = 500
+MAX_ROWS = 12
+"""So that the question fits a screen of 24 rows."""
+COLUMNS = 80
+INDENT = 4
 MAX_DIFF_CHARACTERS = 500_000
 MAX_DIFF_LINES = 5_000
 """A larger file is shown as it would be written, because comparing it takes too long."""
 MINUTES = 10
-_ROLE_VERBS: dict[Role, str] = {
-    "read-path": "read",
-    "write-path": "write",
-    "delete-path": "delete",
-    "write-history": "change the Git history of",
-    "delete-history": "delete the Git history of",
-    "fetch-url": "fetch",
-    "git-remote-url": "connect to",
-}
 _LENGTHS: tuple[tuple[str, Scope, str], ...] = (
     ("t", "turn", "this turn"),
     ("n", "times", "a number of times"),
@@ -52,125 +28,42 @@ _LENGTHS: tuple[tuple[str, Scope, str], ...] = (
 )
 
 
-def describe_effect(escalation: Escalation) -> str:
-    """The effect in words, from the resolved targets."""
-    call = escalation.call
-    if is_question(escalation):
-        return "The agent asks you a question"
-    effects = [
-        f"{_ROLE_VERBS[target.role]} {_name(target)}"
-        for target in escalation.targets
-        if target.role in _ROLE_VERBS
-    ]
-    if not effects:
-        return f"The agent wants to call {escape_to_one_line(call.operation)}"
-    return f"The agent wants to {' and '.join(dict.fromkeys(effects))}{_describe_runs(escalation)}"
-
-
-def runs_of(escalation: Escalation) -> list[str]:
-    """What makes the files run that the call would change, as in "this runs when you ..."."""
-    changed = [
-        target.location.inside or target.location.real
-        for target in escalation.targets
-        if isinstance(target, PathTarget) and target.role == "write-path"
-    ]
-    return list(dict.fromkeys(when for path in changed if (when := runs_when(path)) is not None))
-
-
-def _describe_runs(escalation: Escalation) -> str:
-    found = runs_of(escalation)
-    return f" (this runs when you {', or '.join(found)})" if found else ""
-
-
 def exact_call(call: Call, session: Session | None = None) -> list[str]:
     """The exact call: a diff where a file would be written, else the arguments."""
-    return [_visible(line) for line in call_lines(call, session)]
+    return [visible(line) for line in call_lines(call, session)]
 
 
 def call_lines(call: Call, session: Session | None = None) -> list[str]:
     """The lines of the exact call, not escaped: what is not shown does not need to be."""
     if call.operation == ASK_PERSON.name:
         return str(call.arguments.get("question", "")).split("\n")
-    lines = [call.operation.replace("\n", "<U+000A>")]
-    for name, value in call.arguments.items():
-        shown = value if isinstance(value, str) else encode(value).decode()
-        first, *rest = shown.split("\n")
-        lines += ["  {}: {}".format(name.replace("\n", "<U+000A>"), first), *(f"    {line}" for line in rest)]
+    lines = describe_call_lines(call)
     diff = _diff(call, session)
     return lines if diff is None else [*lines[:2], *(f"  {line}" for line in diff)]
 
 
-def fit_lines(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], bool]:
-    """The lines that fit, cut and then escaped, and whether these are all."""
-    is_whole = len(lines) <= room and all(len(line) <= MAX_LINE_CHARACTERS for line in lines)
-    kept = [
-        _visible(line) if len(line) <= MAX_LINE_CHARACTERS else f"{_visible(line[:MAX_LINE_CHARACTERS])} ..."
-        for line in lines[:room]
-    ]
-    if is_whole:
-        return kept, True
-    return [
-        *kept,
-        f"... {pluralize(len(lines), 'line')} in total, too long to show here (v shows everything)",
-    ], False
+def fit_lines(lines: Sequence[str], columns: int = COLUMNS) -> tuple[list[str], bool]:
+    """The lines that fit into the rows of a call on a screen, cut and then escaped, and whether these are all."""
+    kept: list[str] = []
+    rows = 0
+    for number, line in enumerate(lines):
+        shown = visible(line) if len(line) <= MAX_ROWS * columns else ""
+        height = max(1, -(-cell_width(shown) // (columns - INDENT))) if shown or not line else MAX_ROWS + 1
+        if rows + height > MAX_ROWS - (number < len(lines) - 1 and rows + height == MAX_ROWS):
+            return [*kept, *_start_of(line, MAX_ROWS - 1 - rows, columns), _left_out(lines)], False
+        kept.append(shown)
+        rows += height
+    return kept, True
 
 
-def describe_reason(escalation: Escalation) -> str:
-    """The reason, the rule and its source."""
-    decision = escalation.decision
-    return f"{escape_invisible(decision.reason)} (rule {escape_invisible(decision.rule)}, {escape_invisible(decision.source or 'built-in')})"
+def _start_of(line: str, rows: int, columns: int) -> list[str]:
+    """As much of a line as fits into some rows."""
+    room = rows * (columns - INDENT) - 4
+    return [f"{clip(visible(line[:room]), room)} ..."] if rows > 0 else []
 
 
-def describe_provenance(escalation: Escalation) -> str:
-    """The origin of the values in the call."""
-    labels = escalation.call.labels
-    if not labels:
-        return f"the agent itself, in turn {escalation.call.turn}; they do not appear in earlier input"
-    return "; ".join(
-        escape_to_one_line(label.source) + ("" if label.is_trusted else " (not your words)")
-        for label in labels
-    )
-
-
-def seconds_left(escalation: Escalation, now_ms: int) -> float | None:
-    """How long a call still waits before silence is a denial; None if it waits until it is answered."""
-    return None if escalation.expires_ms is None else max(0.0, (escalation.expires_ms - now_ms) / 1000)
-
-
-def describe_wait(escalation: Escalation, now_ms: int) -> str:
-    """How long a call has waited, and how long it will."""
-    age = format_age(max(0, now_ms - escalation.opened_ms))
-    left = seconds_left(escalation, now_ms)
-    return f"waits since {age}, " + (
-        "until you answer" if left is None else f"{format_age(round(left * 1000))} left"
-    )
-
-
-def describe_offers(escalation: Escalation) -> list[str]:
-    """One line for each offer: its number, what it covers, and how many of the last calls it would have covered."""
-    return [
-        f"{number}  {escape_invisible(describe_coverage(each.coverage))} "
-        f"({each.covered_calls} of the last {pluralize(each.counted_calls, 'call')})"
-        for number, each in enumerate(escalation.offers, 1)
-    ]
-
-
-def describe_undo(escalation: Escalation) -> str:
-    """Whether the effect can be undone."""
-    targets = escalation.targets
-    if escalation.decision.is_staged:
-        return "yes: it becomes a proposal, which you commit or reject"
-    if targets and all(target.role == "read-path" for target in targets):
-        return "it changes nothing, but the agent will know the content"
-    if targets and all(_is_restorable(target) for target in targets):
-        return "yes: /rewind restores the files"
-    return "no"
-
-
-def _is_restorable(target: Target) -> bool:
-    """Whether a restore point undoes what happens to a target, whichever tool does it."""
-    is_file = target.role in ("read-path", "write-path", "delete-path")
-    return is_file and isinstance(target, PathTarget) and target.location.inside is not None
+def _left_out(lines: Sequence[str]) -> str:
+    return f"... {pluralize(len(lines), 'line')} in total, too long to show here (v shows everything)"
 
 
 def describe_cost(session: Session) -> str:
@@ -184,9 +77,12 @@ def choices(escalation: Escalation, *, is_whole: bool, is_edited: bool) -> list[
     """The possible answers by key. A call must be seen in full before it can be approved."""
     if is_question(escalation):
         return [("y", "answer"), ("n", "do not answer")]
-    no = [("n", "deny"), ("r", "deny with a reason"), ("e", "edit")]
+    # A program waits for this connection, and cannot be given another one.
+    is_connection = any(target.role == "proxy-domain" for target in escalation.targets)
+    edit = [] if is_connection else [("e", "edit")]
+    no = [("n", "deny"), ("r", "deny, say why"), *edit]
     if not is_whole:
-        return [("v", "view everything, to approve it"), *no, ("?", "help")]
+        return [("v", "view all, to approve"), *no, ("?", "help")]
     more = [("a", "more")] if escalation.offers and not is_edited else []
     return [("y", "approve once"), *more, *no, ("?", "help")]
 
@@ -215,23 +111,6 @@ def parse_amount(text: str) -> int | None:
     """A number of times or minutes; None if the text is not a valid one."""
     number = int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
     return number if 1 <= number <= MAX_AMOUNT else None
-
-
-def _name(target: Target) -> str:
-    match target:
-        case PathTarget():
-            return _visible(target.location.real or target.location.given)
-        case UrlTarget():
-            return _visible(target.given)
-        case CommandTarget():
-            return _visible(target.text)
-        case _:
-            return _visible(target.value)
-
-
-def _visible(text: str) -> str:
-    """Text in an approval: nothing in it is invisible, and no letter passes for another."""
-    return mark_lookalikes(escape_to_one_line(text))
 
 
 def _diff(call: Call, session: Session | None) -> list[str] | None:

@@ -2,26 +2,25 @@
 
 from collections.abc import Sequence
 
-from holdfast.cli.approvals.text import (
-    call_lines,
-    describe_effect,
-    describe_provenance,
-    describe_reason,
-    describe_undo,
-    fit_lines,
-)
+from holdfast.cli.approvals.text import COLUMNS, call_lines, fit_lines
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import cell_width
 from holdfast.core import Escalation, is_question
+from holdfast.core.approval_text import describe_effect, describe_facts
 from holdfast.session import Session
 
 LINES_BELOW_CALL = 9
 """The approximate number of lines after the call: the reason and the possible answers."""
 
 
-def show_escalation(console: Console, escalation: Escalation, session: Session | None = None) -> bool:
+def show_escalation(
+    console: Console, escalation: Escalation, session: Session | None = None, *, now_ms: int
+) -> bool:
     """Show the effect, the exact call and the reason; returns whether the call was shown in full."""
-    lines, is_whole = fit_lines(call_lines(escalation.call, session))
+    size = console.screen_size
+    lines, is_whole = fit_lines(
+        call_lines(escalation.call, session), COLUMNS if size is None else size.columns
+    )
     is_whole = is_whole and escalation.call.large is None  # a preview is not the call
     console.say()
     console.say(f"  {describe_effect(escalation)}", "ask", folds=True)
@@ -31,9 +30,8 @@ def show_escalation(console: Console, escalation: Escalation, session: Session |
         return is_whole
     if _scrolls_off(lines, console):
         console.say(f"  {describe_effect(escalation)}", "ask", folds=True)
-    console.say(f"  reason:        {describe_reason(escalation)}", folds=True)
-    console.say(f"  values from:   {describe_provenance(escalation)}", folds=True)
-    console.say(f"  can be undone: {describe_undo(escalation)}", folds=True)
+    for line in describe_facts(escalation, now_ms, columns=None if size is None else size.columns):
+        console.say(f"  {line}", folds=True)
     return is_whole
 
 
@@ -61,6 +59,6 @@ def show_choices(
 ) -> None:
     """Show the possible answers in one line."""
     keys = "  ".join(f"[{key}] {words}" for key, words in offered)
-    commands = "" if is_question else ", or type /approve or /deny REASON"
+    commands = "" if is_question else ", or /approve or /deny REASON"
     console.say(f"  {keys}", "strong", folds=True)
     console.say(f"  {how}{commands}; Enter alone does nothing", "ask", folds=True)

@@ -9,17 +9,18 @@ from pathlib import Path
 
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.remote import show_external_requests, waiting
-from holdfast.cli.approvals.text import (
+from holdfast.cli.approvals.text import exact_call
+from holdfast.cli.open_store import open_store
+from holdfast.cli.terminal.console import Console
+from holdfast.core import SystemClock, escape_invisible, is_question
+from holdfast.core.approval_text import (
     describe_effect,
     describe_offers,
     describe_reason,
     describe_wait,
-    exact_call,
     runs_of,
+    seconds_left,
 )
-from holdfast.cli.open_store import open_store
-from holdfast.cli.terminal.console import Console
-from holdfast.core import SystemClock, escape_invisible, is_question
 from holdfast.gate import grant_description
 
 PROGRESS = "looking for waiting calls"
@@ -45,7 +46,12 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.json(
             [
-                {"session": session, "escalation": escalation, "runs_when": runs_of(escalation)}
+                {
+                    "session": session,
+                    "escalation": escalation,
+                    "runs_when": runs_of(escalation),
+                    "seconds_left": seconds_left(escalation, now_ms),
+                }
                 for session, escalation in found
             ]
         )
@@ -63,8 +69,8 @@ async def run(arguments: argparse.Namespace) -> int:
             console.show(f"  answer with: holdfast answer {escalation.id} TEXT", folds=True)
             continue
         console.show(f"  reason: {describe_reason(escalation)}", folds=True)
-        for line in describe_offers(escalation)[1:]:
-            console.show(f"  with --offer {line}", folds=True)
+        for number, words in list(enumerate(describe_offers(escalation), 1))[1:]:
+            console.show(f"  with --offer {number}  {words}", folds=True)
         if rule := grant_description(escalation):
             console.show(f"  a saved approval would cover: {escape_invisible(rule)}", folds=True)
     if any(not is_question(each) for _, each in found):

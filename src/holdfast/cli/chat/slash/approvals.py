@@ -1,8 +1,8 @@
 """Slash commands to answer waiting calls and list saved approvals."""
 
-from holdfast.cli.approvals.text import describe_effect
 from holdfast.cli.chat.slash.contract import ChatContext
 from holdfast.core import Escalation, Response, escape_invisible
+from holdfast.core.approval_text import describe_effect
 from holdfast.core.errors import InvalidInput
 
 
