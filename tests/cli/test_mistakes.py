@@ -144,7 +144,7 @@ def test_yes_to_with_a_rule_that_does_not_exist_is_an_error(tmp_path: Path) -> N
     assert "--yes-to ask-delte: no rule of that name asks" in done.stderr
     assert "ask-delete" in done.stderr.partition("hint: ")[2]
     assert (tmp_path / "work" / "a.txt").exists()
-    assert not list((tmp_path / ".holdfast").glob("sessions/*")), "no session is created for it"
+    assert json.loads(holdfast("sessions", "--json", home=tmp_path).stdout) == [], "no session is created"
 
 
 def test_yes_to_with_a_rule_that_does_not_cover_the_call_is_reported(tmp_path: Path) -> None:

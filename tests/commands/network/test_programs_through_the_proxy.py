@@ -1,4 +1,7 @@
-"""Real programs reach a TLS server through the proxy with their ordinary variables, and nothing else."""
+"""Real programs reach a TLS server through the proxy with their ordinary variables, and nothing else.
+
+Each test runs on the host, and in the real sandbox, where the proxy is the only way out.
+"""
 
 import asyncio
 import contextlib
@@ -10,10 +13,10 @@ import json
 import shutil
 import ssl
 import subprocess
-import sys
 import tarfile
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,15 +24,18 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.commands.conftest import run_outside
 from tests.commands.network.loopback_network import PUBLIC, LoopbackNetwork, ProxyUnderTest, running_proxy
 
-from holdfast.commands.network import proxy_environment
+from holdfast.commands import (
+    CommandRequest,
+    CommandSandbox,
+    open_sandbox,
+    probe_sandbox,
+    proxy_environment,
+)
 
 HOST = "packages.example.com"
-
-
-def needs(program: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -83,47 +89,75 @@ class FileServer:
                 await writer.drain()
 
 
+Run = Callable[[Sequence[str], Mapping[str, str]], Awaitable[tuple[int | None, str]]]
+"""Runs a program with these variables, and returns its exit code and its output."""
+
+
 class Site:
     """The TLS server behind the proxy, and the way to run programs that see only the proxy."""
 
-    def __init__(self, proxy: ProxyUnderTest, server: FileServer, certificate: Path, home: Path) -> None:
+    def __init__(
+        self, proxy: ProxyUnderTest, server: FileServer, folder: Path, run: Run, *, is_on_the_host: bool
+    ) -> None:
         self.proxy = proxy
         self.server = server
-        self._home = home
-        trust = {
-            name: str(certificate)
-            for name in (
-                "SSL_CERT_FILE",
-                "PIP_CERT",
-                "CURL_CA_BUNDLE",
-                "GIT_SSL_CAINFO",
-                "NODE_EXTRA_CA_CERTS",
-            )
-        }
+        self.is_on_the_host = is_on_the_host
+        self._run = run
+        certificate = str(folder / "certificate.pem")
+        trust = (
+            "SSL_CERT_FILE",
+            "PIP_CERT",
+            "CURL_CA_BUNDLE",
+            "GIT_SSL_CAINFO",
+            "NODE_EXTRA_CA_CERTS",
+            "npm_config_cafile",
+        )
         self._environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "HOME": str(home),
-            "npm_config_cafile": str(certificate),
+            "HOME": str(folder),
             "GIT_CONFIG_NOSYSTEM": "1",
-            **trust,
+            **dict.fromkeys(trust, certificate),
             **proxy_environment(proxy.port),
-        }
+        }  # fmt: skip
 
     async def run(self, *argv: str) -> tuple[int | None, str]:
-        process = await asyncio.create_subprocess_exec(
-            *argv, cwd=self._home, env=self._environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        try:
-            output, _ = await asyncio.wait_for(process.communicate(), 50)
-        except TimeoutError:
-            process.kill()
-            raise
-        return process.returncode, output.decode()
+        return await self._run(argv, self._environment)
+
+    async def run_installed(self, *argv: str) -> tuple[int | None, str]:
+        """The same, for a program that may be missing here."""
+        code, _ = await self.run("sh", "-c", 'command -v "$1"', "sh", argv[0])
+        if code != 0:
+            pytest.skip(f"{argv[0]} is not installed where the test runs it")
+        return await self.run(*argv)
 
 
-@pytest.fixture
-async def site(certificate: Path, tmp_path: Path) -> AsyncIterator[Site]:
+async def run_on_the_host(
+    argv: Sequence[str], environment: Mapping[str, str], *, cwd: Path
+) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        *argv, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )  # fmt: skip
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), 50)
+    except TimeoutError:
+        process.kill()
+        raise
+    return process.returncode, output.decode()
+
+
+async def run_inside(
+    argv: Sequence[str], environment: Mapping[str, str], *, sandbox: CommandSandbox
+) -> tuple[int | None, str]:
+    output: list[bytes] = []
+    request = CommandRequest(argv=tuple(argv), environment=dict(environment), timeout_seconds=50.0)
+    outcome = await sandbox.run(request, on_output=output.append)
+    return outcome.code, b"".join(output).decode()
+
+
+@pytest.fixture(params=["host", "sandbox"])
+async def site(
+    request: pytest.FixtureRequest, certificate: Path, probe_folder: Path, tmp_path: Path
+) -> AsyncIterator[Site]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
     files = FileServer()
@@ -131,15 +165,28 @@ async def site(certificate: Path, tmp_path: Path) -> AsyncIterator[Site]:
     network = LoopbackNetwork()
     network.names[HOST] = [[PUBLIC]]
     network.servers[PUBLIC, 443] = server.sockets[0].getsockname()[1]
-    async with server, running_proxy(network) as proxy:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    shutil.copy(certificate, folder)
+    async with server, contextlib.AsyncExitStack() as stack:
+        run: Run = partial(run_on_the_host, cwd=folder)
+        listener = None
+        if request.param == "sandbox":
+            status = await probe_sandbox(probe_folder)
+            if status.tier != "full":
+                pytest.skip(f"no full sandbox stands here: {status.missing}")
+            sandbox = await open_sandbox(folder, tmp_path / "state", status=status)
+            stack.push_async_callback(sandbox.close)
+            listener, _ = await sandbox.listen()
+            run = partial(run_inside, sandbox=sandbox)
+        proxy = await stack.enter_async_context(running_proxy(network, listener=listener))
         proxy.allowed = {HOST}
-        yield Site(proxy, files, certificate, tmp_path)
+        yield Site(proxy, files, folder, run, is_on_the_host=listener is None)
 
 
-@needs("curl")
 async def test_curl_reads_an_allowed_host_and_is_told_why_another_is_refused(site: Site) -> None:
     site.server.files["/hello"] = b"hello\n"
-    assert await site.run("curl", "-sS", f"https://{HOST}/hello") == (0, "hello\n")
+    assert await site.run_installed("curl", "-sS", f"https://{HOST}/hello") == (0, "hello\n")
     assert site.proxy.judged == [(HOST, 443)]
     code, output = await site.run("curl", "-sSv", "https://evil.example.com/")
     assert code == 56
@@ -166,8 +213,11 @@ async def test_pip_installs_from_an_index_behind_the_proxy(site: Site) -> None:
         b'<a href="/files/tiny-1.0-py3-none-any.whl">tiny-1.0-py3-none-any.whl</a>'
     )
     site.server.files["/files/tiny-1.0-py3-none-any.whl"] = wheel.getvalue()
+    code, output = await site.run("python3", "-m", "pip", "--version")
+    if code != 0:
+        pytest.skip("pip is not installed where the test runs it")
     code, output = await site.run(
-        sys.executable, "-m", "pip", "install", "--isolated", "--no-input", "--disable-pip-version-check",
+        "python3", "-m", "pip", "install", "--isolated", "--no-input", "--disable-pip-version-check",
         "--target", "installed", "--index-url", f"https://{HOST}/simple/", "tiny",
     )  # fmt: skip
     assert code == 0, output
@@ -175,8 +225,7 @@ async def test_pip_installs_from_an_index_behind_the_proxy(site: Site) -> None:
     assert set(site.proxy.network.dialled) == {(PUBLIC, 443)}
 
 
-@needs("npm")
-async def test_npm_installs_from_a_registry_behind_the_proxy(site: Site, tmp_path: Path) -> None:
+async def test_npm_installs_from_a_registry_behind_the_proxy(site: Site) -> None:
     packed = io.BytesIO()
     manifest = json.dumps({"name": "tiny", "version": "1.0.0"}).encode()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
@@ -190,42 +239,39 @@ async def test_npm_installs_from_a_registry_behind_the_proxy(site: Site, tmp_pat
         {"name": "tiny", "dist-tags": {"latest": "1.0.0"}, "versions": versions}
     ).encode()
     site.server.files["/tiny/-/tiny-1.0.0.tgz"] = tarball
-    code, output = await site.run(
+    code, output = await site.run_installed(
         "npm", "install", "--no-audit", "--no-fund", "--registry", f"https://{HOST}/", "tiny"
     )
     assert code == 0, output
-    assert (tmp_path / "node_modules" / "tiny" / "package.json").read_bytes() == manifest
+    assert await site.run("cat", "node_modules/tiny/package.json") == (0, manifest.decode())
 
 
-@needs("git")
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 async def test_git_clones_over_https_through_the_proxy(site: Site, tmp_path: Path) -> None:
     source = tmp_path / "source"
-    for command in (
-        ["init", "-q", "-b", "main", str(source)],
-        [
-            "-C",
-            str(source),
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b.c",
-            "commit",
-            "-q",
-            "--allow-empty",
-            "-m",
-            "first",
-        ],
-        ["-C", str(source), "repack", "-adq"],
-        ["-C", str(source), "update-server-info"],
-    ):
-        code, output = await site.run("git", *command)
-        assert code == 0, output
+    author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    run_outside("git", "init", "-q", "-b", "main", str(source), cwd=tmp_path)
+    run_outside("git", *author, "commit", "-q", "--allow-empty", "-m", "first", cwd=source)
+    run_outside("git", "repack", "-adq", cwd=source)
+    run_outside("git", "update-server-info", cwd=source)
     for path in (source / ".git").rglob("*"):
         if path.is_file():
             site.server.files[f"/repo.git/{path.relative_to(source / '.git')}"] = path.read_bytes()
-    code, output = await site.run("git", "clone", "-q", f"https://{HOST}/repo.git", "clone")
+    code, output = await site.run_installed("git", "clone", "-q", f"https://{HOST}/repo.git", "clone")
     assert code == 0, output
     assert await site.run("git", "-C", "clone", "log", "--format=%s") == (0, "first\n")
     code, output = await site.run("git", "clone", "-q", "https://evil.example.com/repo.git", "other")
     assert code == 128
     assert "403" in output
+
+
+async def test_a_program_that_ignores_the_proxy_reaches_nothing_from_the_sandbox(site: Site) -> None:
+    site.server.files["/hello"] = b"hello\n"
+    port = site.proxy.network.servers[PUBLIC, 443]
+    address = f"{HOST}:443:127.0.0.1:{port}"
+    code, output = await site.run_installed(
+        "curl", "-sS", "--noproxy", "*", "--connect-to", address, f"https://{HOST}/hello"
+    )
+    is_on_the_host = code == 0
+    assert site.server.asked == (["/hello"] if is_on_the_host else []), output
+    assert is_on_the_host == site.is_on_the_host, "the same request works where nothing confines it"
