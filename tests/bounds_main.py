@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 import os
-import resource
 import sys
 import zipfile
 from collections.abc import AsyncIterator, Callable
@@ -176,6 +175,14 @@ def _call_hostile_server(folder: Path, kind: str) -> None:
     asyncio.run(call())
 
 
+def _peak_kb() -> int:
+    """The peak of this program. `ru_maxrss` would include the process that started it, before it executed this one."""
+    [line] = [
+        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")
+    ]
+    return int(line.split()[1])
+
+
 if __name__ == "__main__":
     CASES[sys.argv[1]](Path(sys.argv[2]))
-    print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024))
+    print(json.dumps(_peak_kb() // 1024))

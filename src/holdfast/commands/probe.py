@@ -17,7 +17,8 @@ from holdfast.commands.contract import CommandRequest, SandboxStatus, SandboxTie
 from holdfast.commands.open import open_sandbox
 from holdfast.commands.settings import SandboxSettings
 from holdfast.core import Value, encode
-from holdfast.core.errors import CommandError
+from holdfast.core.errors import CommandError, StoreUnavailable
+from holdfast.store import private_folder, replace_private
 
 _FORMAT = 2
 _MIN_LANDLOCK_FULL, _MIN_LANDLOCK_COPY = 3, 4
@@ -44,11 +45,10 @@ async def probe_sandbox(cache: Path, *, tier: SandboxTier | None = None) -> Sand
                 return kept.status
     status = await _find(cache, tier)
     if tier is None:
-        with contextlib.suppress(OSError):
-            cache.mkdir(parents=True, exist_ok=True)
-            new = file.with_suffix(f".{os.getpid()}")
-            new.write_bytes(encode(_Kept(format=_FORMAT, boot=boot, status=status)))
-            new.replace(file)
+        # A read-only data directory keeps nothing; the next process looks again.
+        with contextlib.suppress(OSError, StoreUnavailable):
+            private_folder(cache)
+            replace_private(file, encode(_Kept(format=_FORMAT, boot=boot, status=status)))
     return status
 
 

@@ -50,6 +50,11 @@ class GitOutput(Value):
 class HostGit:
     """The git program of this machine."""
 
+    @staticmethod
+    def is_installed() -> bool:
+        """Whether this machine has git. Without it the tools that need it do not exist."""
+        return os.path.isabs(shutil.which("git") or "")
+
     def __init__(self, program: str | None = None, *, timeout_seconds: float = 120.0) -> None:
         """Raises CommandError if git is not installed."""
         found = program or shutil.which("git")

@@ -9,6 +9,7 @@ import msgspec
 from holdfast.commands import (
     PACKAGE_REGISTRIES,
     CommandToolset,
+    HostGit,
     HostVerdict,
     OpenSandbox,
     PackageRegistries,
@@ -87,7 +88,7 @@ class SessionCommands:
         )
 
         self.git: GitToolset | None = None
-        if workspace is not None and state is not None:
+        if workspace is not None and state is not None and HostGit.is_installed():
             self.git = GitToolset(
                 self._sandbox,
                 workspace=workspace,
