@@ -12,6 +12,7 @@ from holdfast.commands import Program, SandboxStatus, ScriptedProcess, ScriptedS
 from holdfast.core import (
     PERSON,
     Call,
+    Change,
     Decision,
     Error,
     FileEffect,
@@ -41,7 +42,7 @@ from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, us
 from holdfast.policy import FixedPolicy, Policy
 from holdfast.session import Session, Settings
 from holdfast.testing import memory_session
-from holdfast.world import MemoryWorld
+from holdfast.world import MemoryWorld, Stat
 
 TOOLS = Settings(mode="tools")
 
@@ -438,3 +439,87 @@ async def test_a_weaker_sandbox_is_used_only_where_the_settings_want_it(
     session = await runtime.create(model=ScriptedModel([]), policy=STAGING)
     assert session.sandbox_status.tier == expected
     await runtime.close()
+
+
+class CountingWorld(MemoryWorld):
+    """Counts walks over all files and listings of folders, which cost as much as there are files."""
+
+    walks = 0
+
+    def files(self) -> tuple[str, ...]:
+        self.walks += 1
+        return super().files()
+
+    def entries(self, path: str = ".") -> tuple[Stat, ...]:
+        self.walks += 1
+        return super().entries(path)
+
+
+async def _change_many(process: ScriptedProcess) -> int:
+    for number in range(int(process.argv[1])):
+        process.write(f"new/{number % 5}/{number}", str(number))
+        del process.files[f"old/{number % 5}/{number}"]
+    return 0
+
+
+@pytest.mark.parametrize("verdict", ["stage", "allow"])
+async def test_many_changed_files_cost_no_walk_each_and_leave_the_event_loop_to_others(
+    verdict: Verdict,
+) -> None:
+    walks, turns = {}, {}
+    for count in (100, 1_000):
+        world = CountingWorld()
+        for number in range(count):
+            world.write(f"old/{number % 5}/{number}", "old")
+        others = 0
+
+        async def count_turns() -> None:
+            nonlocal others
+            while True:
+                others += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count_turns())
+        replies = [run("change", str(count)), "Done."]
+        rules = policy(world_write=verdict, world_delete=verdict)
+        async with memory_session(
+            replies, world=world, policy=rules, programs={"change": _change_many}, settings=TOOLS
+        ) as session:
+            world.walks = 0
+            await session.send("go")
+            walks[count], turns[count] = world.walks, others
+            if verdict == "stage":
+                await session.commit()
+        counting.cancel()
+        assert world.files() == tuple(sorted(f"new/{number % 5}/{number}" for number in range(count)))
+    assert walks[1_000] <= walks[100]
+    # Judging, storing and applying each let others run after every 20 files.
+    assert turns[1_000] - turns[100] >= 3 * (2 * 900) // 20
+
+
+async def test_a_command_cancelled_while_its_changes_are_applied_has_applied_and_recorded_all() -> None:
+    class CancellingWorld(MemoryWorld):
+        written = 0
+
+        def write(
+            self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
+        ) -> Change:
+            self.written += 1
+            if self.written == 250:
+                turn.cancel()
+            return super().write(path, content, overwrite=overwrite, mode=mode)
+
+    world = CancellingWorld()
+    for number in range(200):
+        world.write(f"old/{number % 5}/{number}", "old")
+    replies = [run("change", "200"), "Done."]
+    async with memory_session(
+        replies, world=world, programs={"change": _change_many}, settings=TOOLS
+    ) as session:
+        turn = asyncio.create_task(session.send("go"))
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        (settled,) = [each for each in events(session) if isinstance(each, CallSettled)]
+    assert settled.status == "cancelled"
+    assert len(settled.changes) == 400
+    assert world.files() == tuple(sorted(f"new/{number % 5}/{number}" for number in range(200)))

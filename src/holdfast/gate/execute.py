@@ -1,6 +1,7 @@
 """Executing an authorized call: every result becomes an event, and what is executed is exactly what was judged."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 
@@ -8,7 +9,9 @@ import msgspec
 
 from holdfast.core import (
     Amount,
+    CallId,
     CallStatus,
+    Change,
     Clock,
     Json,
     Paths,
@@ -39,13 +42,16 @@ class Executor:
         clock: Clock,
         output_filter: OutputFilter,
         call_seconds: float,
+        applied: Callable[[CallId], tuple[Change, ...]],
     ) -> None:
+        """`applied` returns what the programs of a call have changed so far, which is recorded however the call ends."""
         self._journal = journal
         self._judge = judge
         self._paths = paths
         self._clock = clock
         self._output_filter = output_filter
         self._deadlines = DeadlineWatcher(call_seconds)
+        self._applied = applied
 
     async def execute(self, authorized: Authorized, reserved: Amount) -> CallSettled:
         """Execute the call. A cancellation is recorded before it propagates."""
@@ -70,7 +76,11 @@ class Executor:
             performed = Performed(amount=at_most(reserved))
         except asyncio.CancelledError:
             settled = CallSettled(
-                call=call.id, status="cancelled", error="the turn was cancelled", amount=at_most(reserved)
+                call=call.id,
+                status="cancelled",
+                error="the turn was cancelled",
+                amount=at_most(reserved),
+                changes=self._applied(call.id),
             )
             await asyncio.shield(self._journal.append(settled))
             raise
@@ -89,7 +99,7 @@ class Executor:
             result=result,
             error=self._output_filter.filter_error(error) if error else "",
             amount=performed.amount,
-            changes=performed.changes,
+            changes=performed.changes or self._applied(call.id),
             duration_ms=round((self._clock.monotonic() - started) * 1000, 3),
         )
 

@@ -141,14 +141,6 @@ class Gate:
             escalation_seconds=self._settings.escalation_seconds,
             can_ask=self._settings.can_ask,
         )
-        self._executor = Executor(
-            journal=journal,
-            judge=self._judge,
-            paths=paths,
-            clock=clock,
-            output_filter=output_filter,
-            call_seconds=self._settings.call_seconds,
-        )
         self._model_calls = ModelCalls(journal=journal, budget=self.budget)
         self._hosts = HostAccess(
             journal=journal,
@@ -169,6 +161,15 @@ class Gate:
                 writer=effect_writer,
                 keep=keep_blob,
             )
+        self._executor = Executor(
+            journal=journal,
+            judge=self._judge,
+            paths=paths,
+            clock=clock,
+            output_filter=output_filter,
+            call_seconds=self._settings.call_seconds,
+            applied=self._effects.applied if self._effects is not None else lambda _: (),
+        )
 
     @property
     def policy(self) -> Policy:

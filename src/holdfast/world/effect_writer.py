@@ -1,9 +1,10 @@
 """Writing what programs did to files into the workspace, or into what is staged over it. The gate decides which."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from holdfast.core import Change, FileEffect
-from holdfast.core.errors import PathRefused
+from holdfast.core.errors import HoldfastError, PathRefused
 from holdfast.world.contract import World
 from holdfast.world.paths.names import folders_above
 from holdfast.world.staging.staged_world import StagedWorld
@@ -17,6 +18,8 @@ class EffectWriter:
 
     def __init__(self, staged: StagedWorld) -> None:
         self._staged = staged
+        self._left: dict[str, World] = {}
+        """The folders that files were deleted from since the last `prune`."""
 
     def apply(
         self, effect: FileEffect, read: ReadContent, *, is_staged: bool, asks: str = ""
@@ -30,7 +33,7 @@ class EffectWriter:
         into: World = staged if is_staged or staged.has_staged(effect.path) else staged.base
         if effect.kind == "deleted":
             changes = into.delete(effect.path) if into.exists(effect.path) else ()
-            _prune(into, effect.path)
+            self._left.update(dict.fromkeys(folders_above(effect.path)[:1], into))
         else:
             content = read()
             if into.exists(effect.path) and into.stat(effect.path).kind == "folder":
@@ -41,13 +44,16 @@ class EffectWriter:
             return changes
         return tuple(staged.ask_about(change, asks) if change.is_staged else change for change in changes)
 
-
-def _prune(world: World, path: str) -> None:
-    """Remove the folders above a deleted file that are empty now: like git, a program leaves no folder without files."""
-    for folder in folders_above(path):
-        if folder == "." or not world.exists(folder) or world.entries(folder):
-            return
-        world.delete(folder)
+    def prune(self) -> None:
+        """Remove the folders that deletions left empty: like git, a program leaves no folder without files."""
+        left, self._left = self._left, {}
+        for folder, world in left.items():
+            with suppress(HoldfastError, OSError):  # the file is deleted; an empty folder may stay
+                for each in (folder, *folders_above(folder)):
+                    if world.exists(each):
+                        if world.entries(each):
+                            break
+                        world.delete(each)
 
 
 def _has_files(world: World, folder: str) -> bool:

@@ -10,8 +10,11 @@ Each effect is judged as the call that would have made it, `world.write` or `wor
 The verdicts are on disk before the first effect is applied. Nothing else writes what a program changed.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -38,6 +41,10 @@ from holdfast.store import Journal
 MAX_EFFECTS = 5_000
 """More changed files than this in one command become proposals that ask, whatever the policy allows."""
 
+SLICE_EFFECTS = 20
+"""So many effects are handled before other sessions get their turn on the event loop."""
+
+Item = TypeVar("Item")
 ReadChanged = Callable[[str], bytes]
 """Loads the content of a changed file from the sandbox. Raises CommandError."""
 StoreBlob = Callable[[bytes], Awaitable[str]]
@@ -51,6 +58,10 @@ class EffectTarget(Protocol):
         self, effect: FileEffect, read: Callable[[], bytes], *, is_staged: bool, asks: str = ""
     ) -> tuple[Change, ...]:
         """Write or stage one effect. Raises PathRefused, QuotaExceeded or OSError, and then nothing is changed."""
+        ...
+
+    def prune(self) -> None:
+        """Remove the folders that the deletions applied so far left empty."""
         ...
 
 
@@ -73,7 +84,8 @@ class Effects:
         self._budget = budget
         self._writer = writer
         self._keep = keep
-        self._reserved: dict[CallId, Reservation] = {}
+        self._reserved: defaultdict[CallId, list[Reservation]] = defaultdict(list)
+        self._applied: defaultdict[CallId, list[Change]] = defaultdict(list)
 
     async def settle(
         self, call: Call, effects: Sequence[FileEffect], read: ReadChanged, *, is_staged: bool
@@ -84,28 +96,46 @@ class Effects:
         """
         if not effects:
             return SettledEffects()
-        judged = [(effect, await self._decide(call, effect, len(effects))) for effect in effects]
+        judged = await self._decide_all(call, effects, len(effects))
         if is_staged:
             judged = [
                 (effect, msgspec.structs.replace(each, verdict="stage") if each.verdict == "allow" else each)
                 for effect, each in judged
             ]
         judged = self._within_budget(call, judged)
-        judged = [await self._keep_staged(effect, decision, read) for effect, decision in judged]
+        judged = await self._keep_all(judged, read)
         verdicts = tuple(_judged(effect, decision) for effect, decision in judged)
         await self._journal.append(EffectsJudged(call=call.id, effects=verdicts))
-        return self._apply(judged, read)
+        applying = asyncio.create_task(self._apply(call.id, judged, read))
+        try:
+            return await asyncio.shield(applying)
+        except asyncio.CancelledError:
+            await _wait(applying)  # a cancelled call has applied all of its effects or none
+            raise
+
+    def applied(self, call: CallId) -> tuple[Change, ...]:
+        """What was applied for a call so far: part of its record even if it ends with an error."""
+        return tuple(self._applied.get(call, ()))
 
     async def judge(self, call: Call, effects: Sequence[FileEffect]) -> tuple[JudgedEffect, ...]:
         """Judge changes that are not made here, such as those of commits."""
-        decided = [(effect, await self._decide(call, effect, 1)) for effect in effects]
+        decided = await self._decide_all(call, effects, 1)
         return tuple(_judged(effect, decision) for effect, decision in decided)
 
     def release(self, call: CallId) -> None:
         """Release what was reserved for the effects of a call, once its outcome is recorded."""
-        reservation = self._reserved.pop(call, None)
-        if reservation is not None:
+        self._applied.pop(call, None)
+        for reservation in self._reserved.pop(call, ()):
             self._budget.release(reservation)
+
+    async def _decide_all(
+        self, call: Call, effects: Sequence[FileEffect], count: int
+    ) -> list[tuple[FileEffect, Decision]]:
+        decided: list[tuple[FileEffect, Decision]] = []
+        for part in _slices(effects):
+            decided += [(effect, await self._decide(call, effect, count)) for effect in part]
+            await asyncio.sleep(0)
+        return decided
 
     async def _decide(self, call: Call, effect: FileEffect, count: int) -> Decision:
         judgement = await self._judge.judge_effect(call, effect)
@@ -130,13 +160,22 @@ class Effects:
         """The verdicts, all of them denials if the budget cannot pay for what would be written."""
         size = sum(effect.size for effect, decision in judged if decision.verdict != "deny")
         try:
-            self._reserved[call.id] = self._budget.reserve(Amount(bytes_written=size))
+            self._reserved[call.id].append(self._budget.reserve(Amount(bytes_written=size)))
         except BudgetExceeded as error:
             refused = deny("budget", f"{error}; nothing that the command changed was kept")
             return [
                 (effect, decision if decision.verdict == "deny" else refused) for effect, decision in judged
             ]
         return judged
+
+    async def _keep_all(
+        self, judged: Sequence[tuple[FileEffect, Decision]], read: ReadChanged
+    ) -> list[tuple[FileEffect, Decision]]:
+        kept: list[tuple[FileEffect, Decision]] = []
+        for part in _slices(judged):
+            # Together, because the store writes what arrives together in one transaction.
+            kept += await asyncio.gather(*(self._keep_staged(*each, read) for each in part))
+        return kept
 
     async def _keep_staged(
         self, effect: FileEffect, decision: Decision, read: ReadChanged
@@ -152,23 +191,38 @@ class Effects:
         assert stored == effect.digest
         return effect, decision
 
-    def _apply(self, judged: Sequence[tuple[FileEffect, Decision]], read: ReadChanged) -> SettledEffects:
-        """Apply the effects, without an await: a cancelled call has applied all of them or none."""
-        changes: list[Change] = []
-        failed: dict[str, Decision] = {}
-        written = 0
+    async def _apply(
+        self, call: CallId, judged: Sequence[tuple[FileEffect, Decision]], read: ReadChanged
+    ) -> SettledEffects:
+        """Apply the effects, in slices on the event loop, because the overlay is not for several threads."""
+        before = len(self._applied[call])
+        deletions = [each for each in judged if each[0].kind == "deleted"]
+        others = [each for each in judged if each[0].kind != "deleted"]
         # Deletions first, the deepest first, so that a file can take the place of a folder and a folder that of a file.
-        order = sorted(judged, key=lambda each: (each[0].kind != "deleted", _depth_order(each[0])))
-        for effect, decision in order:
-            if decision.verdict == "deny":
-                continue
-            try:
-                changes += self._apply_one(effect, decision, read)
-                written += effect.size
-            except (HoldfastError, OSError) as problem:
-                failed[effect.path] = deny("not-written", str(problem))
-        verdicts = tuple(_judged(effect, failed.get(effect.path, decision)) for effect, decision in judged)
-        return SettledEffects(judged=verdicts, changes=tuple(changes), bytes_written=written)
+        failed = await self._apply_in_order(call, deletions, read)
+        self._writer.prune()
+        failed |= await self._apply_in_order(call, others, read)
+        final = [(effect, failed.get(effect.path, decision)) for effect, decision in judged]
+        return SettledEffects(
+            judged=tuple(_judged(effect, decision) for effect, decision in final),
+            changes=tuple(self._applied[call][before:]),
+            bytes_written=sum(effect.size for effect, decision in final if decision.verdict != "deny"),
+        )
+
+    async def _apply_in_order(
+        self, call: CallId, judged: Sequence[tuple[FileEffect, Decision]], read: ReadChanged
+    ) -> dict[str, Decision]:
+        """Apply what may be applied. Returns the paths that could not be changed, with the reason."""
+        failed: dict[str, Decision] = {}
+        for part in _slices(sorted(judged, key=lambda each: _depth_order(each[0]))):
+            for effect, decision in part:
+                try:
+                    if decision.verdict != "deny":
+                        self._applied[call] += self._apply_one(effect, decision, read)
+                except (HoldfastError, OSError) as problem:
+                    failed[effect.path] = deny("not-written", str(problem))
+            await asyncio.sleep(0)
+        return failed
 
     def _apply_one(self, effect: FileEffect, decision: Decision, read: ReadChanged) -> tuple[Change, ...]:
         is_asking = decision.verdict == "escalate"
@@ -178,6 +232,17 @@ class Effects:
             is_staged=is_asking or decision.requires_staging,
             asks=f"{decision.reason} (rule {decision.rule})" if is_asking else "",
         )
+
+
+async def _wait(task: asyncio.Task[SettledEffects]) -> None:
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
+
+
+def _slices(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), SLICE_EFFECTS):
+        yield items[start : start + SLICE_EFFECTS]
 
 
 def _content(effect: FileEffect, read: ReadChanged) -> bytes:

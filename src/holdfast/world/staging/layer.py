@@ -1,6 +1,6 @@
 """The data of an overlay: files that were written or deleted in it, folders that were created or removed in it."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from holdfast.world.paths.names import folders_above, is_within
@@ -40,6 +40,9 @@ class Layer:
         self.grown_bytes = 0
         self.grown_files = 0
         self._written_in: Counter[str] = Counter()
+        self._changed_in: Counter[str] = Counter()
+        self._names_in: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """How many written files each name directly in a folder stands for: one, or those beneath it."""
 
     def put(self, path: str, staged: Staged | None) -> None:
         """Stage a file, or drop it with None. All changes of files go through here, so that the totals stay correct."""
@@ -47,10 +50,16 @@ class Layer:
             if each is not None:
                 self.grown_bytes += sign * each.grown_bytes
                 self.grown_files += sign * each.grown_files
+                for folder in folders_above(path):
+                    self._changed_in[folder] += sign
             if each is not None and each.content is not None:
                 self.held_bytes += sign * len(each.content)
+                name = path
                 for folder in folders_above(path):
                     self._written_in[folder] += sign
+                    self._count_name(folder, name, sign)
+                    name = folder
+                self._count_name(".", name, sign)
         if staged is not None:
             self.files[path] = staged
 
@@ -58,6 +67,8 @@ class Layer:
         """Drop everything."""
         self.files.clear()
         self._written_in.clear()
+        self._changed_in.clear()
+        self._names_in.clear()
         self.held_bytes = self.grown_bytes = self.grown_files = 0
         self.clear_folders()
 
@@ -79,6 +90,14 @@ class Layer:
         """Whether a folder exists in the overlay."""
         return path in self.made_folders or self._written_in[path] > 0
 
+    def has_changes_at(self, path: str) -> bool:
+        """Whether a file is changed at a path, above it or beneath it."""
+        return (
+            path in self.files
+            or self._changed_in[path] > 0
+            or any(each in self.files for each in folders_above(path))
+        )
+
     def is_removed(self, path: str) -> bool:
         """Whether a path of the base is a folder that was removed here, or is inside one."""
         gone = self.gone_folders
@@ -96,7 +115,12 @@ class Layer:
     def names_in(self, folder: str) -> set[str]:
         """The names directly in a folder that come from the overlay."""
         prefix = "" if folder == "." else f"{folder}/"
-        below = (
-            each[len(prefix) :] for each in (*self.written(), *self.made_folders) if each.startswith(prefix)
-        )
-        return {prefix + rest.partition("/")[0] for rest in below if rest}
+        made = (each[len(prefix) :] for each in self.made_folders if each.startswith(prefix))
+        names = {prefix + rest.partition("/")[0] for rest in made if rest}
+        return names.union(self._names_in.get(folder, ()))
+
+    def _count_name(self, folder: str, name: str, sign: int) -> None:
+        names = self._names_in[folder]
+        names[name] += sign
+        if not names[name]:
+            del names[name]

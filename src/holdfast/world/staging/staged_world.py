@@ -121,8 +121,7 @@ class StagedWorld(Overlay):
 
     def has_staged(self, path: str) -> bool:
         """Whether a change is staged at a path, above it or beneath it."""
-        real = self.resolve(path)
-        return any(is_within(each, real) or is_within(real, each) for each in self._layer.files)
+        return self._layer.has_changes_at(self.resolve(path))
 
     def withdraw(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
         """Drop staged changes for a guest. The returned changes record that each file is as in the base again."""
