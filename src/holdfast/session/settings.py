@@ -47,6 +47,11 @@ class Settings(Value, forbid_unknown_fields=True):
     """Limits of a session. `usd`, `time` and `bytes` are accepted as keys too, and quantities such as "50k" or "5m"."""
     turn_budget: Limits = Limits(steps=50, calls=1000, bytes_written=2_000_000_000)
     """Limits of one turn."""
+    notify: Literal["auto", "bell", "off"] = "auto"
+    """How a chat tells you that something waits while its terminal does not have the focus: `auto` is a notification where the
+    terminal shows one, else the bell."""
+    notify_command: tuple[str, ...] = ()
+    """A program to run as well, such as ["notify-send", "Holdfast"]. The text is its last argument."""
     shell: ShellSettings = ShellSettings()
     """Programs that the agent runs in the command sandbox: whether, with which limits, and what they may see."""
     code: GuestLimits = GuestLimits()

@@ -4,6 +4,7 @@ Lines may be typed at any time. Slash commands run at once; messages are queued 
 """
 
 import asyncio
+import os
 import shutil
 import sys
 from collections import deque
@@ -24,6 +25,7 @@ from holdfast.cli.terminal.answer_stream import AnswerStream
 from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.keyboard import Keyboard, LineKeyboard, RawKeyboard
 from holdfast.cli.terminal.line_editor import REFRESH_SECONDS, EditedLines, LineSource, PlainLines
+from holdfast.cli.terminal.notifier import Notifier
 from holdfast.cli.terminal.program_output import ProgramOutput
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen, Screen
@@ -33,8 +35,8 @@ from holdfast.cli.views.result import print_outcome
 from holdfast.cli.views.session_log import SessionLog
 from holdfast.core import Outcome, Proposed, escape_invisible
 from holdfast.core.errors import HoldfastError
-from holdfast.core.events import ModelReplied, RecordedEvent
-from holdfast.models import ReplyPiece
+from holdfast.core.events import EscalationOpened, ModelReplied, RecordedEvent, TurnEnded
+from holdfast.models import ModelSettings, ReplyPiece
 from holdfast.session import COMMAND_MARK, Session, TurnDriver
 
 _TURN_CLOSE_SECONDS = 2.0
@@ -69,6 +71,7 @@ class Chat:
         self._running_commands: set[asyncio.Task[None]] = set()
         self._window_tokens: int | None = None
         self.source: LineSource
+        self.notifier: Notifier | None = None
 
     async def run(self, session: Session) -> int:
         """Read lines and show outcomes until the user leaves."""
@@ -128,6 +131,7 @@ class Chat:
             RunView(live=partial(self.screen.live, "code"), fold=self.folded.fold, after=session.last_seq)
         )
         session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq))
+        session.follow(partial(self._notify_about, session.last_seq))
         session.on_piece = self._show_piece
         session.on_output = self._show_output
         session.approver_name = self.name
@@ -313,6 +317,14 @@ class Chat:
                 folds=True,
             )
 
+    def _notify_about(self, after: int, entry: RecordedEvent) -> None:
+        if entry.seq <= after or self.notifier is None:
+            return
+        if isinstance(entry.event, EscalationOpened):
+            self.notifier("Holdfast: a call waits for your approval")
+        elif isinstance(entry.event, TurnEnded):
+            self.notifier("Holdfast: the agent waits for you")
+
     def _end_block(self, entry: RecordedEvent) -> None:
         if isinstance(entry.event, ModelReplied):
             self._stream.end()
@@ -325,6 +337,14 @@ def _context_window(model: str) -> int:
     return (found.context_tokens if found is not None else None) or 0
 
 
+def _without_keys(settings: ModelSettings) -> dict[str, str]:
+    """The environment without API keys, which no other program is given."""
+    from holdfast.models import key_variables
+
+    keys = key_variables(settings)
+    return {name: value for name, value in os.environ.items() if name not in keys}
+
+
 async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool | None = None) -> int:
     """Chat with a session until the user leaves."""
     if wants_plain(is_plain):
@@ -335,6 +355,12 @@ async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool
     else:
         screen = LiveScreen()
         chat = Chat(runtime=runtime, screen=screen, keyboard=RawKeyboard())
+        chat.notifier = Notifier(
+            screen.focus,
+            notify=runtime.settings.notify,
+            command=runtime.settings.notify_command,
+            environ=_without_keys(runtime.settings.model_requests),
+        )
         history = input_history(runtime.home)
         chat.source = EditedLines(
             screen,

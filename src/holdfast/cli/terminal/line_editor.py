@@ -1,6 +1,7 @@
 """Line input of a chat: an editor with history and completion, or the terminal's own line input in plain mode."""
 
 import asyncio
+import os
 import re
 import signal
 import termios
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.cli.terminal.keyboard import LineKeyboard
+from holdfast.cli.terminal.notifier import FOCUS_IN, FOCUS_OUT
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen
 
 if TYPE_CHECKING:
@@ -96,7 +98,6 @@ class EditedLines:
             key_bindings=self._bindings(),
             bottom_toolbar=lambda: f" {status()}",
             reserve_space_for_menu=4,
-            enable_suspend=True,
         )
         # Tokens arrive faster than a terminal needs to be drawn.
         self._prompt.app.min_redraw_interval = _MIN_REDRAW_SECONDS
@@ -104,6 +105,7 @@ class EditedLines:
 
     def open(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
+        self._screen.focus.report(True)
         _keep_typed_input_on_interrupt(True)
         # While the editor is suspended to print a line, Ctrl-C arrives as a signal instead of a key.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
@@ -128,12 +130,25 @@ class EditedLines:
 
     def close(self) -> None:
         self._interrupt = lambda: False
+        self._screen.focus.report(False)
         _keep_typed_input_on_interrupt(False)
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
+    def _stop_until_continued(self) -> None:
+        # The shell would take a focus report for typed text.
+        self._screen.focus.report(False)
+        os.kill(0, signal.SIGTSTP)
+        self._screen.focus.report(True)
+
     def _bindings(self) -> "KeyBindings":
+        from prompt_toolkit.application import run_in_terminal
         from prompt_toolkit.filters import has_completions
+        from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
         from prompt_toolkit.key_binding import KeyBindings
+        from prompt_toolkit.keys import Keys
+
+        # The library has no keys for focus reports; these two are on no keyboard.
+        ANSI_SEQUENCES.update({FOCUS_IN: Keys.F23, FOCUS_OUT: Keys.F24})
 
         keys = KeyBindings()
 
@@ -148,6 +163,15 @@ class EditedLines:
         @keys.add("c-o")
         def _show_folded(event: "KeyPressEvent") -> None:
             self._unfold()
+
+        @keys.add("c-z")
+        def _suspend(event: "KeyPressEvent") -> None:
+            run_in_terminal(self._stop_until_continued)
+
+        @keys.add("f23")
+        @keys.add("f24")
+        def _focus(event: "KeyPressEvent") -> None:
+            self._screen.focus.is_focused = event.key_sequence[-1].key == Keys.F23
 
         @keys.add("s-tab", filter=~has_completions)
         def _next_mode(event: "KeyPressEvent") -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from holdfast.cli.terminal.console import Tone, paint
 from holdfast.cli.terminal.live_region import LiveRegion, Section
+from holdfast.cli.terminal.notifier import Focus
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.terminal.wrap import fold
 from holdfast.core import escape_invisible
@@ -48,6 +49,7 @@ class LiveScreen:
 
     def __init__(self) -> None:
         self.region = LiveRegion()
+        self.focus = Focus()
         self.redraw: Callable[[], None] = lambda: None
         """Draws the editor and the live region again, soon."""
         self.available = asyncio.Event()
@@ -85,11 +87,13 @@ class LiveScreen:
 
         async with self._lock:
             self.available.clear()
+            self.focus.report(False)
             try:
                 async with in_terminal():
                     self._write()
                     yield
             finally:
+                self.focus.report(True)
                 self.available.set()
 
     def write_pending(self) -> None:
