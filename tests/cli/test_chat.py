@@ -1,6 +1,7 @@
 """The chat at a real terminal: input, output and effects."""
 
 import json
+import re
 import signal
 import sys
 import time
@@ -144,6 +145,26 @@ def test_a_call_can_be_approved_for_a_number_of_times(tmp_path: Path) -> None:
         assert user.wait_for("Gone.")
         say(user, "/grants", "2 more times")
         say(user, "/grants revoke nothing", "there is no active grant")
+        [id] = set(re.findall(r"([a-z0-9]{12})  world\.delete", user.seen))
+        say(user, f"/grants revoke {id}", "revoked")
+        say(user, "/grants", "no saved approvals")
+
+
+def test_a_call_is_edited_in_the_persons_editor_and_shown_with_what_it_would_do(tmp_path: Path) -> None:
+    words = prepared(tmp_path, DELETE, "Gone.")
+    (tmp_path / "work" / "b.txt").write_text("scrap\n")
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i "s/a[.]txt/b.txt/" "$1"\n')
+    editor.chmod(0o755)
+    with terminal(*words, home=tmp_path, EDITOR=str(editor), COLUMNS="300") as user:
+        wait_for_prompt(user)
+        say(user, "remove it", QUESTION)
+        press(user, "e", f"The agent wants to delete {tmp_path / 'work' / 'b.txt'}")
+        assert user.wait_for(QUESTION)
+        press(user, "y", "answer  approved")
+        assert user.wait_for("Gone.")
+    assert (tmp_path / "work" / "a.txt").exists()
+    assert not (tmp_path / "work" / "b.txt").exists()
 
 
 def test_a_question_of_the_agent_is_answered_in_words(tmp_path: Path) -> None:

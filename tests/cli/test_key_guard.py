@@ -1,11 +1,23 @@
 """Keys that were meant for something else never approve."""
 
+import io
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.approvals.key_guard import QUIET_SECONDS, SETTLE_SECONDS, AccidentGuard
+from holdfast.cli.approvals.key_guard import (
+    APPROVING,
+    QUIET_SECONDS,
+    SETTLE_SECONDS,
+    SLOW_TYPING_SECONDS,
+    AccidentGuard,
+    KeyInput,
+)
+from holdfast.cli.approvals.terminal import TICK_SECONDS
+from holdfast.cli.approvals.text import lengths
+from holdfast.cli.terminal.console import Console
 from holdfast.core import FakeClock
 
 
@@ -60,3 +72,64 @@ def test_ten_thousand_random_keys_approve_nothing() -> None:
     guard = AccidentGuard(clock)
     for _ in range(10_000):
         assert after(clock, chance.uniform(0.0001, 0.14), guard, chance.choice("123456789\r\n")) is None
+
+
+ALL_KEYS = [
+    *map(chr, range(0x20, 0x7F)),
+    "\r",
+    "\n",
+    "\t",
+    "\x7f",
+    "\x1b",
+    "\x1b[A",
+    "\u00e9",
+    *"yyyyyaaa1234ts",
+]
+
+
+def approvals_of_random_typing(keystrokes: int, *, slowest: float, seed: int) -> list[str]:
+    """Type at a question, with the ticks of its loop in between, and list the keys that would approve.
+
+    The gaps between two keys are random, from those of key repeat to those of a slow typist.
+    """
+    chance = random.Random(seed)
+    clock = FakeClock()
+    keys = KeyInput(clock, Console(err=io.StringIO()), is_by_line=False)
+    found: list[str] = []
+    for _ in range(keystrokes):
+        gap = chance.choice([0.0, 0.03, chance.uniform(0, 0.15), chance.uniform(0, slowest)])
+        while gap > 0:
+            step = min(TICK_SECONDS, gap)
+            clock.advance(step)
+            gap -= step
+            said = keys.answer({*"yanrev?b1234", *APPROVING})
+            if said is not None and (said in APPROVING or said.startswith("/approve")):
+                found.append(said)
+        keys.press(chance.choice(ALL_KEYS))
+    return found
+
+
+@pytest.mark.parametrize("slowest", [0.15, SLOW_TYPING_SECONDS - 0.01])
+def test_5_000_random_keystrokes_fast_or_slow_approve_nothing(slowest: float) -> None:
+    assert approvals_of_random_typing(5_000, slowest=slowest, seed=7) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("slowest", [0.15, SLOW_TYPING_SECONDS - 0.01])
+def test_100_000_random_keystrokes_fast_or_slow_approve_nothing(slowest: float) -> None:
+    assert approvals_of_random_typing(100_000, slowest=slowest, seed=8) == []
+
+
+def test_the_random_typing_would_find_a_guard_that_accepts_slower_typing() -> None:
+    assert approvals_of_random_typing(5_000, slowest=3.0, seed=7) != []
+
+
+def test_every_key_that_approves_needs_the_long_pause() -> None:
+    assert frozenset("y") | {key for key, _ in lengths()} - {"n"} == APPROVING, "n asks how many times"
+    clock = FakeClock()
+    guard = AccidentGuard(clock)
+    after(clock, 1.0, guard, "y")
+    clock.advance(SLOW_TYPING_SECONDS - 0.01)
+    assert guard.chosen() is None
+    clock.advance(0.02)
+    assert guard.chosen() == "y"

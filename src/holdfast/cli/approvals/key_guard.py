@@ -2,7 +2,7 @@
 
 A question may appear while the user is typing, and a key that was meant for something else must never approve a call. So no key
 counts in the first moments after the question appears, and no key counts that is part of a burst: it needs a pause before and
-after it.
+after it. A key that approves needs longer pauses than even slow typing leaves.
 """
 
 from holdfast.cli.terminal.console import Console
@@ -14,6 +14,12 @@ QUIET_SECONDS = 0.15
 """The pause a key needs before and after it. Typing, pasting and key repeat are all faster."""
 
 
+SLOW_TYPING_SECONDS = 0.5
+"""The pause that a key needs before and after it to approve: people who type slowly leave less between two keys."""
+APPROVING = frozenset("ytmsw")
+"""Keys that approve: once, and the lengths of a saved approval."""
+
+
 class AccidentGuard:
     """Watches the keys after a question appears, and accepts one that was pressed deliberately."""
 
@@ -22,6 +28,7 @@ class AccidentGuard:
         self._shown_at = clock.monotonic()
         self._last_press = self._shown_at
         self._candidate: str | None = None
+        self._is_typing = False
 
     def press(self, key: str) -> None:
         """Record a key press."""
@@ -30,11 +37,14 @@ class AccidentGuard:
         has_settled = now - self._shown_at >= SETTLE_SECONDS
         # This key ends the pause that an earlier candidate needed.
         self._candidate = key if is_alone and has_settled else None
-        self._last_press = now
+        if key in APPROVING and self._is_typing and now - self._last_press < SLOW_TYPING_SECONDS:
+            self._candidate = None
+        self._is_typing, self._last_press = True, now
 
     def chosen(self) -> str | None:
         """The accepted key, once the pause after it is over. It is returned once."""
-        if self._candidate is None or self._clock.monotonic() - self._last_press < QUIET_SECONDS:
+        needed = SLOW_TYPING_SECONDS if self._candidate in APPROVING else QUIET_SECONDS
+        if self._candidate is None or self._clock.monotonic() - self._last_press < needed:
             return None
         key, self._candidate = self._candidate, None
         return key
