@@ -1,7 +1,7 @@
 """Deciding one call at 10, 100 and 10,000 rules, with and without paths, beside other policy engines.
 
 Rule n allows reading below `src/mod{n}`; the call reads a file below the last one. Without paths, rule n allows
-operation `group{n}.verb`. Each peer gets the same rules in its own language, prepared as far as possible.
+operation `group{n}.verb`. With commands, rule n allows `program{n} test`; with arguments, the text `task {n}`. Each peer gets the same rules in its own language, prepared as far as possible.
 
 Peers (pip requirement lines):
     agent-os-kernel
@@ -12,11 +12,12 @@ Peers (pip requirement lines):
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from holdfast.core import Call, Paths, Tool, call_id
+from holdfast.core import Call, JsonObject, Paths, Tool, call_id
 from holdfast.policy import (
     KNOWN_TOOLS,
     LexicalPaths,
@@ -26,7 +27,7 @@ from holdfast.policy import (
     RulePolicy,
     targets_of,
 )
-from holdfast.policy.document import PathTest
+from holdfast.policy.document import ArgumentTest, CommandTest, PathTest
 from holdfast.world import WorldPaths
 
 SIZES = (10, 100, 10_000)
@@ -40,7 +41,11 @@ class NotMeasured(Exception):
 
 def main() -> None:
     """Print the tables."""
-    for title, engines in (("a call with a path", WITH_PATHS), ("a call without a path", WITHOUT_PATHS)):
+    for title, engines in (
+        ("a call with a path", WITH_PATHS),
+        ("a call without a path", WITHOUT_PATHS),
+        ("a command or an argument", COMMANDS_AND_ARGUMENTS),
+    ):
         print(f"\n{title}: microseconds of CPU, median (and ratio to Holdfast)")
         print(f"{'':<34}" + "".join(f"{f'{size:,} rules':>22}" for size in SIZES))
         ours = [median(engines["Holdfast"](size)) for size in SIZES]
@@ -126,6 +131,44 @@ def _holdfast_operations(size: int) -> Work:
     tool = Tool(name=f"group{size - 1}.verb", roles={})
     call = Call(id=call_id(1, 1), operation=tool.name, arguments={})
     return lambda: policy.judge(Request(call=call, tool=tool)).verdict == "allow"
+
+
+def _decide(rules: Iterable[Rule], tool: Tool, arguments: JsonObject) -> Work:
+    policy = RulePolicy(PolicyDocument(name="bench", rules=tuple(rules)))
+    call = Call(id=call_id(1, 1), operation=tool.name, arguments=arguments)
+
+    def work() -> bool:
+        targets = targets_of(tool, call.arguments, LexicalPaths())
+        return policy.judge(Request(call=call, tool=tool, targets=targets)).verdict == "allow"
+
+    return work
+
+
+def _holdfast_commands(size: int, script: str = "program{n} test") -> Work:
+    tests = (CommandTest(prefixes=((("program" + str(n),), ("test",)),)) for n in range(size))
+    rules = (
+        Rule(name=f"r{n}", verdict="allow", operations=("shell.run",), commands=test)
+        for n, test in enumerate(tests)
+    )
+    return _decide(rules, KNOWN_TOOLS["shell.run"], {"script": script.format(n=size - 1)})
+
+
+def _holdfast_script(size: int) -> Work:
+    return _holdfast_commands(size, " && ".join(["program{n} test"] * 10))
+
+
+def _holdfast_arguments(size: int, *, is_pattern: bool = False) -> Work:
+    tests = (
+        ArgumentTest(argument="intent", patterns=(f"task {n}",))
+        if is_pattern
+        else ArgumentTest(argument="intent", one_of=(f"task {n}",))
+        for n in range(size)
+    )
+    rules = (
+        Rule(name=f"r{n}", verdict="allow", operations=("llm.intent",), arguments=(test,))
+        for n, test in enumerate(tests)
+    )
+    return _decide(rules, KNOWN_TOOLS["llm.intent"], {"intent": f"task {size - 1}"})
 
 
 _SCRATCH = tempfile.TemporaryDirectory(prefix="holdfast-bench-")
@@ -221,6 +264,12 @@ WITHOUT_PATHS: dict[str, Callable[[int], Work]] = {
     "Agent Governance Toolkit": _governance_toolkit("tool_name", "eq", "group{n}.verb", "group{n}.verb"),
     "Cedar": _cedar('context.tool == "group{n}.verb"', {"tool": "group{n}.verb"}),
     "Rego": _rego('input.tool == "group{n}.verb"', {"tool": "group{n}.verb"}),
+}
+COMMANDS_AND_ARGUMENTS: dict[str, Callable[[int], Work]] = {
+    "Holdfast": _holdfast_commands,
+    "Holdfast, a script of 10 commands": _holdfast_script,
+    "Holdfast, arguments by value": _holdfast_arguments,
+    "Holdfast, arguments by pattern": partial(_holdfast_arguments, is_pattern=True),
 }
 
 

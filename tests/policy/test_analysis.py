@@ -255,6 +255,39 @@ def test_the_strictest_tier_limits_the_most_permissive_verdict() -> None:
 # -- what comes with Holdfast
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (
+            "  - {name: r, allow: 'shell.*'}",
+            "  - {name: r, allow: 'shell.*', tier: full}",
+            ("shell.run", {"script": "make"}, "copy"),
+        ),
+        (
+            "  - {name: r, allow: shell.run, commands: [tox]}",
+            "  - {name: r, allow: shell.run, commands: [[tox, -e]]}",
+            ("shell.run", {"script": "tox"}, "full"),
+        ),
+        (
+            "  - {name: r, allow: net.connect, hosts: [a.example, b.example]}",
+            "  - {name: r, allow: net.connect, hosts: [b.example]}",
+            ("net.connect", {"host": "a.example"}, "full"),
+        ),
+        (
+            "  - {name: r, allow: llm.complete, arguments: {max_tokens: {at_most: 10}}}",
+            "  - {name: r, allow: llm.complete, arguments: {max_tokens: {at_most: 20}}}",
+            ("llm.complete", {"prompt": "x", "max_tokens": 20.0}, "full"),
+        ),
+    ],
+    ids=["tier", "commands", "hosts", "arguments"],
+)
+def test_diff_finds_a_change_of_each_kind_of_test(
+    before: str, after: str, expected: tuple[str, JsonObject, str]
+) -> None:
+    changed = compare_policies(policy(before), policy(after)).changed
+    assert expected in [(each.operation, each.arguments, each.tier) for each in changed]
+
+
 def test_g27_what_may_not_be_read_is_not_listed() -> None:
     found = ["a.ts", ".env", "src/.hidden/x", "src/b.ts"]
     assert readable_paths(load_policy("safe-analysis"), found, LexicalPaths()) == ("a.ts", "src/b.ts")

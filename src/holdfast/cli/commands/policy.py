@@ -265,7 +265,8 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
     for one in result.changed:
         mark = "looser  " if one.is_looser else "stricter"
         call = escape_invisible(f"{one.operation} {encode(one.arguments).decode()}")
-        console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}")
+        where = f"  ({one.tier} sandbox)" if one.tier != "full" else ""
+        console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}{where}")
     console.say(f"{len(result.changed)} of {result.probes} sample calls get another verdict")
     return exit_codes.OK
 
