@@ -12,6 +12,7 @@ from tests.cli import commands
 from tests.cli.terminals import terminal
 from tests.cli.test_approvals import QUESTION, press
 
+from holdfast.commands import probe_sandbox
 from holdfast.core import FakeClock
 from holdfast.core.events import (
     CallIntended,
@@ -81,6 +82,21 @@ def test_the_demo_shows_a_whole_session(tmp_path: Path) -> None:
     [project] = tmp_path.glob("holdfast-demo-*/shop")
     assert sorted(file.name for file in project.iterdir()) == ["CHANGES.md", "report.py", "sales.csv"]
     assert 'int(row["quantity"])' in (project / "report.py").read_text()
+
+
+def test_where_no_sandbox_stands_the_demo_says_so_and_shows_the_rest(tmp_path: Path) -> None:
+    cache = Home(tmp_path / "holdfast").cache
+    asyncio.run(probe_sandbox(cache))
+    file = cache / "sandbox.json"
+    finding = json.loads(file.read_text())
+    finding["status"] = {"tier": "none"}
+    file.write_text(json.dumps(finding))
+    done = holdfast("demo", "--yes", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "no sandbox for programs stands here" in " ".join(done.stdout.split())
+    assert "`holdfast doctor` says what is missing" in done.stdout
+    assert "The audit log" in done.stdout
+    assert "shell.run" not in done.stdout
 
 
 def test_a_demo_can_be_audited_afterwards(tmp_path: Path) -> None:
