@@ -9,6 +9,8 @@ import pytest
 from tests.cli.terminals import TerminalUser, prepared, terminal
 from tests.support.provider_stub import StubServer
 
+from holdfast.cli.terminal.status_line import short_model
+
 MISSING_MODEL = 6
 NO_SERVERS = {"OLLAMA_HOST": "127.0.0.1:9"}
 
@@ -91,3 +93,16 @@ def say(user: TerminalUser, line: str, expected: str) -> None:
 
 def last_session(user: TerminalUser) -> str:
     return user.seen.rpartition("holdfast -r ")[2].split()[0].removesuffix("\x1b[0m")
+
+
+@pytest.mark.parametrize(
+    ("model", "short"),
+    [
+        ("scripted:/home/me/a/script.json", "scripted:script.json"),
+        ("server:http://127.0.0.1:8080/v1#qwen3", "server:qwen3"),
+        ("anthropic:claude-sonnet-5-5", "anthropic:claude-sonnet-5-5"),
+        ("ollama:hf.co/org/model:Q4", "ollama:model:Q4"),
+    ],
+)
+def test_a_model_is_shown_without_its_folder_and_its_address(model: str, short: str) -> None:
+    assert short_model(model) == short

@@ -232,7 +232,7 @@ def _project(recorded: list[RecordedEvent]) -> None:
     for now_ms in (0, 1_700_000_000_000):
         row(summary, now_ms)
         sentence(summary, now_ms, Home(Path("home")))
-    resume_notice(summary, recorded)
+    resume_notice(summary, recorded, now_ms=0)
     Status(history)
     Conversation(history)
     Budget(history, turn_limits=Limits())

@@ -373,7 +373,7 @@ async def the_notice_tells_name_description_counts_and_topic(stage: Stage) -> No
     journal = await stage.store.create(first)
     for number in range(1, 4):
         await journal.append(*turn(number, "Help me with JWT" if number == 1 else "more"))
-    notice = resume_notice(await stage.store.summary(journal.session), journal.recorded)
+    notice = resume_notice(await stage.store.summary(journal.session), journal.recorded, now_ms=0)
     for words in ("my-session", "about tokens", "3 from user", "First topic: Help me with JWT"):
         assert words in notice
 
@@ -392,7 +392,7 @@ async def the_model_gets_the_conversation_back_and_not_the_notice(stage: Stage) 
     await session.close()
     again = await runtime.resume(session.id, model=ScriptedModel(["never asked for this again", answer]))
     summary = await runtime.store.summary(again.id)
-    notice = resume_notice(summary, await runtime.store.read(again.id))
+    notice = resume_notice(summary, await runtime.store.read(again.id), now_ms=0)
     await again.send("go on")
     await runtime.close()
     (prompt,) = asked

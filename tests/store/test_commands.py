@@ -341,8 +341,13 @@ async def test_the_resume_notice_shows_name_time_progress_and_open_escalations(d
         said(1, "Help me implement JWT authentication" + " please" * 20), replied(1), replied(1)
     )
     await journal.append(said(2), asked(2))
-    notice = resume_notice(await disk.summary(journal.session), journal.recorded)
-    for words in ("my-session", "Created: 2026-01-01T00:00:00.000Z", "4 (2 from user, 2 from assistant)"):
+    summary = await disk.summary(journal.session)
+    notice = resume_notice(summary, journal.recorded, now_ms=summary.created_ms + 7_200_000)
+    for words in (
+        "my-session",
+        "Created: 2026-01-01T00:00:00.000Z (2h ago)",
+        "4 (2 from user, 2 from assistant)",
+    ):
         assert words in notice
     assert "First topic: Help me implement JWT authentication" in notice
     assert "waits for your approval" in notice

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from holdfast.cli.terminal.screen import Screen
+from holdfast.cli.terminal.status_line import short_model
 from holdfast.cli.terminal.wrap import cell_width, ellipsize
 from holdfast.core import Ok, Proposed, SystemClock, escape_invisible, format_age, pluralize
 from holdfast.session import Session, TurnRecord
@@ -63,8 +64,8 @@ def surroundings(session: Session, columns: int | None = None) -> str:
     short_place = f"…/{os.path.basename(place)}" if place.count("/") > 1 else place
     forms = (
         whole,
-        (place, branch, _last_part(model), whole[-1]),
-        (place, branch, _last_part(model), compact),
+        (place, branch, short_model(model), whole[-1]),
+        (place, branch, short_model(model), compact),
         (place, branch, _bare(model), compact),
         (short_place, ellipsize(branch, _SHORT_BRANCH), _bare(model), compact),
     )
@@ -76,15 +77,9 @@ def surroundings(session: Session, columns: int | None = None) -> str:
     return next((each for each in lines if columns is None or cell_width(each) <= columns), lines[-1])
 
 
-def _last_part(model: str) -> str:
-    """A model without the folder of its file and without the address of its server."""
-    provider, colon, name = model.partition(":")
-    return f"{provider}{colon}{name.rpartition('#')[2].rpartition('/')[2]}"
-
-
 def _bare(model: str) -> str:
     """A model without its provider. A script has no name that says more than what it is."""
-    provider, _, name = _last_part(model).partition(":")
+    provider, _, name = short_model(model).partition(":")
     return provider if provider == "scripted" or not name else name
 
 

@@ -51,10 +51,17 @@ def status_line(
     return _SEPARATOR.join(parts)
 
 
+def short_model(model: str) -> str:
+    """A model without the folder of its file and without the address of its server."""
+    provider, colon, name = model.partition(":")
+    return f"{provider}{colon}{name.rpartition('#')[2].rpartition('/')[2]}"
+
+
 def _model(name: str) -> str:
     """The model name, shortened at its start: the end of a long name says more."""
     if not name:
         return "no model"
+    name = short_model(name)
     return name if len(name) <= _MAX_NAME_LENGTH else f"…{name[1 - _MAX_NAME_LENGTH :]}"
 
 

@@ -17,15 +17,15 @@ from holdfast.core.projection import without_rewound
 from holdfast.store import SessionSummary, Store, wait_until_released
 
 
-def resume_notice(summary: SessionSummary, recorded: Sequence[RecordedEvent]) -> str:
+def resume_notice(summary: SessionSummary, recorded: Sequence[RecordedEvent], *, now_ms: int) -> str:
     """The notice: name, times, number of messages, first topic, and what is unfinished."""
     effective = without_rewound(recorded)
     asked = sum(isinstance(one.event, MessagePosted) for one in effective)
     answered = sum(isinstance(one.event, ModelReplied) for one in effective)
     lines = [
         f"Resuming session {summary.name or summary.id}",
-        f"Created: {_time(summary.created_ms)}",
-        f"Last activity: {_time(summary.active_ms)}",
+        f"Created: {_time(summary.created_ms, now_ms)}",
+        f"Last activity: {_time(summary.active_ms, now_ms)}",
         f"Total messages: {asked + answered} ({asked} from user, {answered} from assistant)",
     ]
     if summary.description:
@@ -40,9 +40,10 @@ def resume_notice(summary: SessionSummary, recorded: Sequence[RecordedEvent]) ->
     return "\n".join(lines)
 
 
-def _time(milliseconds: int) -> str:
+def _time(milliseconds: int, now_ms: int) -> str:
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+    age = format_age(now_ms - milliseconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z ({age} ago)"
 
 
 MAX_CHOICES = 1000
@@ -89,7 +90,10 @@ async def choose_session(
 
 async def resume_notice_for(store: Store, session: SessionId) -> str:
     """The notice of a session in the store."""
-    return escape_invisible(resume_notice(await store.summary(session), await store.read(session)))
+    now_ms = SystemClock().now_ms()
+    return escape_invisible(
+        resume_notice(await store.summary(session), await store.read(session), now_ms=now_ms)
+    )
 
 
 async def _latest_in_folder(store: Store) -> SessionId:
