@@ -1,4 +1,4 @@
-"""Commands: opening a sandbox, a command in it, computation, git over many files, and the collection of changes.
+"""Commands: opening a sandbox, a command in it, computation, git over many files, the collection of changes, and stopping.
 
 Beside it, in the same run and over the same files: the bare program, bubblewrap (`apt install bubblewrap`) with an overlay
 where it has one, and Anthropic's sandbox-runtime (`npm install -g @anthropic-ai/sandbox-runtime`). A dash marks what a peer
@@ -7,7 +7,9 @@ does not have. Times are wall-clock and depend on the load of the machine; compa
 
 import asyncio
 import os
+import select
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -18,11 +20,28 @@ from pathlib import Path
 
 from holdfast.commands import CommandRequest, CommandSandbox, StagedFile, open_sandbox, probe_sandbox
 
-OPENINGS, COMMANDS, REPEATS = 10, 30, 3
+OPENINGS, COMMANDS, REPEATS, STOPS = 10, 30, 3, 20
 SMALL, LARGE = 200, int(os.environ.get("BENCH_FILES", "50000"))
 CHANGES = (10, 100, 1000)
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
 LOOP = "sum(i * i for i in range(3_000_000))"
+TREE_SIZE = 8
+MARK = f"{os.getpid()}000"
+TREE = (
+    "bash",
+    "-c",
+    f"for i in $(seq {TREE_SIZE - 1}); do (setsid sleep {MARK} &); done; sleep {MARK}; true",
+)
+"""Processes that left their session and their parent, beside one that did not."""
+HOST = """
+import asyncio, sys
+from pathlib import Path
+from holdfast.commands import CommandRequest, open_sandbox, probe_sandbox
+async def main(workspace, state, probe, *argv):
+    sandbox = await open_sandbox(Path(workspace), Path(state), status=await probe_sandbox(Path(probe)))
+    await sandbox.run(CommandRequest(argv=argv, environment={}), on_output=lambda _: None)
+asyncio.run(main(*sys.argv[1:]))
+"""
 
 
 def main() -> None:
@@ -44,6 +63,7 @@ async def _measure(folder: Path) -> None:
         await sandbox.close()
     print(f"open: {_milliseconds(openings)}; goal 80 ms at the 95th percentile")
     await _measure_commands(folder, small, large)
+    await _measure_stops(folder, small)
 
 
 async def _measure_commands(folder: Path, small: Path, large: Path) -> None:
@@ -113,6 +133,100 @@ async def _measure_collection(sandbox: CommandSandbox) -> None:
         shown = time.perf_counter() - read
         print(f"{len(changes.effects):<18}{(collected - start) * 1e3:>13.1f} ms{shown * 1e3:>13.1f} ms")
     print("goal: 10 changes in 20 ms")
+
+
+async def _measure_stops(folder: Path, workspace: Path) -> None:
+    """The time until the last process of a tree is gone, from the moment that its end is due."""
+    stops: dict[str, Callable[[Path, Path], Awaitable[float]]] = {
+        "timeout": _stop_by_timeout,
+        "cancel": _stop_by_cancel,
+        "close": _stop_by_close,
+        "kill -9 of the host": _stop_by_kill,
+    }
+    print(f"until {TREE_SIZE} processes are gone; goal 200 ms at the 95th percentile")
+    for name, stop in stops.items():
+        times = [await stop(folder, workspace) for _ in range(STOPS)]
+        print(f"{name:<22}{_milliseconds(times)}", flush=True)
+
+
+async def _stop_by_timeout(folder: Path, workspace: Path) -> float:
+    sandbox = await _open(folder, workspace)
+    seconds = 1.0
+    due = time.perf_counter() + seconds
+    running = asyncio.create_task(
+        sandbox.run(
+            CommandRequest(argv=TREE, environment={}, timeout_seconds=seconds), on_output=lambda _: None
+        )
+    )
+    gone = await _watch_tree()
+    found = await gone - due
+    await running
+    await sandbox.close()
+    return found
+
+
+async def _stop_by_cancel(folder: Path, workspace: Path) -> float:
+    sandbox = await _open(folder, workspace)
+    running = asyncio.create_task(_in(sandbox, *TREE))
+    gone = await _watch_tree()
+    due = time.perf_counter()
+    running.cancel()
+    found = await gone - due
+    await asyncio.wait([running])
+    await sandbox.close()
+    return found
+
+
+async def _stop_by_close(folder: Path, workspace: Path) -> float:
+    sandbox = await _open(folder, workspace)
+    running = asyncio.create_task(_in(sandbox, *TREE))
+    gone = await _watch_tree()
+    due = time.perf_counter()
+    await sandbox.close()
+    found = await gone - due
+    await asyncio.wait([running])
+    return found
+
+
+async def _stop_by_kill(folder: Path, workspace: Path) -> float:
+    places = (str(workspace), str(folder / "state-stop"), str(folder / "probe"))
+    host = await asyncio.create_subprocess_exec(sys.executable, "-c", HOST, *places, *TREE)
+    gone = await _watch_tree()
+    due = time.perf_counter()
+    host.send_signal(signal.SIGKILL)
+    found = await gone - due
+    await host.wait()
+    return found
+
+
+async def _open(folder: Path, workspace: Path) -> CommandSandbox:
+    return await open_sandbox(workspace, folder / "state-stop", status=await probe_sandbox(folder / "probe"))
+
+
+async def _watch_tree() -> "asyncio.Future[float]":
+    """Wait until the whole tree runs; returns when it is gone."""
+    processes: list[int] = []
+    while len(processes) < TREE_SIZE:
+        await asyncio.sleep(0.01)
+        processes = [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _is_of_tree(entry)]
+    descriptors = [os.pidfd_open(process) for process in processes]
+    return asyncio.get_running_loop().run_in_executor(None, _wait_for_all, descriptors)
+
+
+def _is_of_tree(process: Path) -> bool:
+    try:
+        return (process / "cmdline").read_bytes() == f"sleep\0{MARK}\0".encode()
+    except OSError:
+        return False
+
+
+def _wait_for_all(descriptors: list[int]) -> float:
+    for descriptor in descriptors:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll()
+        os.close(descriptor)
+    return time.perf_counter()
 
 
 def _workspace(folder: Path, files: int) -> Path:

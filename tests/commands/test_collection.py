@@ -253,3 +253,10 @@ async def test_a_folder_stays_removed_when_the_file_in_its_place_is_deleted(
     assert "d0" in [each.path for each in deleted]
     await sandbox.show(deleted)
     assert (await shell("ls")).output == "d1\nlink\nrun.sh\n"
+
+
+async def test_a_file_in_a_folder_that_came_back_stays(sandbox: CommandSandbox, shell: Shell) -> None:
+    deleted = [StagedFile(path=path, content=None) for path in ("d0", "d0/s0/f0", "d0/s1/f4", "d0/s2/f2")]
+    await sandbox.show([*deleted[:1], *deleted[2:], StagedFile(path="d0/s0/f0", content=b"new\n")])
+    await shell("echo more > d0/s0/more")
+    assert effects(await sandbox.collect()) == {"d0/s0/more": "created"}

@@ -46,7 +46,7 @@ async def test_a_forced_tier_is_not_kept_and_says_what_is_missing(tmp_path: Path
     none = await probe_sandbox(tmp_path, tier="none")
     assert none.tier == "none"
     assert not (tmp_path / "sandbox.json").exists()
-    with pytest.raises(CommandError, match="no sandbox"):
+    with pytest.raises(CommandError, match="no command sandbox"):
         await open_sandbox(tmp_path, tmp_path.parent / "state", status=none)
 
 

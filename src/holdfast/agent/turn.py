@@ -99,7 +99,7 @@ class Turn:
             return self._code.language_of(language)
         if self._gate.tool(RUN_COMMAND) is None:
             raise InvalidInput(
-                "this session cannot run programs: no sandbox stands here, or its policy denies shell.run",
+                "this session cannot run programs: no command sandbox is available, or its policy denies shell.run",
                 hint="see which with: holdfast doctor, or choose another policy with -p",
             )
         return SHELL

@@ -32,7 +32,9 @@ class NoSandboxes:
         return SandboxStatus(tier="none", missing=("commands are switched off",))
 
     async def open(self, workspace: Path, *, state: Path, settings: ShellSettings) -> CommandSandbox:
-        raise CommandError("no sandbox stands on this machine", hint="check it with: holdfast doctor")
+        raise CommandError(
+            "no command sandbox is available on this machine", hint="check it with: holdfast doctor"
+        )
 
 
 class SystemSandboxes:

@@ -26,6 +26,6 @@ async def open_sandbox(
         case "copy":
             return await open_copy_sandbox(real, kept, settings=settings or SandboxSettings(), status=status)
         case "none":
-            raise CommandError("no sandbox for commands stands on this machine", hint="holdfast doctor")
+            raise CommandError("no command sandbox is available on this machine", hint="holdfast doctor")
         case _:
             assert_never(status.tier)

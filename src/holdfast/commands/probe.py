@@ -73,7 +73,7 @@ def _full() -> SandboxStatus:
 def _copy(reason: str) -> SandboxStatus:
     version = landlock.version()
     missing = [
-        reason or "a full sandbox, which was not tried",
+        reason or "a full sandbox, which was not tested",
         "commands work on a copy of the workspace, at another path",
         "no dev servers: a program cannot listen on a port",
         "programs see that other processes exist, but cannot read them",

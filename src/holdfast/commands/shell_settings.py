@@ -9,7 +9,7 @@ class ShellSettings(Value, forbid_unknown_fields=True):
     """Whether an agent may run programs, and their limits. Every default is safe to keep."""
 
     enabled: Literal["auto"] | bool = "auto"
-    """`auto`: where the full sandbox stands; true: also in a weaker sandbox, which the policy may ask about; false: never."""
+    """`auto`: where the full sandbox is available; true: also in a weaker sandbox, which the policy may ask about; false: never."""
     timeout_seconds: float = 120.0
     """How long a program may run unless the call says otherwise."""
     memory_mb: int = 4096

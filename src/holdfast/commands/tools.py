@@ -101,7 +101,10 @@ SHELL_TOOLS: tuple[Tool, ...] = (
         "Processes that it leaves behind are stopped; use shell.start for a server.",
         may=_COMMAND
         | {
-            "stdin": {"type": "string", "description": "text for its standard input, which is else closed"},
+            "stdin": {
+                "type": "string",
+                "description": "text for its standard input, which is otherwise closed",
+            },
             "timeout_s": {"type": "number", "minimum": 1, "maximum": MAX_TIMEOUT_SECONDS},
         },
         returns=_RESULT,

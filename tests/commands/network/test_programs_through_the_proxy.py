@@ -195,7 +195,7 @@ async def test_curl_reads_an_allowed_host_and_is_told_why_another_is_refused(sit
     code, output = await site.run("curl", "-sS", "http://169.254.169.254/latest/meta-data/")
     assert (code, output) == (
         0,
-        "Holdfast: 169.254.169.254: it is an address of this machine or its link, which programs never reach\n",
+        "Holdfast: 169.254.169.254: it is a loopback or link-local address, which programs can never reach\n",
     )
 
 

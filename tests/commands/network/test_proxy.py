@@ -305,7 +305,7 @@ async def test_silence_is_a_refusal_with_the_reason(network: LoopbackNetwork) ->
     async with running_proxy(network, limits=ProxyLimits(ask_seconds=0.05)) as proxy:
         proxy.before_verdict = lambda: asyncio.sleep(60)
         answer = await proxy.ask(b"CONNECT example.com:443 HTTP/1.1\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 403 Forbidden - example.com: nobody approved it in time\r\n")
+        assert answer.startswith(b"HTTP/1.1 403 Forbidden - example.com: no one approved it in time\r\n")
 
 
 async def test_a_question_ends_when_every_program_that_asked_has_hung_up(proxy: ProxyUnderTest) -> None:

@@ -16,7 +16,9 @@ PROGRESS = "sending the answer"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("words", nargs="+", metavar="[ID] TEXT", help="id of the question, and the answer")
+    parser.add_argument(
+        "words", nargs="+", metavar="[ID] TEXT", help="the id of the question, and the answer"
+    )
     configure_session_choice(parser)
 
 

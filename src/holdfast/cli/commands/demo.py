@@ -118,7 +118,7 @@ async def _run_tests(session: Session, console: Console, *, is_committed: bool) 
     console.show()
     if session.sandbox_status.tier == "none":
         console.show(
-            "The second part, in which the agent runs tests, is skipped: no sandbox for programs stands here.",
+            "The second part, in which the agent runs tests, is skipped: no command sandbox is available.",
             folds=True,
         )
         console.show("  `holdfast doctor` says what is missing.")

@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--tier",
             choices=get_args(SandboxTier),
-            help="the command sandbox that programs run in (default: the one that stands on this machine)",
+            help="the command sandbox that programs run in (default: the one of this machine)",
         )
     actions.add_parser("test", help="run the examples of the rules").add_argument(
         "policy", help="a name or a file"
@@ -363,7 +363,7 @@ async def _write(arguments: argparse.Namespace, console: Console) -> int:
 
 def _check_policy_name(name: str | None) -> None:
     if name is not None and not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-        raise InvalidInput(f"{name!r} is not a name for a policy", hint="use small letters, digits and -")
+        raise InvalidInput(f"{name!r} is not a name for a policy", hint="use lowercase letters, digits and -")
 
 
 def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = True) -> RulePolicy:

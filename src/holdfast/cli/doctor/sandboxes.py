@@ -44,9 +44,9 @@ async def check_commands(home: Home) -> list[CheckResult]:
         return [CheckResult(part="commands", state="ok", detail=detail)]
     missing = "; ".join(status.missing) or "nothing that could confine programs"
     if status.tier == "none":
-        detail = f"no sandbox stands, so agents cannot run programs; it would need: {missing}"
+        detail = f"no command sandbox is available, so agents cannot run programs; it would need: {missing}"
     else:
-        detail = f"only the {status.tier} sandbox stands; the full one would need: {missing}"
+        detail = f"only the {status.tier} sandbox is available; the full one would need: {missing}"
     return [
         CheckResult(
             part="commands", state="note", detail=detail, fix=status.hint or "see docs/guides/run-commands.md"

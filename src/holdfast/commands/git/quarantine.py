@@ -163,7 +163,7 @@ async def _check_unreachable(git: HostGit, repository: GitRepository, ids: set[s
     """Refuse objects that the head does not need; bases of deltas that the repository has are fine."""
     types = await _types(git, repository.common_dir, tuple(ids))
     if any(types.get(id) is None for id in ids):
-        raise CommandError("the bundle holds objects that do not belong to its commits")
+        raise CommandError("the bundle has objects that do not belong to its commits")
 
 
 async def _types(git: HostGit, git_dir: str, ids: tuple[str, ...]) -> dict[str, str]:

@@ -130,8 +130,10 @@ class _Collection:
         if path.count("/") >= MAX_DEPTH:
             self._refuse(path[:200], f"is more than {MAX_DEPTH} folders deep")
             return
+        shown = self._layer.shown.get(path)
         before = status_beneath(self._layer.base, path)
-        if path in self._layer.shown or (before is not None and stat.S_ISREG(before.st_mode)):
+        # Where a deletion was shown, only its own files say what is in the folder.
+        if shown.digest is not None if shown else before is not None and stat.S_ISREG(before.st_mode):
             self._gone(path)
         folders.append((path, is_opaque))
 

@@ -32,7 +32,7 @@ class HostQuestions:
                 await asyncio.wait((question.task, watch), return_when=asyncio.FIRST_COMPLETED)
             return question.task.result() if question.task.done() else None
         except TimeoutError:
-            return HostVerdict(is_allowed=False, reason="nobody approved it in time")
+            return HostVerdict(is_allowed=False, reason="no one approved it in time")
         finally:
             question.waiting -= 1
             if not question.waiting and self._open.get(key) is question:

@@ -196,7 +196,7 @@ class CommandProxy:
         """The verdict on the host, or None if the program hung up meanwhile. Raises _Denied."""
         if is_own_host(request.host):
             raise self._denied(
-                request, "it is an address of this machine or its link, which programs never reach"
+                request, "it is a loopback or link-local address, which programs can never reach"
             )
         if not self._is_port_allowed(request):
             raise self._denied(request, f"port {request.port} is not open to programs; only 80 and 443 are")
