@@ -25,6 +25,8 @@ from holdfast.core import (
     UrlTarget,
     call_id,
 )
+from holdfast.core.approval_text import describe_call_lines, describe_effect, describe_facts, visible
+from holdfast.mcp.proxy.approvals import describe
 
 ROWS, COLUMNS = 24, 80
 NOW_MS = 1_000_000
@@ -168,3 +170,15 @@ def test_f15_the_keys_and_how_to_answer_take_one_line_each(is_whole: bool, how: 
 def test_a_connection_cannot_be_edited() -> None:
     keys = [key for key, _ in choices(CASES["a connection"], is_whole=True, is_edited=False)]
     assert keys == ["y", "a", "n", "r", "?"]
+
+
+@pytest.mark.parametrize("name", ["a short reason", "a command", "a connection"])
+def test_the_terminal_and_mcp_elicitation_use_the_same_words(name: str) -> None:
+    asked_about = CASES[name]
+    at_terminal = io.StringIO()
+    show_escalation(Console(err=at_terminal), asked_about, now_ms=NOW_MS)
+    words = [describe_effect(asked_about), *describe_facts(asked_about)]
+    call = [visible(line).strip() for line in describe_call_lines(asked_about.call)]
+    for shown_there in (at_terminal.getvalue(), describe(asked_about)):
+        lines = [line.strip() for line in shown_there.splitlines()]
+        assert [each for each in [*words, *call] if each not in lines] == []

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core import PERSON, Call, FakeClock, FunctionToolset, Parked, Returned, Tool, call_id
+from holdfast.core.approval_text import describe_effect, describe_facts
 from holdfast.core.events import MessagePosted, Noted, SessionOpened
 from holdfast.gate import ApprovalFiles, Gate, Ruling
 from holdfast.policy import FixedPolicy, LexicalPaths
@@ -100,6 +101,8 @@ async def test_a_request_has_the_fields_that_other_programs_read(tmp_path: Path)
             "arguments": {"path": "/etc/1"},
         }
         assert request["reason"]
+        [asked] = folder.gate.escalations.waiting()
+        assert (request["effect"], request["facts"]) == (describe_effect(asked), describe_facts(asked))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
 

@@ -21,6 +21,7 @@ from holdfast.core.events import (
     CallRefused,
     EscalationAnswered,
     EscalationOpened,
+    GrantGiven,
     RecordedEvent,
 )
 from holdfast.mcp import McpToolset, Proxy, ServerSpec, format_for_client
@@ -86,13 +87,15 @@ def text_of(result: mcp_types.CallToolResult) -> str:
     return block.text
 
 
-def answer_with(action: str, approve: object) -> Any:
+def answer_with(action: str, approve: object, **more: object) -> Any:
     """A client that gives this answer to every elicitation, and the messages that it showed."""
     shown: list[str] = []
 
     async def answer(context: object, params: mcp_types.ElicitRequestParams) -> mcp_types.ElicitResult:
         shown.append(params.message)
-        return mcp_types.ElicitResult.model_validate({"action": action, "content": {"approve": approve}})
+        return mcp_types.ElicitResult.model_validate(
+            {"action": action, "content": {"approve": approve, **more}}
+        )
 
     return answer, shown
 
@@ -198,10 +201,35 @@ async def test_a_human_at_a_trusted_client_approves_by_elicitation(
         result = await client.call_tool("friendly__echo", {"text": "hi\u200b"})
     assert text_of(result) == "hi\u200b"
     assert len(shown) == 1
-    assert "friendly.echo needs your approval" in shown[0]
+    assert shown[0].startswith("The agent wants to call friendly.echo\n")
+    assert "reason:        friendly.echo is fixed to escalate" in shown[0]
     assert "hi<U+200B>" in shown[0]
     (answered,) = harness.recorded(EscalationAnswered)
     assert (answered.transport, answered.principal) == ("mcp-elicitation", "person")
+
+
+@both_protocols
+@pytest.mark.parametrize(
+    ("covers", "asked", "is_given"), [(0, 2, False), (1, 1, True), ("everything", 2, False)]
+)
+async def test_a_human_at_a_client_chooses_what_an_approval_covers(
+    open_proxy: OpenProxy, protocol: str, covers: int | str, asked: int, is_given: bool
+) -> None:
+    harness = await open_proxy({"friendly.add": "escalate"}, trusted_clients=frozenset(["desk"]))
+    forms: list[dict[str, Any]] = []
+
+    async def answer(context: object, params: Any) -> mcp_types.ElicitResult:
+        forms.append(params.requested_schema)
+        offered = params.requested_schema["properties"]["covers"]["enum"]
+        chosen = offered[covers] if isinstance(covers, int) else covers
+        return mcp_types.ElicitResult(action="accept", content={"approve": True, "covers": chosen})
+
+    async with harness.client(protocol, elicitation_callback=answer) as client:
+        for _ in range(2):
+            result = await client.call_tool("friendly__add", {"a": 1, "b": 3})
+            assert result.is_error == isinstance(covers, str)
+    assert len(forms) == asked
+    assert bool(harness.recorded(GrantGiven)) == is_given
 
 
 @both_protocols

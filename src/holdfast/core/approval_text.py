@@ -125,29 +125,23 @@ def _is_restorable(target: Target) -> bool:
     return is_file and isinstance(target, PathTarget) and target.location.inside is not None
 
 
-def describe_facts(escalation: Escalation, now_ms: int, *, columns: int | None = None) -> list[str]:
-    """Why the call asks, where its values come from, whether it can be undone and, if there is a limit, the time left.
+def describe_facts(escalation: Escalation, *, columns: int | None = None) -> list[str]:
+    """Why the call asks, where its values come from, and whether it can be undone.
 
     On a screen, the name of a file takes at most one row beside the labels.
     """
     file_cells = MAX_FILE_CELLS if columns is None else min(MAX_FILE_CELLS, max(20, columns - 22))
-    left = seconds_left(escalation, now_ms)
     return [
         f"reason:        {describe_reason(escalation, file_cells=file_cells)}",
         f"values from:   {describe_provenance(escalation)}",
         f"can be undone: {describe_undo(escalation)}",
-        *(
-            [f"time left:     {format_age(round(left * 1000))}, then it is denied"]
-            if left is not None
-            else []
-        ),
     ]
 
 
-def describe_question(escalation: Escalation, now_ms: int) -> list[str]:
-    """The whole question as text: the effect, the exact call and the facts."""
-    call = [f"  {visible(line)}" for line in describe_call_lines(escalation.call)]
-    return [describe_effect(escalation), *call, *describe_facts(escalation, now_ms)]
+def describe_time_left(escalation: Escalation, now_ms: int) -> list[str]:
+    """How long there is to answer, if there is a limit."""
+    left = seconds_left(escalation, now_ms)
+    return [] if left is None else [f"time left:     {format_age(round(left * 1000))}, then it is denied"]
 
 
 def seconds_left(escalation: Escalation, now_ms: int) -> float | None:

@@ -1,7 +1,7 @@
 """Approval by files: requests are files in a folder, and any program that may write there answers with a response file.
 
     request-{id}.json    {escalationId, serverName, toolName, arguments, reason, digest, rule, expiresAt, scopes,
-                          standing, offers, question}
+                          standing, offers, question, effect, facts}
     response-{id}.json   {decision: "approved" | "denied", digest?, scope?, amount?, offer?,
                           reason?, answer?}
 
@@ -33,6 +33,7 @@ from holdfast.core import (
     encode,
     is_question,
 )
+from holdfast.core.approval_text import describe_effect, describe_facts
 from holdfast.core.errors import EscalationUnknown
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Noted, RecordedEvent
 from holdfast.gate.file_watch import FileWatch
@@ -74,6 +75,10 @@ class _Request(Value, rename="camel"):
     """What an approval for longer than once can cover, narrowest first. Without an `offer` it covers `standing`."""
     question: str = ""
     """What the agent asks, if it asks a question instead of requesting a call. The response has the `answer`."""
+    effect: str = ""
+    """What would happen, in the words of every approval."""
+    facts: tuple[str, ...] = ()
+    """Why the call asks, where its values come from, and whether it can be undone."""
 
 
 class _Answer(Value, forbid_unknown_fields=True):
@@ -156,6 +161,8 @@ class ApprovalFiles:
                 for number, each in enumerate(escalation.offers, 1)
             ),
             question=str(escalation.call.arguments.get("question", "")) if is_question(escalation) else "",
+            effect=describe_effect(escalation),
+            facts=tuple(describe_facts(escalation)),
         )
         if self._watch_task is None or self._watch_task.done():
             # Watch before writing the request, so that no response is missed.

@@ -6,7 +6,7 @@ from holdfast.cli.approvals.text import COLUMNS, call_lines, fit_lines
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import cell_width
 from holdfast.core import Escalation, is_question
-from holdfast.core.approval_text import describe_effect, describe_facts
+from holdfast.core.approval_text import describe_effect, describe_facts, describe_time_left
 from holdfast.session import Session
 
 LINES_BELOW_CALL = 9
@@ -30,7 +30,8 @@ def show_escalation(
         return is_whole
     if _scrolls_off(lines, console):
         console.say(f"  {describe_effect(escalation)}", "ask", folds=True)
-    for line in describe_facts(escalation, now_ms, columns=None if size is None else size.columns):
+    facts = describe_facts(escalation, columns=None if size is None else size.columns)
+    for line in [*facts, *describe_time_left(escalation, now_ms)]:
         console.say(f"  {line}", folds=True)
     return is_whole
 

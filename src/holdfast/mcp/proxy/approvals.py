@@ -24,8 +24,16 @@ from holdfast.core import (
     EscalationId,
     Principal,
     Response,
+    SystemClock,
     Value,
-    escape_invisible,
+)
+from holdfast.core.approval_text import (
+    describe_call_lines,
+    describe_effect,
+    describe_facts,
+    describe_offers,
+    describe_time_left,
+    visible,
 )
 from holdfast.core.errors import EscalationUnknown
 from holdfast.mcp.contract import GateClient, is_legacy
@@ -33,11 +41,7 @@ from holdfast.mcp.contract import GateClient, is_legacy
 TRANSPORT = "mcp-elicitation"
 MAX_SHOWN_CHARACTERS = 4000
 _KEY = "approval"
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"approve": {"type": "boolean", "title": "Allow this one call", "default": False}},
-    "required": ["approve"],
-}
+_ONLY_THIS_CALL = "only this call"
 
 
 class Ticket(Value):
@@ -76,7 +80,7 @@ class ElicitationApprovals:
             ticket = Ticket(call=call.id, escalation=id)
             request = mcp_types.ElicitRequest(
                 params=mcp_types.ElicitRequestFormParams(
-                    message=describe(escalation), requested_schema=_SCHEMA
+                    message=describe(escalation), requested_schema=_schema(escalation)
                 )
             )
             state = msgspec.json.encode(ticket).decode()
@@ -99,21 +103,23 @@ class ElicitationApprovals:
                 ticket.escalation, Response(verdict="deny", reason="no human answered"), EXTERNAL
             )
             return
-        await self._resolve(
-            ticket.escalation, Response(verdict="approve" if _is_approval(given) else "deny"), PERSON
-        )
+        escalation = self._gate.escalation(ticket.escalation)
+        if escalation is not None:  # otherwise another answer came first
+            await self._resolve(escalation.id, _answer(given, escalation), PERSON)
 
     async def _ask_directly(self, context: Context, escalation: Escalation) -> None:
         """Ask while the call waits. The first answer counts, from this client or from another approver."""
         elicited = asyncio.ensure_future(
-            context.session.elicit_form(describe(escalation), _SCHEMA, related_request_id=context.request_id)
+            context.session.elicit_form(
+                describe(escalation), _schema(escalation), related_request_id=context.request_id
+            )
         )
         settled = asyncio.ensure_future(self._gate.wait(escalation.id))
         try:
             async with self._deny_on_cancel(escalation.id):
                 await asyncio.wait({elicited, settled}, return_when=asyncio.FIRST_COMPLETED)
                 if not settled.done():
-                    await self._resolve(escalation.id, *_response(elicited))
+                    await self._resolve(escalation.id, *_response(elicited, escalation))
                     await settled
         finally:
             elicited.cancel()
@@ -145,23 +151,47 @@ class ElicitationApprovals:
 
 
 def describe(escalation: Escalation) -> str:
-    """The text for the human, with invisible characters escaped."""
-    arguments = msgspec.json.format(msgspec.json.encode(escalation.call.arguments), indent=2).decode()
-    shown = escape_invisible(arguments)
+    """The text for the human, in the words of every approval."""
+    shown = "\n".join(f"  {visible(line)}" for line in describe_call_lines(escalation.call))
     if len(shown) > MAX_SHOWN_CHARACTERS:
         left_out = len(shown) - MAX_SHOWN_CHARACTERS
         shown = f"{shown[:MAX_SHOWN_CHARACTERS]}\n[... {left_out} characters omitted: review them before you approve ...]"
-    decision = escalation.decision
-    return f"{escape_invisible(escalation.call.operation)} needs your approval: {decision.reason} (rule {decision.rule})\n{shown}"
+    facts = [*describe_facts(escalation), *describe_time_left(escalation, SystemClock().now_ms())]
+    return "\n".join([describe_effect(escalation), shown, *facts])
 
 
-def _response(asked: "asyncio.Future[mcp_types.ElicitResult]") -> tuple[Response, Principal]:
+def _schema(escalation: Escalation) -> dict[str, Any]:
+    """The form: whether to approve, and what else to approve for the rest of the session."""
+    approve = {"type": "boolean", "title": "Allow this one call", "default": False}
+    offered = [_ONLY_THIS_CALL, *describe_offers(escalation)]
+    covers = {
+        "type": "string",
+        "title": "In this session, allow without asking again",
+        "enum": offered,
+        "default": _ONLY_THIS_CALL,
+    }
+    properties = {"approve": approve} | ({"covers": covers} if escalation.offers else {})
+    return {"type": "object", "properties": properties, "required": ["approve"]}
+
+
+def _response(
+    asked: "asyncio.Future[mcp_types.ElicitResult]", escalation: Escalation
+) -> tuple[Response, Principal]:
     """The answer and its principal. The record names a person only if a human answered."""
     try:
-        return Response(verdict="approve" if _is_approval(asked.result()) else "deny"), PERSON
+        return _answer(asked.result(), escalation), PERSON
     except (MCPError, ValueError):
         return Response(verdict="deny", reason="the client could not show the question"), EXTERNAL
 
 
-def _is_approval(given: mcp_types.ElicitResult) -> bool:
-    return given.action == "accept" and given.content is not None and given.content.get("approve") is True
+def _answer(given: mcp_types.ElicitResult, escalation: Escalation) -> Response:
+    """Anything but an explicit approval of what was offered is a denial."""
+    content = given.content or {}
+    if given.action != "accept" or content.get("approve") is not True:
+        return Response(verdict="deny")
+    covers, offered = content.get("covers", _ONLY_THIS_CALL), describe_offers(escalation)
+    if covers == _ONLY_THIS_CALL:
+        return Response(verdict="approve")
+    if covers not in offered:
+        return Response(verdict="deny", reason="denied: the answer names an approval that was not offered")
+    return Response(verdict="approve", scope="session", offer=offered.index(str(covers)) + 1)
