@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.commands import probe_sandbox
+from holdfast.commands import ShellSettings, probe_sandbox
 from holdfast.core import Escalation, Json, JsonObject, Ok, Outcome, Proposed, Response
 from holdfast.core.events import CallSettled, HostJudged
 from holdfast.models import ScriptedModel, ScriptedReply, use
@@ -251,3 +251,30 @@ async def test_a_commit_made_inside_is_offered_and_accepted_as_one_branch(
     assert (project / ".git" / "config").read_bytes() == config
     assert session.offered_commits() == ()
     assert (project / "notes.txt").read_text() == "nothing yet\n"
+
+
+CONNECT = "import socket, sys; print(socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5).recv(9))"
+
+
+async def test_programs_reach_the_ports_of_this_machine_that_the_settings_name_and_no_others(
+    tmp_path: Path, project: Path
+) -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        writer.close()
+
+    servers = [await asyncio.start_server(greet, "127.0.0.1", 0) for _ in range(2)]
+    named, other = (server.sockets[0].getsockname()[1] for server in servers)
+    settings = Settings(mode="tools", shell=ShellSettings(ports=(named,)))
+    runtime = await Runtime.start(home=tmp_path / "ports", settings=settings, servers=())
+    connect = [run("python3", "-c", CONNECT, str(port)) for port in (named, other)]
+    session = await open_session(runtime, project, *connect, "Done.")
+    await session.send("connect")
+    reached, refused = results(session)
+    assert (reached["code"], reached["output"]) == (0, "b'hello'\n")
+    assert refused["code"] == 1
+    assert "ConnectionRefusedError" in str(refused["output"])
+    await runtime.close()
+    for server in servers:
+        server.close()
+        await server.wait_closed()
