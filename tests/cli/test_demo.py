@@ -93,7 +93,7 @@ def test_where_no_sandbox_stands_the_demo_says_so_and_shows_the_rest(tmp_path: P
     file.write_text(json.dumps(finding))
     done = holdfast("demo", "--yes", home=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "no sandbox for programs stands here" in " ".join(done.stdout.split())
+    assert "no command sandbox is available" in " ".join(done.stdout.split())
     assert "`holdfast doctor` says what is missing" in done.stdout
     assert "The audit log" in done.stdout
     assert "shell.run" not in done.stdout
