@@ -106,8 +106,17 @@ async def test_a_terminal_takes_what_a_person_would_type(sandbox: CommandSandbox
     await output.until(">>> ")
     await sandbox.write(process, b"6*7\n")
     await output.until("42")
+    await sandbox.stop(process)
+
+
+async def test_a_terminal_turns_ctrl_c_into_an_interrupt(sandbox: CommandSandbox) -> None:
+    # A shell runs its trap between two commands, so no moment is too early for the key. Python's own
+    # prompt forgets an interrupt that arrives just before it waits for input.
+    program = "trap 'echo interrupted; exit' INT; echo ready; while :; do sleep 0.05; done"
+    process, output = await start(sandbox, "bash", "-c", program, has_terminal=True)
+    await output.until("ready")
     await sandbox.write(process, b"\x03")
-    await output.until("KeyboardInterrupt")
+    await output.until("interrupted")
     await sandbox.stop(process)
 
 
