@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-WAIT_SECONDS = 40.0
+WAIT_SECONDS = 60.0
 ASKING = (
     "policy: asking\nrules:\n"
     "  - name: ask-delete\n    escalate: world.delete\n    because: deleting is yours to decide\n"
@@ -83,7 +83,7 @@ class TerminalUser:
         while self.read(0):
             if not select.select([self._descriptor], [], [], 0)[0]:
                 break
-        return self.process.wait(timeout=1)
+        return self.process.wait(timeout=60)
 
 
 @contextlib.contextmanager

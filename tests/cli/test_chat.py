@@ -24,7 +24,7 @@ def wait_for_prompt(user: TerminalUser) -> None:
 def say(user: TerminalUser, line: str, expected: str) -> None:
     """Type a line and wait for its effect."""
     user.type(f"{line}\r")
-    assert user.wait_for(expected, seconds=20), f"{line}: {user.seen[-2000:]}"
+    assert user.wait_for(expected), f"{line}: {user.seen[-2000:]}"
 
 
 def command(user: TerminalUser, line: str, expected: str) -> None:
@@ -33,7 +33,7 @@ def command(user: TerminalUser, line: str, expected: str) -> None:
     user.type(line[:4])
     time.sleep(0.4)
     user.type(f"{line[4:]}\r")
-    assert user.wait_for(expected, seconds=20), f"{line}: {user.seen[-2000:]}"
+    assert user.wait_for(expected), f"{line}: {user.seen[-2000:]}"
 
 
 def edit(user: TerminalUser, home: Path) -> None:

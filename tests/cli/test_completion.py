@@ -44,7 +44,7 @@ def complete(request: pytest.FixtureRequest, run: Run, tmp_path: Path) -> Comple
             [shell, *words],
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
             cwd=tmp_path,
             env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
         )
@@ -89,7 +89,7 @@ def test_zsh_completes_at_its_prompt(run: Run, tmp_path: Path) -> None:
         assert user.wait_for("loaded")
         for typed, expected in (("holdfast policy che", "check "), ("holdfast --sandb", "--sandbox ")):
             user.type(f"{typed}\t")
-            assert user.wait_for(expected, seconds=10), user.seen
+            assert user.wait_for(expected), user.seen
             user.type("\x15")
 
 
@@ -111,7 +111,7 @@ def test_listing_sessions_loads_nothing_heavy(tmp_path: Path) -> None:
         env={"HOLDFAST_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=True,
     )
     assert not {"yaml", "pydantic_ai", "mcp", "rich", "prompt_toolkit", "holdfast.app"} & set(

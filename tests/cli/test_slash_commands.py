@@ -54,7 +54,7 @@ LEAVING = ("/quit", "/exit")
 def say(user: TerminalUser, line: str, expected: str) -> None:
     """Type a line and wait for its effect."""
     user.type(f"{line}\r")
-    assert user.wait_for(expected, seconds=20), f"{line}: {user.seen[-2000:]}"
+    assert user.wait_for(expected), f"{line}: {user.seen[-2000:]}"
 
 
 def test_every_command_does_what_it_says(tmp_path: Path) -> None:

@@ -26,14 +26,14 @@ class Output:
         self._changed.set()
 
     async def until(self, wanted: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while wanted not in self.text:
                 self._changed.clear()
                 await self._changed.wait()
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the kernel has no event for it
             await asyncio.sleep(0.01)
 

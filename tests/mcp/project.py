@@ -159,12 +159,12 @@ class ProxyProcess:
         assert self.process.stdout is not None
         self.process.kill()
         self.process.stdout.read()  # before its input is closed, which would let it end normally
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=60)
 
     def hang_up(self) -> tuple[int, str]:
         """Close its standard input. Returns its exit code and standard error."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.stdin = None
-        _, errors = self.process.communicate(timeout=10)
+        _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors.decode()

@@ -149,7 +149,7 @@ def test_an_endless_line_closes_the_connection(project: Project) -> None:
     with suppress(BrokenPipeError):
         proxy.process.stdin.close()
     proxy.process.stdin = None
-    _, errors = proxy.process.communicate(timeout=10)
+    _, errors = proxy.process.communicate(timeout=60)
     assert "more than 16 MiB" in errors.decode()
 
 

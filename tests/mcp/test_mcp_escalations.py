@@ -69,7 +69,7 @@ def test_a_cancelled_call_closes_its_escalation_and_sigterm_ends_the_proxy_norma
     proxy.call("friendly__echo", text="hello again")
     proxy.wait_for(project.escalations)
     proxy.process.send_signal(signal.SIGTERM)
-    proxy.process.communicate(timeout=10)
+    proxy.process.communicate(timeout=60)
     assert proxy.process.returncode == 0
     assert waiting(project) == []
 

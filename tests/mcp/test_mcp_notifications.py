@@ -35,7 +35,7 @@ class ReceivedMessages:
 
     async def next(self, kind: type) -> Any:
         """Wait for the next message of a kind and skip others."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not isinstance(message := await self.messages.get(), kind):
                 pass
         return message
@@ -127,9 +127,9 @@ async def test_a_current_client_is_notified_of_a_resource_while_it_listens(
         async with client.listen(resource_subscriptions=[URI]) as changes:
             assert await subscribed(client) == URI
             await client.call_tool("notifying__change_resource", {})
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 assert getattr(await anext(aiter(changes)), "uri", "") == URI
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while await subscribed(client) != "nothing":
                 pass
 
@@ -160,7 +160,7 @@ async def test_a_client_without_a_subscription_is_not_notified(open_proxy: OpenP
         await client.call_tool("notifying__change_resource", {})
         await harness.received.next(mcp_types.ResourceUpdatedNotification)
         await client.call_tool("notifying__add_tool", {})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert isinstance(await other.messages.get(), mcp_types.ToolListChangedNotification)
 
 
@@ -206,7 +206,7 @@ async def test_a_changed_tool_list_is_announced(open_proxy: OpenProxy, server: s
             await client.call_tool("notifying__add_tool", {})
             await harness.received.next(mcp_types.ToolListChangedNotification)
             return
-        async with client.listen(tools_list_changed=True) as changes, asyncio.timeout(5):
+        async with client.listen(tools_list_changed=True) as changes, asyncio.timeout(60):
             await client.call_tool("notifying__add_tool", {})
             assert type(await anext(aiter(changes))).__name__ == "ToolsListChanged"
 

@@ -17,7 +17,7 @@ HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "app
 
 async def rpc(url: str, token: str, method: str, params: dict[str, Any]) -> Any:
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    async with httpx.AsyncClient(timeout=10) as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         answer = await client.post(url, json=body, headers=HEADERS | {"Authorization": f"Bearer {token}"})
     if answer.status_code != 200:
         return answer.status_code

@@ -115,7 +115,7 @@ async def gone(handle: int) -> None:
     """Wait until the process of a pidfd has ended."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_reader(handle, ended.set)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await ended.wait()
     asyncio.get_running_loop().remove_reader(handle)
     os.close(handle)
