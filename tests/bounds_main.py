@@ -47,9 +47,10 @@ def archive_line(folder: Path) -> None:
 
 def shown_argument(folder: Path) -> None:
     """An argument of 64 million characters, shown in one line and in an approval."""
-    from holdfast.cli.approvals.text import call_lines, fit_lines
+    from holdfast.cli.approvals.text import fit_lines
     from holdfast.cli.views.narrator import describe_call
     from holdfast.core import Call, call_id
+    from holdfast.services import call_lines
 
     call = Call(id=call_id(1, 1), operation="box.put", arguments={"value": "x" * (64 << 20)})
     assert len(describe_call(call)) < 500

@@ -2,10 +2,11 @@
 
 import pytest
 
-from holdfast.cli.approvals.text import call_lines, exact_call, fit_lines
+from holdfast.cli.approvals.text import fit_lines
 from holdfast.cli.views.narrator import describe_call
 from holdfast.core import Call, Decision, Escalation, EscalationId, UrlTarget, call_id
 from holdfast.core.approval_text import describe_effect
+from holdfast.services import call_lines, exact_call
 
 
 @pytest.mark.parametrize("letter", ["\u3164", "\u00a0", "\ufe01", "\U000e0101", "\u202e", "\x1b"])

@@ -12,10 +12,10 @@ from tests.cli.terminals import terminal
 from tests.cli.unconfined_engine import UnconfinedEngine
 
 from holdfast.cli import exit_codes
-from holdfast.cli.doctor import CheckResult
-from holdfast.cli.doctor.home import CRITICAL_DISK_BYTES, check_home
-from holdfast.cli.doctor.versions import check_versions
 from holdfast.guests import Engines
+from holdfast.services import CheckResult
+from holdfast.services.doctor.home import CRITICAL_DISK_BYTES, check_home
+from holdfast.services.doctor.versions import check_versions
 from holdfast.store import Home
 
 __all__ = ["run"]
@@ -182,7 +182,7 @@ def test_a_large_home_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "blobs").mkdir()
     (tmp_path / "blobs" / "large").write_bytes(bytes(100_000))
     assert not any("uses more than" in each.detail for each in check_home(home))
-    monkeypatch.setattr("holdfast.cli.doctor.home.LARGE_HOME_BYTES", 90_000)
+    monkeypatch.setattr("holdfast.services.doctor.home.LARGE_HOME_BYTES", 90_000)
     [found] = [each for each in check_home(home) if "uses more than" in each.detail]
     assert found.state == "note"
     assert "holdfast prune" in found.fix

@@ -9,8 +9,8 @@ from tests.cli.commands import Run, run
 from tests.cli.terminals import at_terminal
 
 import holdfast.cli.commands.verify as verify
-from holdfast.cli.doctor.home import check_home
 from holdfast.cli.log_file import MAX_BYTES, MAX_RECORD_BYTES, log_to_file
+from holdfast.services.doctor.home import check_home
 from holdfast.store import Home
 
 __all__ = ["run"]

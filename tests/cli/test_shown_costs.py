@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import holdfast.core.text
-from holdfast.cli.approvals.text import call_lines, fit_lines
+from holdfast.cli.approvals.text import fit_lines
 from holdfast.cli.views.narrator import Narrator, describe_call
 from holdfast.core import Call, Decision, Escalation, EscalationId, Json, SessionId, call_id
 from holdfast.core.approval_text import describe_effect
@@ -19,6 +19,7 @@ from holdfast.core.events import (
     RunEnded,
     RunStarted,
 )
+from holdfast.services import call_lines
 from holdfast.session import Settings
 
 MAX_EXAMINED = 150_000

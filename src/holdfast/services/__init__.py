@@ -1,15 +1,46 @@
-"""Services: what every transport offers a person, as values. The command line and the web page show the same ones."""
+"""Services: what every transport offers a person, as functions over values. The command line and the web page show the same ones."""
 
+from holdfast.services.answer import Delivered, check_response, deliver_answer, saved_coverage
+from holdfast.services.audit import audit_csv
+from holdfast.services.call_text import call_lines, exact_call
+from holdfast.services.control import send_control_request
+from holdfast.services.doctor.check_result import CheckResult
+from holdfast.services.doctor.run_checks import run_checks
+from holdfast.services.proposals import (
+    DecidedProposals,
+    ProposalAction,
+    choose_proposals,
+    decide_proposals,
+)
 from holdfast.services.timeline import Timeline, TimelineEntry, timeline_of
 from holdfast.services.usage import USAGE_GROUPS, UsageGroup, UsageRow, total_usage, usage
+from holdfast.services.waiting_calls import WaitingCall, describe_waiting, select_waiting, waiting
 
 __all__ = [
     "USAGE_GROUPS",
+    "CheckResult",
+    "DecidedProposals",
+    "Delivered",
+    "ProposalAction",
     "Timeline",
     "TimelineEntry",
     "UsageGroup",
     "UsageRow",
+    "WaitingCall",
+    "audit_csv",
+    "call_lines",
+    "check_response",
+    "choose_proposals",
+    "decide_proposals",
+    "deliver_answer",
+    "describe_waiting",
+    "exact_call",
+    "run_checks",
+    "saved_coverage",
+    "select_waiting",
+    "send_control_request",
     "timeline_of",
     "total_usage",
     "usage",
+    "waiting",
 ]

@@ -17,7 +17,6 @@ from holdfast.cli.approvals.text import (
     HELP,
     MINUTES,
     choices,
-    exact_call,
     lengths,
     parse_amount,
     scope_of,
@@ -29,6 +28,7 @@ from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.core import Clock, Escalation, Json, Response, SystemClock, is_question
 from holdfast.core.approval_text import describe_offers
 from holdfast.gate import MAX_AMOUNT
+from holdfast.services import exact_call
 from holdfast.session import Session
 
 TICK_SECONDS = 0.03
@@ -97,7 +97,8 @@ class TerminalApprover:
                         self._console.say(f"  the policy denies the edited call: {why}", "bad", folds=True)
                         edited = None
                 case "v":
-                    for line in exact_call(shown.call, self._session):
+                    workspace = None if self._session is None else self._session.workspace
+                    for line in exact_call(shown.call, workspace):
                         self._console.say(f"    {line}")
                     is_viewed = True
                 case "?":

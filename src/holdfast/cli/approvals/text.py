@@ -1,23 +1,18 @@
 """The approval question at the terminal: the exact call as it fits the screen, and the possible answers."""
 
-import difflib
 import re
 from collections.abc import Sequence
 
 from holdfast.cli.terminal.wrap import cell_width, clip
-from holdfast.core import Call, Escalation, Scope, is_question, pluralize
-from holdfast.core.approval_text import describe_call_lines, visible
-from holdfast.core.errors import HoldfastError
+from holdfast.core import Escalation, Scope, is_question, pluralize
+from holdfast.core.approval_text import visible
 from holdfast.gate import MAX_AMOUNT
-from holdfast.session import ASK_PERSON, Session
+from holdfast.session import Session
 
 MAX_ROWS = 12
 """So that the question fits a screen of 24 rows."""
 COLUMNS = 80
 INDENT = 4
-MAX_DIFF_CHARACTERS = 500_000
-MAX_DIFF_LINES = 5_000
-"""A larger file is shown as it would be written, because comparing it takes too long."""
 MINUTES = 10
 _LENGTHS: tuple[tuple[str, Scope, str], ...] = (
     ("t", "turn", "this turn"),
@@ -26,20 +21,6 @@ _LENGTHS: tuple[tuple[str, Scope, str], ...] = (
     ("s", "session", "this session"),
     ("w", "always", "always, in every session"),
 )
-
-
-def exact_call(call: Call, session: Session | None = None) -> list[str]:
-    """The exact call: a diff where a file would be written, else the arguments."""
-    return [visible(line) for line in call_lines(call, session)]
-
-
-def call_lines(call: Call, session: Session | None = None) -> list[str]:
-    """The lines of the exact call, not escaped: what is not shown does not need to be."""
-    if call.operation == ASK_PERSON.name:
-        return str(call.arguments.get("question", "")).split("\n")
-    lines = describe_call_lines(call)
-    diff = _diff(call, session)
-    return lines if diff is None else [*lines[:2], *(f"  {line}" for line in diff)]
 
 
 def fit_lines(lines: Sequence[str], columns: int = COLUMNS) -> tuple[list[str], bool]:
@@ -111,30 +92,3 @@ def parse_amount(text: str) -> int | None:
     """A number of times or minutes; None if the text is not a valid one."""
     number = int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
     return number if 1 <= number <= MAX_AMOUNT else None
-
-
-def _diff(call: Call, session: Session | None) -> list[str] | None:
-    path, content = call.arguments.get("path"), call.arguments.get("content")
-    if (
-        session is None
-        or call.operation != "world.write"
-        or not isinstance(path, str)
-        or not isinstance(content, str)
-        or len(content) > MAX_DIFF_CHARACTERS
-    ):
-        return None
-    try:
-        name = session.workspace.resolve(path)
-        if session.workspace.exists(name) and session.workspace.stat(name).size > MAX_DIFF_CHARACTERS:
-            return None
-        before = session.workspace.read(name).decode() if session.workspace.exists(name) else None
-    except (OSError, HoldfastError, UnicodeDecodeError):
-        return None  # the call will fail anyway; show its arguments
-    old, new = [] if before is None else before.split("\n"), content.split("\n")
-    if max(len(old), len(new)) > MAX_DIFF_LINES:
-        return None
-    return list(
-        difflib.unified_diff(
-            old, new, "current" if before is not None else "new file", "proposed", lineterm=""
-        )
-    )

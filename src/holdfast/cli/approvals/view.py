@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from holdfast.cli.approvals.text import COLUMNS, call_lines, fit_lines
+from holdfast.cli.approvals.text import COLUMNS, fit_lines
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import cell_width
 from holdfast.core import Escalation, is_question
 from holdfast.core.approval_text import describe_effect, describe_facts, describe_time_left
+from holdfast.services import call_lines
 from holdfast.session import Session
 
 LINES_BELOW_CALL = 9
@@ -19,7 +20,8 @@ def show_escalation(
     """Show the effect, the exact call and the reason; returns whether the call was shown in full."""
     size = console.screen_size
     lines, is_whole = fit_lines(
-        call_lines(escalation.call, session), COLUMNS if size is None else size.columns
+        call_lines(escalation.call, None if session is None else session.workspace),
+        COLUMNS if size is None else size.columns,
     )
     is_whole = is_whole and escalation.call.large is None  # a preview is not the call
     console.say()

@@ -6,17 +6,15 @@ holdfast audit --op world.write --json
 """
 
 import argparse
-import csv
 import sys
-from collections.abc import Callable
 
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.std_streams import output_columns
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.tables import audit_table
-from holdfast.core import encode, escape_invisible
-from holdfast.gate import AuditEntry, audit_stats, audit_view
+from holdfast.gate import audit_stats, audit_view
+from holdfast.services import audit_csv
 
 PROGRESS = "reading the journal"
 
@@ -44,42 +42,9 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.json(entries)
     elif arguments.csv:
-        _write_csv(entries)
+        sys.stdout.write(audit_csv(entries))
     else:
         width = output_columns(default=160)
         for line in audit_table(entries, width=width):
             console.print(line)
     return exit_codes.OK
-
-
-_COLUMNS: dict[str, Callable[[AuditEntry], object]] = {
-    "call": lambda entry: entry.call,
-    "turn": lambda entry: entry.turn,
-    "at_ms": lambda entry: entry.at_ms,
-    "operation": lambda entry: entry.operation,
-    "arguments": lambda entry: encode(entry.arguments).decode(),
-    "verdict": lambda entry: entry.decision.verdict,
-    "rule": lambda entry: entry.decision.rule,
-    "reason": lambda entry: entry.decision.reason,
-    "result": lambda entry: entry.result,
-    "error": lambda entry: entry.error,
-    "grant": lambda entry: entry.grant or "",
-    "approver": lambda entry: entry.approver or "",
-    "transport": lambda entry: entry.transport,
-    "tokens": lambda entry: entry.tokens,
-    "duration_ms": lambda entry: entry.duration_ms,
-}
-
-
-def _write_csv(entries: list[AuditEntry]) -> None:
-    writer = csv.writer(sys.stdout)
-    writer.writerow(_COLUMNS)
-    writer.writerows([_cell(column(entry)) for column in _COLUMNS.values()] for entry in entries)
-
-
-def _cell(value: object) -> object:
-    """A value that no spreadsheet takes for a formula: the agent may have chosen names and error texts."""
-    if not isinstance(value, str):
-        return value
-    text = escape_invisible(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text

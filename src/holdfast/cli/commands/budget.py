@@ -16,12 +16,12 @@ from decimal import Decimal
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.option_types import budget_increase, budget_lines
-from holdfast.cli.session_requests import send_control_request
 from holdfast.cli.terminal.console import Console
 from holdfast.core import BUDGET_WORDS, DIMENSIONS, Limits, Nonconverged, SessionId, pluralize
 from holdfast.core.events import RecordedEvent, TurnEnded
 from holdfast.core.projection import ReplayedHistory, without_rewound
 from holdfast.gate import Budget, ControlRequests, RaiseBudget, TreeBudgetFile
+from holdfast.services import send_control_request
 from holdfast.session import Status
 from holdfast.store import Home, Store
 

@@ -12,11 +12,12 @@ import argparse
 from contextlib import aclosing
 
 from holdfast.cli import exit_codes
-from holdfast.cli.doctor import CheckResult, run_checks
+from holdfast.cli.doctor.event_loop import check_event_loop
 from holdfast.cli.std_streams import output_columns
 from holdfast.cli.terminal.console import Console, Tone
 from holdfast.cli.terminal.wrap import wrap
 from holdfast.core import escape_invisible, pluralize
+from holdfast.services import CheckResult, run_checks
 from holdfast.store import Home
 
 PROGRESS = "checking this machine"
@@ -44,7 +45,8 @@ async def run(arguments: argparse.Namespace) -> int:
     """Run the checks and print each result as it arrives."""
     console, home = Console(), Home.default()
     results: list[CheckResult] = []
-    async with aclosing(run_checks(home, watches_loop=arguments.watch)) as checks:
+    extra = {"event loop": check_event_loop} if arguments.watch else {}
+    async with aclosing(run_checks(home, extra=extra)) as checks:
         async for result in checks:
             results.append(result)
             if not arguments.json:

@@ -8,12 +8,12 @@ import argparse
 
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
-from holdfast.cli.session_requests import send_control_request
 from holdfast.cli.terminal.console import Console
 from holdfast.core import Grant, GrantId, SessionId, SystemClock, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import Grants, RevokeGrant, SavedGrants, describe_grant
+from holdfast.services import send_control_request
 from holdfast.store import Home, Store
 
 PROGRESS = "reading the grants"

@@ -21,6 +21,7 @@ from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.tables import proposal_lines
 from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
+from holdfast.services import choose_proposals, decide_proposals
 from holdfast.session import Session
 
 PROGRESS = "opening the session"
@@ -55,20 +56,18 @@ async def run(arguments: argparse.Namespace) -> int:
             return exit_codes.OK
         if arguments.check is not None and not await _passes(session, arguments, console):
             return exit_codes.DENIED
-        decide = session.commit if arguments.action == "commit" else session.reject
-        paths = await decide(*arguments.paths)
-        asking = [each.path for each in session.proposals() if each.asks]
+        done = await decide_proposals(session, arguments.action, arguments.paths)
     finally:
         await runtime.close()
     if arguments.json:
-        console.json({"action": arguments.action, "paths": paths})
+        console.json(done)
     else:
-        for path in paths:
+        for path in done.paths:
             console.say(
                 f"{'committed' if arguments.action == 'commit' else 'rejected'} {escape_invisible(path)}"
             )
-        if asking and arguments.action == "commit":
-            names = " ".join(map(escape_invisible, asking))
+        if done.asking:
+            names = " ".join(map(escape_invisible, done.asking))
             console.say(f"still staged, because you must approve it by name: {names}", "ask", folds=True)
     return exit_codes.OK
 
@@ -91,12 +90,7 @@ async def _passes(session: Session, arguments: argparse.Namespace, console: Cons
 
 
 def _show(session: Session, arguments: argparse.Namespace, console: Console) -> None:
-    wanted = {session.workspace.resolve(path) for path in arguments.paths}
-    proposals = [each for each in session.proposals() if not wanted or each.path in wanted]
-    if wanted - {each.path for each in proposals}:
-        raise InvalidInput(
-            "some of these paths have no proposal", hint="list them with: holdfast proposals show"
-        )
+    proposals = choose_proposals(session, arguments.paths)
     if arguments.json:
         console.json(proposals)
         return

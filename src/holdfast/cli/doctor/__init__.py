@@ -1,6 +1,1 @@
-"""The checks of `holdfast doctor`. Each module checks one subject, and each failed check suggests a fix."""
-
-from holdfast.cli.doctor.check_result import CheckResult
-from holdfast.cli.doctor.run_checks import run_checks
-
-__all__ = ["CheckResult", "run_checks"]
+"""The measurement of `holdfast doctor --watch`: how long work keeps the event loop busy."""

@@ -5,10 +5,10 @@ import tempfile
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli.doctor.check_result import CheckResult
 from holdfast.cli.doctor.loop_watchdog import LIMIT_SECONDS, LoopWatchdog
 from holdfast.core import Error
 from holdfast.policy import FixedPolicy
+from holdfast.services import CheckResult
 from holdfast.session import Settings
 from holdfast.store import Home
 

@@ -5,11 +5,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from holdfast.cli.doctor.check_result import CheckResult, State
 from holdfast.commands import probe_sandbox
 from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines, Sandbox, self_test
+from holdfast.services.doctor.check_result import CheckResult, State
 from holdfast.store import Home
 
 _SANDBOXES: tuple[Sandbox, ...] = ("python", "wasi", "lisp")

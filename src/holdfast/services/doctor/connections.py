@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from holdfast.cli.doctor.check_result import CheckResult, State
 from holdfast.config import load_config
 from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
@@ -22,6 +21,7 @@ from holdfast.models import (
     local_servers,
     resolve_model,
 )
+from holdfast.services.doctor.check_result import CheckResult, State
 from holdfast.store import Home
 
 

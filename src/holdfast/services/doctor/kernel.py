@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
-from holdfast.cli.doctor.check_result import CheckResult
+from holdfast.services.doctor.check_result import CheckResult
 
 _OPENAT2, _LANDLOCK_CREATE_RULESET = 437, 444
 _AT_FDCWD = -100

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 
-from holdfast import __version__
-from holdfast.cli.doctor.check_result import CheckResult
+from holdfast.services.doctor.check_result import CheckResult
 
 _MIN_PYTHON = (3, 11)
 _LIBRARIES = (
@@ -28,7 +27,7 @@ _EXTRAS = {"wasmtime": "wasi", "xllamacpp": "local", "agent-client-protocol": "a
 def check_versions() -> Iterator[CheckResult]:
     """Report versions, missing libraries and extras that are not installed."""
     python = platform.python_version()
-    detail = f"holdfast {__version__}, Python {python}, SQLite {sqlite3.sqlite_version}, Linux {platform.release()}"
+    detail = f"holdfast {_version('holdfast') or '(not installed)'}, Python {python}, SQLite {sqlite3.sqlite_version}, Linux {platform.release()}"
     is_new = sys.version_info >= _MIN_PYTHON
     yield CheckResult(
         part="versions",

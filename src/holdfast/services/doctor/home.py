@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from holdfast.cli.doctor.check_result import CheckResult
 from holdfast.config import read_config
 from holdfast.core.errors import HoldfastError
 from holdfast.policy import AUTO, load_policy
+from holdfast.services.doctor.check_result import CheckResult
 from holdfast.store import Home
 
 LOW_DISK_BYTES = 1_000_000_000

@@ -1,0 +1,126 @@
+"""A person's answer to an escalation: recorded at once if no process holds the session, else delivered to the holder by file."""
+
+import asyncio
+from typing import Literal
+
+from holdfast.core import (
+    PERSON,
+    Clock,
+    Escalation,
+    EscalationId,
+    Response,
+    SessionId,
+    Value,
+    describe_coverage,
+    encode,
+    is_question,
+)
+from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
+from holdfast.core.events import EscalationAnswered, EscalationExpired, GrantGiven
+from holdfast.gate import (
+    Escalations,
+    LargeValues,
+    check_offer,
+    grant_description,
+    grant_for,
+    write_first_answer,
+)
+from holdfast.store import Home, Store
+
+POLL_ATTEMPTS, POLL_SECONDS = 60, 0.05
+Delivery = Literal["recorded", "accepted", "sent"]
+"""Where an answer is: in the journal, accepted by the process that holds the session, or sent to it and not confirmed."""
+
+
+class Delivered(Value, omit_defaults=False):
+    """What became of an answer."""
+
+    session: SessionId
+    escalation: EscalationId
+    verdict: Literal["approve", "deny"]
+    delivery: Delivery
+
+
+def check_response(escalation: Escalation, response: Response, *, is_text: bool) -> None:
+    """Raise InvalidInput unless the response fits: a question is answered with text, a call is approved or denied."""
+    if is_question(escalation) and response.verdict == "approve" and not is_text:
+        raise InvalidInput(
+            "the agent asks a question, which needs an answer in words",
+            hint=f"holdfast answer {escalation.id} TEXT",
+        )
+    if is_text and not is_question(escalation):
+        raise InvalidInput(
+            f"{escalation.id!r} is a call, not a question",
+            hint=f"holdfast approve {escalation.id}, or holdfast deny {escalation.id}",
+        )
+    if response.offer is not None:
+        check_offer(escalation, response.offer)
+
+
+def saved_coverage(escalation: Escalation, offer: int | None) -> str:
+    """What an approval for longer than once covers, in words. Raises InvalidInput if the call can only be approved once."""
+    covered = (
+        grant_description(escalation)
+        if offer is None
+        else describe_coverage(escalation.offers[offer - 1].coverage)
+    )
+    if not covered:
+        raise InvalidInput(
+            "the target of this call is unknown, so it can only be approved once", hint="leave out --for"
+        )
+    return covered
+
+
+async def deliver_answer(
+    home: Home,
+    store: Store,
+    session: SessionId,
+    escalation: Escalation,
+    response: Response,
+    *,
+    transport: str,
+    clock: Clock,
+) -> Delivered:
+    """Record the answer, or hand it to the process that holds the session. Raises EscalationUnknown if it is too late."""
+    try:
+        journal = await store.open(session)
+    except SessionHeld:
+        _write_response_file(home, session, escalation, response)
+        delivery = await _await_outcome(store, session, escalation.id, response)
+    else:
+        try:
+            ruling = await Escalations(journal, clock=clock).answer(
+                escalation.id, response, principal=PERSON, transport=transport
+            )
+            asked = await LargeValues(store.blob).whole_escalation(ruling.escalation)
+            grant = grant_for(asked, response, principal=PERSON, now_ms=clock.now_ms())
+            if grant is not None:
+                await journal.append(GrantGiven(grant=grant))
+        finally:
+            await journal.release()
+        delivery = "recorded"
+    return Delivered(session=session, escalation=escalation.id, verdict=response.verdict, delivery=delivery)
+
+
+def _write_response_file(home: Home, session: SessionId, escalation: Escalation, response: Response) -> None:
+    decision = "approved" if response.verdict == "approve" else "denied"
+    answer = {"decision": decision, "digest": escalation.digest, "reason": response.reason}
+    content = encode(answer | {"scope": response.scope, "amount": response.amount, "offer": response.offer})
+    write_first_answer(home.escalations(session), escalation.id, content)
+
+
+async def _await_outcome(store: Store, session: SessionId, id: EscalationId, response: Response) -> Delivery:
+    """What became of an answer by file, read from the journal that the other process writes."""
+    for _ in range(POLL_ATTEMPTS):
+        for entry in await store.read(session):
+            match event := entry.event:
+                case EscalationAnswered(escalation=answered) if answered == id:
+                    if event.response.verdict != response.verdict:
+                        raise EscalationUnknown(f"{id!r} was already answered: {event.response.verdict}")
+                    return "accepted"
+                case EscalationExpired(escalation=expired) if expired == id:
+                    raise EscalationUnknown(f"the answer to {id!r} came too late: {event.reason}")
+                case _:
+                    pass
+        await asyncio.sleep(POLL_SECONDS)
+    return "sent"

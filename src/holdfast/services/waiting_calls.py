@@ -1,0 +1,111 @@
+"""What waits for a person: calls that need approval and questions of agents, over all sessions, with the words to show."""
+
+from collections.abc import Sequence
+
+from holdfast.core import Escalation, SessionId, Value, escape_invisible, is_question
+from holdfast.core.approval_text import (
+    describe_effect,
+    describe_offers,
+    describe_provenance,
+    describe_reason,
+    describe_undo,
+    runs_of,
+    seconds_left,
+)
+from holdfast.core.errors import EscalationUnknown
+from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, RecordedEvent
+from holdfast.core.projection import without_rewound
+from holdfast.gate import LargeValues, grant_description
+from holdfast.services.call_text import exact_call
+from holdfast.store import Store
+
+
+class WaitingCall(Value, omit_defaults=False):
+    """An escalation that no one has answered, its session, and what a person must know to answer it."""
+
+    session: SessionId
+    name: str | None
+    """The name of the session."""
+    escalation: Escalation
+    runs_when: tuple[str, ...]
+    """What makes the files run that the call would change."""
+    seconds_left: float | None
+    """How long it waits before silence is a denial; None if it waits until it is answered."""
+    is_question: bool
+    effect: str
+    """What would happen."""
+    call: tuple[str, ...]
+    """The exact call, line by line; nothing in it is invisible."""
+    reason: str
+    values_from: str
+    undo: str
+    offers: tuple[str, ...]
+    """What a saved approval can cover, narrowest first."""
+    covers: str
+    """What a saved approval covers if no offer is chosen; empty if the call can only be approved once."""
+
+
+async def waiting(store: Store, reference: str | None = None, *, now_ms: int) -> list[WaitingCall]:
+    """The calls and questions that wait, in one session or in all, with all of their arguments, oldest session first."""
+    if reference is not None:
+        sessions = [await store.summary(await store.find(reference))]
+    else:
+        sessions = [each for each in await store.sessions() if each.activity == "waiting"]
+    large_values = LargeValues(store.blob)
+    return [
+        describe_waiting(session.id, session.name, await large_values.whole_escalation(each), now_ms=now_ms)
+        for session in sessions
+        for each in open_escalations(await store.read(session.id))
+        # With no process left, an escalation whose time is up is a denial that is not recorded yet.
+        if each.expires_ms is None or each.expires_ms > now_ms
+    ]
+
+
+def describe_waiting(
+    session: SessionId, name: str | None, escalation: Escalation, *, now_ms: int
+) -> WaitingCall:
+    """The words for one escalation."""
+    return WaitingCall(
+        session=session,
+        name=name,
+        escalation=escalation,
+        runs_when=tuple(runs_of(escalation)),
+        seconds_left=seconds_left(escalation, now_ms),
+        is_question=is_question(escalation),
+        effect=describe_effect(escalation),
+        call=tuple(exact_call(escalation.call)),
+        reason=describe_reason(escalation),
+        values_from=describe_provenance(escalation),
+        undo=describe_undo(escalation),
+        offers=tuple(describe_offers(escalation)),
+        covers=escape_invisible(grant_description(escalation)),
+    )
+
+
+def open_escalations(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
+    """The escalations of a journal that are neither answered nor expired, oldest first."""
+    found: dict[str, Escalation] = {}
+    for entry in without_rewound(recorded):
+        match event := entry.event:
+            case EscalationOpened():
+                found[event.escalation.id] = event.escalation
+            case EscalationAnswered() | EscalationExpired():
+                found.pop(event.escalation, None)
+            case _:
+                pass
+    return list(found.values())
+
+
+def select_waiting(found: Sequence[WaitingCall], wanted: str | None) -> WaitingCall:
+    """The call with this id, or the only one. Raises EscalationUnknown."""
+    matching = [each for each in found if wanted in (None, each.escalation.id)]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
+        what = (
+            "no call waits for approval"
+            if wanted is None
+            else f"{wanted!r} does not wait: it was answered, it expired, or the id is wrong"
+        )
+        raise EscalationUnknown(what, hint="nothing was changed; list waiting calls with: holdfast waiting")
+    raise EscalationUnknown(f"{len(matching)} calls wait; name one", hint="list them with: holdfast waiting")
