@@ -35,6 +35,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "approve": "approve a waiting call",
         "deny": "deny a waiting call",
         "answer": "answer a question of the agent",
+        "notify": "show where you are notified; send a test",
         "grants": "list or revoke saved approvals",
         "audit": "list every call of a session with its decision",
         "why": "explain the decision about a call",

@@ -8,6 +8,8 @@ RENAMED_KEYS: Mapping[str, str] = {
     "asking.model": "model",
     "asking.attempts": "model_requests.max_attempts",
     "asking.total_seconds": "model_requests.timeout_seconds",
+    "notify": "notify.terminal",
+    "notify_command": "notify.command",
 }
 """Old dotted key to the current one. A key of a renamed table that is not listed keeps its own name."""
 

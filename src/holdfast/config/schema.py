@@ -74,6 +74,8 @@ def _kind(annotation: Any) -> str:
     options = [each for each in get_args(annotation) if each is not type(None)]
     if get_origin(annotation) is Literal:
         return " or ".join(str(option) for option in options)
+    if get_origin(annotation) is dict:
+        return "tables"
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(_kind(option) for option in options)
     return {bool: "true or false", str: "text", int: "whole number", float: "number", Decimal: "number"}.get(

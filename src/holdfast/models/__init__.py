@@ -18,6 +18,7 @@ from holdfast.models.factory import create_model, list_models
 from holdfast.models.keys import (
     find_key,
     key_variables,
+    keyring_secret,
     keys_present,
     resolve_model,
     secrets,
@@ -56,6 +57,7 @@ __all__ = [
     "create_model",
     "find_key",
     "key_variables",
+    "keyring_secret",
     "keys_present",
     "list_models",
     "local_servers",

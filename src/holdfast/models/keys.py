@@ -46,7 +46,7 @@ def find_key(provider: str, environ: Mapping[str, str], settings: ModelSettings)
                 hint=f"set ${settings.key_variable}, or remove key_variable from the configuration",
             )
         return key
-    key = _key_in_environment(provider, environ) or _key_in_keyring(provider) or ""
+    key = _key_in_environment(provider, environ) or keyring_secret(provider) or ""
     if key:
         return key
     if PROVIDERS[provider].needs_key:
@@ -84,13 +84,14 @@ def _key_in_environment(provider: str, environ: Mapping[str, str]) -> str | None
     return next((key for key in found if key), None)
 
 
-def _key_in_keyring(provider: str) -> str | None:
+def keyring_secret(name: str) -> str | None:
+    """An entry of the person's keyring; None if there is none, or no keyring."""
     try:
         keyring: Any = importlib.import_module("keyring")  # Any: an optional library without types
     except ImportError:
         return None
     try:
-        stored = keyring.get_password(KEYRING_SERVICE, provider)
+        stored = keyring.get_password(KEYRING_SERVICE, name)
     except keyring.errors.KeyringError:  # no backend, or it is locked: the same as no key
         return None
     return stored.strip() if isinstance(stored, str) else None

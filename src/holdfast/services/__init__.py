@@ -6,6 +6,15 @@ from holdfast.services.call_text import call_lines, exact_call
 from holdfast.services.control import send_control_request
 from holdfast.services.doctor.check_result import CheckResult
 from holdfast.services.doctor.run_checks import run_checks
+from holdfast.services.notifications import (
+    DeliveryFailed,
+    NotificationSender,
+    check_target,
+    deliver,
+    notify_about,
+    read_failures,
+    sample_notification,
+)
 from holdfast.services.proposals import (
     DecidedProposals,
     ProposalAction,
@@ -21,6 +30,8 @@ __all__ = [
     "CheckResult",
     "DecidedProposals",
     "Delivered",
+    "DeliveryFailed",
+    "NotificationSender",
     "ProposalAction",
     "Timeline",
     "TimelineEntry",
@@ -30,12 +41,17 @@ __all__ = [
     "audit_csv",
     "call_lines",
     "check_response",
+    "check_target",
     "choose_proposals",
     "decide_proposals",
+    "deliver",
     "deliver_answer",
     "describe_waiting",
     "exact_call",
+    "notify_about",
+    "read_failures",
     "run_checks",
+    "sample_notification",
     "saved_coverage",
     "select_waiting",
     "send_control_request",

@@ -15,7 +15,18 @@ from holdfast.session.options import SessionOptions, check_options, load_session
 from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.resources import SharedResources
 from holdfast.session.session import Session
-from holdfast.session.settings import Settings
+from holdfast.session.settings import (
+    NotifyApprise,
+    NotifyCommand,
+    NotifyDesktop,
+    NotifyEmail,
+    NotifyNtfy,
+    NotifySettings,
+    NotifyTarget,
+    NotifyWebhook,
+    Settings,
+    Topic,
+)
 from holdfast.session.status import Lifecycle, Status, TurnRecord, is_imported, workspace_of
 from holdfast.session.tools import ASK_PERSON, VIEW_TOOLS
 from holdfast.session.turn_result import TurnResult
@@ -34,6 +45,14 @@ __all__ = [
     "LiveSessions",
     "MergeConflict",
     "MergePlan",
+    "NotifyApprise",
+    "NotifyCommand",
+    "NotifyDesktop",
+    "NotifyEmail",
+    "NotifyNtfy",
+    "NotifySettings",
+    "NotifyTarget",
+    "NotifyWebhook",
     "Replay",
     "RewindPlan",
     "Session",
@@ -43,6 +62,7 @@ __all__ = [
     "Settings",
     "SharedResources",
     "Status",
+    "Topic",
     "TurnDriver",
     "TurnRecord",
     "TurnResult",

@@ -1,5 +1,7 @@
 """The registry of sessions that are live in this process, and how many there may be."""
 
+from collections.abc import Callable
+
 from holdfast.core import SessionId, pluralize
 from holdfast.core.errors import SessionNotReady
 from holdfast.session.session import Session
@@ -11,11 +13,20 @@ class LiveSessions:
     def __init__(self, *, max_sessions: int = 10_000) -> None:
         self._max_sessions = max_sessions
         self._sessions: dict[SessionId, Session] = {}
+        self._on_open: list[Callable[[Session], None]] = []
+
+    def on_open(self, callback: Callable[[Session], None]) -> None:
+        """Call a function with every session that is live, and with each that becomes live."""
+        self._on_open.append(callback)
+        for session in self.all():
+            callback(session)
 
     def add(self, session: Session) -> None:
         """Register a session. Raises SessionNotReady at the limit."""
         self.check_room()
         self._sessions[session.id] = session
+        for callback in self._on_open:
+            callback(session)
 
     def check_room(self) -> None:
         """Raise SessionNotReady at the limit."""

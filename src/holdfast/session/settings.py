@@ -1,12 +1,87 @@
-"""Session settings: model, policy, sandbox, limits. Frozen; `config` reads them from a file."""
+"""Session settings: model, policy, sandbox, limits, notifications. Frozen; `config` reads them from a file."""
 
 from typing import Literal
+
+import msgspec
 
 from holdfast.agent import Mode
 from holdfast.commands import ShellSettings
 from holdfast.core import Limits, Value
 from holdfast.guests import GuestLimits, Sandbox
 from holdfast.models import ModelSettings
+
+Topic = Literal["waits", "finished", "failed", "budget"]
+"""What a notification is about: a call that waits for approval, a turn that ended well or badly, or four fifths of a budget spent."""
+
+
+class NotifyTargetBase(Value, tag_field="kind", forbid_unknown_fields=True):
+    """What every target has. A secret is written as `${VARIABLE}` or `keyring:NAME`, not as itself."""
+
+    topics: tuple[Topic, ...] = ("waits", "finished", "failed", "budget")
+    private: bool = False
+    """Whether the target may see the call that waits and the answer of the agent. Otherwise it gets only names and counts."""
+    after_seconds: float = 5.0
+    """A call that is answered sooner is not reported, nor is a turn that was shorter."""
+
+
+class NotifyWebhook(NotifyTargetBase, tag="webhook"):
+    """JSON, sent by POST. With a secret, it is signed with HMAC-SHA256."""
+
+    url: str
+    secret: str = ""
+
+
+class NotifyNtfy(NotifyTargetBase, tag="ntfy"):
+    """A topic of an ntfy server."""
+
+    url: str
+    """The server and the topic, such as https://ntfy.example.com/my-topic."""
+    token: str = ""
+
+
+class NotifyCommand(NotifyTargetBase, tag="command"):
+    """A program of this machine. The title and the text are its last arguments; the JSON is its input."""
+
+    command: tuple[str, ...]
+
+
+class NotifyDesktop(NotifyTargetBase, tag="desktop"):
+    """The notifications of this machine's desktop."""
+
+
+class NotifyEmail(NotifyTargetBase, tag="email"):
+    """An e-mail, sent by SMTP."""
+
+    server: str
+    """The host and the port, such as smtp.example.com:587."""
+    sender: str
+    recipient: str
+    user: str = ""
+    password: str = ""
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    """`none` is accepted only for a server on this machine."""
+
+
+class NotifyApprise(NotifyTargetBase, tag="apprise"):
+    """Any service that the library Apprise knows (extra `notify`), by its URL."""
+
+    url: str
+
+
+NotifyTarget = NotifyWebhook | NotifyNtfy | NotifyCommand | NotifyDesktop | NotifyEmail | NotifyApprise
+
+
+class NotifySettings(Value, forbid_unknown_fields=True):
+    """How a person learns that something waits, finished or failed."""
+
+    terminal: Literal["auto", "bell", "off"] = "auto"
+    """How a chat tells you that something waits while its terminal does not have the focus: `auto` is a notification where the
+    terminal shows one, else the bell."""
+    command: tuple[str, ...] = ()
+    """A program that a chat runs as well, such as ["notify-send", "Holdfast"]. The text is its last argument."""
+    targets: dict[str, NotifyTarget] = msgspec.field(default_factory=dict)
+    """Where else you are notified: one table for each, such as [notify.targets.phone] with kind = "ntfy" and url = "...". See
+    docs/guides/notifications.md."""
 
 
 class Settings(Value, forbid_unknown_fields=True):
@@ -47,11 +122,8 @@ class Settings(Value, forbid_unknown_fields=True):
     """Limits of a session. `usd`, `time` and `bytes` are accepted as keys too, and quantities such as "50k" or "5m"."""
     turn_budget: Limits = Limits(steps=50, calls=1000, bytes_written=2_000_000_000)
     """Limits of one turn."""
-    notify: Literal["auto", "bell", "off"] = "auto"
-    """How a chat tells you that something waits while its terminal does not have the focus: `auto` is a notification where the
-    terminal shows one, else the bell."""
-    notify_command: tuple[str, ...] = ()
-    """A program to run as well, such as ["notify-send", "Holdfast"]. The text is its last argument."""
+    notify: NotifySettings = NotifySettings()
+    """How you learn that a call waits, or that a turn finished or failed, while you look elsewhere."""
     shell: ShellSettings = ShellSettings()
     """Programs that the agent runs in the command sandbox: whether, with which limits, and what they may see."""
     code: GuestLimits = GuestLimits()

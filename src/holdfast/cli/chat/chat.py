@@ -357,8 +357,8 @@ async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool
         chat = Chat(runtime=runtime, screen=screen, keyboard=RawKeyboard())
         chat.notifier = Notifier(
             screen.focus,
-            notify=runtime.settings.notify,
-            command=runtime.settings.notify_command,
+            notify=runtime.settings.notify.terminal,
+            command=runtime.settings.notify.command,
             environ=_without_keys(runtime.settings.model_requests),
         )
         history = input_history(runtime.home)

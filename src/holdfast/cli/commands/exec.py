@@ -24,6 +24,7 @@ from holdfast.config import load_config
 from holdfast.core import Outcome, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import CodePosted, RecordedEvent, RunEnded, RunParked
+from holdfast.services import notify_about
 from holdfast.session import Session
 from holdfast.store import Home
 
@@ -59,7 +60,8 @@ async def run(arguments: argparse.Namespace) -> int:
     home = Home.default()
     if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
-    runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=())
+    settings = load_config(home)
+    runtime = await Runtime.start(home=home.root, settings=settings, servers=())
     try:
         print_store_notices(runtime.store, console)
         can_ask = not arguments.no_escalations
@@ -84,11 +86,12 @@ async def run(arguments: argparse.Namespace) -> int:
         if console.is_interactive and can_ask:
             session.approver = TerminalApprover(console, session=session)
             session.approver_name = "terminal"
-        with progress_of(session):
-            if code is None:
-                outcome = await _resume_code(session)
-            else:
-                outcome = await session.execute(code, language=arguments.lang)
+        async with notify_about(runtime.live_sessions, settings.notify, home=home):
+            with progress_of(session):
+                if code is None:
+                    outcome = await _resume_code(session)
+                else:
+                    outcome = await session.execute(code, language=arguments.lang)
         return report(outcome, session, arguments.json, console, printed=prints.text)
     except PersonLeft:
         console.say("a call waits; answer with: holdfast approve, or holdfast deny", folds=True)

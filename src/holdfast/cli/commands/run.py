@@ -23,6 +23,7 @@ from holdfast.cli.views.result import print_outcome, was_refused
 from holdfast.config import load_config
 from holdfast.core import Error, Json, Ok, Outcome, Proposed, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.services import notify_about
 from holdfast.session import Session
 from holdfast.store import Home
 
@@ -57,7 +58,8 @@ async def run(arguments: argparse.Namespace) -> int:
     is_known = arguments.session is not None or arguments.id is not None
     if not is_known and not await ensure_trusted(workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
-    runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=())
+    settings = load_config(home)
+    runtime = await Runtime.start(home=home.root, settings=settings, servers=())
     try:
         print_store_notices(runtime.store, console)
         session = await _session(runtime, arguments, workspace)
@@ -66,7 +68,8 @@ async def run(arguments: argparse.Namespace) -> int:
             session.approver_name = "terminal"
         if not arguments.json:
             session.on_output = _write_output
-        outcome = await session.execute(script, language="shell")
+        async with notify_about(runtime.live_sessions, settings.notify, home=home):
+            outcome = await session.execute(script, language="shell")
         return _report(outcome, session, console, is_json=arguments.json)
     except PersonLeft:
         console.say("the command waits; answer with: holdfast approve, or holdfast deny", folds=True)

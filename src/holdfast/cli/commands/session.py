@@ -37,6 +37,7 @@ from holdfast.core import Needs, escape_invisible, parse_limits
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import Model
 from holdfast.policy import narrowed_by_project
+from holdfast.services import notify_about
 from holdfast.session import Session, Settings, TurnDriver, load_session_policy
 from holdfast.store import Home, chosen_name, shortened_note
 from holdfast.world import open_folder
@@ -163,7 +164,8 @@ async def run(arguments: argparse.Namespace) -> int:
             console.say(left.notice, "dim")
         elif note := shortened_note(arguments.name):
             console.say(f"note: {note}", "ask")
-        return await _work(runtime, session, arguments, console)
+        async with notify_about(runtime.live_sessions, settings.notify, home=home):
+            return await _work(runtime, session, arguments, console)
     finally:
         await runtime.close()
 

@@ -1,7 +1,7 @@
-"""Checks of models and MCP servers.
+"""Checks of models, MCP servers and notifications.
 
 Models: which one a session would use, and whether it has a key; nothing is sent. MCP servers: each is started as a session would
-start it, in an empty folder.
+start it, in an empty folder. Notifications: what did not arrive lately; nothing is sent.
 """
 
 import os
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from holdfast.config import load_config
-from holdfast.core import pluralize
+from holdfast.core import SystemClock, format_age, pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.mcp import McpFiles, McpToolset, ServerSpec, health_problems
 from holdfast.models import (
@@ -22,7 +22,10 @@ from holdfast.models import (
     resolve_model,
 )
 from holdfast.services.doctor.check_result import CheckResult, State
+from holdfast.services.notifications import check_target, read_failures
 from holdfast.store import Home
+
+_RECENT_MS = 7 * 24 * 60 * 60 * 1000
 
 
 async def check_models(home: Home) -> list[CheckResult]:
@@ -94,3 +97,29 @@ async def _check_server(files: McpFiles, spec: ServerSpec, keys: Collection[str]
     if problems:
         return CheckResult(part=part, state="note", detail="; ".join(problems), fix=fix)
     return CheckResult(part=part, state="ok", detail=f"starts, {pluralize(tools, 'tool')}")
+
+
+async def check_notifications(home: Home) -> list[CheckResult]:
+    """Report each target of notifications, and what it did not take in the last week."""
+    try:
+        targets = load_config(home).notify.targets
+    except HoldfastError:
+        return []  # the configuration is checked separately
+    now_ms = SystemClock().now_ms()
+    failures = [each for each in read_failures(home) if now_ms - each.at_ms < _RECENT_MS]
+    results = []
+    for name, target in targets.items():
+        part, fix = f"notify {name}", f"holdfast notify test {name}"
+        try:
+            check_target(name, target)
+        except HoldfastError as error:
+            results.append(CheckResult(part=part, state="bad", detail=str(error), fix=error.hint or fix))
+            continue
+        missed = [each for each in failures if each.target == name]
+        if missed:
+            age = format_age(max(0, now_ms - missed[-1].at_ms))
+            detail = f"{pluralize(len(missed), 'notification')} not sent in 7 days, the last {age} ago: {missed[-1].reason}"
+            results.append(CheckResult(part=part, state="note", detail=detail, fix=fix))
+        else:
+            results.append(CheckResult(part=part, state="ok", detail=f"test it with: {fix}"))
+    return results

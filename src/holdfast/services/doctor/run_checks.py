@@ -19,7 +19,7 @@ async def run_checks(
 ) -> AsyncGenerator[CheckResult, None]:
     """Run the checks, most basic first, then those in `extra`, and yield each result."""
     # Here, because these load everything that they check, and the other services need none of it.
-    from holdfast.services.doctor.connections import check_models, check_servers
+    from holdfast.services.doctor.connections import check_models, check_notifications, check_servers
     from holdfast.services.doctor.home import check_home, nearest_existing
     from holdfast.services.doctor.kernel import check_kernel
     from holdfast.services.doctor.sandboxes import check_commands, check_engines
@@ -32,6 +32,7 @@ async def run_checks(
         "sandbox": check_engines,
         "commands": check_commands,
         "mcp": check_servers,
+        "notify": check_notifications,
     }
     with _usable_home(home, is_folder=nearest_existing(home).is_dir()) as usable:
         for part, check in (checks | dict(extra)).items():

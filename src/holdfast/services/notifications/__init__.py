@@ -1,0 +1,17 @@
+"""Notifications: told elsewhere that a call waits, that a turn ended, or that a budget is nearly spent."""
+
+from holdfast.services.notifications.deliver import DeliveryFailed, check_target, deliver
+from holdfast.services.notifications.follow import notify_about
+from holdfast.services.notifications.notification import Notification, sample_notification
+from holdfast.services.notifications.sender import NotificationSender, read_failures
+
+__all__ = [
+    "DeliveryFailed",
+    "Notification",
+    "NotificationSender",
+    "check_target",
+    "deliver",
+    "notify_about",
+    "read_failures",
+    "sample_notification",
+]
