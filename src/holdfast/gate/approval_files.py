@@ -36,10 +36,9 @@ from holdfast.core import (
 from holdfast.core.approval_text import describe_effect, describe_facts
 from holdfast.core.errors import EscalationUnknown
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Noted, RecordedEvent
-from holdfast.gate.file_watch import FileWatch
 from holdfast.gate.gate import Gate
 from holdfast.gate.grants import grant_description
-from holdfast.store import Journal, create_private, read_own, remove, replace_private
+from holdfast.store import FileWatch, Journal, create_private, read_own, remove, replace_private
 
 SCOPES: tuple[Scope, ...] = ("once", "turn", "times", "minutes", "session")
 """Scopes that a file may ask for; `always` is given only where its rule is shown."""

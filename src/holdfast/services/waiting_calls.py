@@ -13,8 +13,6 @@ from holdfast.core.approval_text import (
     seconds_left,
 )
 from holdfast.core.errors import EscalationUnknown
-from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, RecordedEvent
-from holdfast.core.projection import without_rewound
 from holdfast.gate import LargeValues, grant_description
 from holdfast.services.call_text import exact_call
 from holdfast.store import Store
@@ -46,18 +44,16 @@ class WaitingCall(Value, omit_defaults=False):
 
 
 async def waiting(store: Store, reference: str | None = None, *, now_ms: int) -> list[WaitingCall]:
-    """The calls and questions that wait, in one session or in all, with all of their arguments, oldest session first."""
-    if reference is not None:
-        sessions = [await store.summary(await store.find(reference))]
-    else:
-        sessions = [each for each in await store.sessions() if each.activity == "waiting"]
+    """The calls and questions that wait, in one session or in all, with all of their arguments, newest session first."""
+    session = await store.find(reference) if reference is not None else None
     large_values = LargeValues(store.blob)
     return [
-        describe_waiting(session.id, session.name, await large_values.whole_escalation(each), now_ms=now_ms)
-        for session in sessions
-        for each in open_escalations(await store.read(session.id))
+        describe_waiting(
+            each.session, each.name, await large_values.whole_escalation(each.escalation), now_ms=now_ms
+        )
+        for each in await store.waiting(session)
         # With no process left, an escalation whose time is up is a denial that is not recorded yet.
-        if each.expires_ms is None or each.expires_ms > now_ms
+        if each.escalation.expires_ms is None or each.escalation.expires_ms > now_ms
     ]
 
 
@@ -80,20 +76,6 @@ def describe_waiting(
         offers=tuple(describe_offers(escalation)),
         covers=escape_invisible(grant_description(escalation)),
     )
-
-
-def open_escalations(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
-    """The escalations of a journal that are neither answered nor expired, oldest first."""
-    found: dict[str, Escalation] = {}
-    for entry in without_rewound(recorded):
-        match event := entry.event:
-            case EscalationOpened():
-                found[event.escalation.id] = event.escalation
-            case EscalationAnswered() | EscalationExpired():
-                found.pop(event.escalation, None)
-            case _:
-                pass
-    return list(found.values())
 
 
 def select_waiting(found: Sequence[WaitingCall], wanted: str | None) -> WaitingCall:

@@ -8,12 +8,12 @@ or not. The session list, the search and the summaries are derived from the jour
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Protocol
 
-from holdfast.core import SessionId, Value
+from holdfast.core import Escalation, SessionId, Value
 from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, RestorePointMade, SessionOpened
 
 Follower = Callable[[RecordedEvent], None]
@@ -55,6 +55,33 @@ class SessionSummary(Value):
     is_damaged: bool = False
     parent: Parent | None = None
     events: int = 0
+
+
+class SessionPage(Value):
+    """Some rows of the session list, and where the next page begins."""
+
+    sessions: tuple[SessionSummary, ...] = ()
+    next: str | None = None
+    """Pass it as `before`; None if these are the last ones."""
+
+
+class WaitingEscalation(Value):
+    """An escalation that is neither answered nor expired, of the session that waits for it."""
+
+    session: SessionId
+    name: str | None
+    escalation: Escalation
+
+
+class StreamedEvent(Value):
+    """An event at its place among the events of all sessions. `row` only increases."""
+
+    row: int
+    session: SessionId
+    """The session that wrote it; its forks share it."""
+    seq: int
+    at_ms: int
+    event: Event
 
 
 class Passage(Value):
@@ -209,6 +236,14 @@ class BlobStore(Protocol):
         ...
 
 
+class StoreWatch(Protocol):
+    """Waits for events that any process records in a store."""
+
+    async def changed(self) -> None:
+        """Return when there may be new events since the last call. It may return without one, and never misses one."""
+        ...
+
+
 class Store(BlobStore, Protocol):
     """The journals of all sessions and the blobs that their events refer to."""
 
@@ -241,6 +276,38 @@ class Store(BlobStore, Protocol):
         self, *, limit: int | None = None, folder: str | None = None
     ) -> Sequence[SessionSummary]:
         """List sessions by activity, newest first."""
+        ...
+
+    async def session_page(
+        self,
+        *,
+        before: str | None = None,
+        limit: int = 50,
+        folder: str | None = None,
+        activity: Literal["processing", "waiting"] | None = None,
+    ) -> SessionPage:
+        """List sessions like `sessions`, a page at a time; the cost does not depend on how many there are."""
+        ...
+
+    async def waiting(self, session: SessionId | None = None) -> Sequence[WaitingEscalation]:
+        """List what waits for a person, of one session or of all, by session as `sessions` lists them, oldest first in each.
+
+        The cost depends only on how many wait."""
+        ...
+
+    async def last_row(self) -> int:
+        """Return the row of the newest event of all sessions; 0 if there is none."""
+        ...
+
+    async def events_after(self, row: int, *, limit: int = 1000) -> Sequence[StreamedEvent]:
+        """Return the events of all sessions behind a row, in order. An event never appears behind a row that was returned.
+
+        A row that cannot be read is left out; `verify` reports it.
+        """
+        ...
+
+    def watch(self) -> AbstractContextManager[StoreWatch]:
+        """Watch for events that any process records, for the duration of the block."""
         ...
 
     async def summary(self, session: SessionId) -> SessionSummary:

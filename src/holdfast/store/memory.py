@@ -1,13 +1,14 @@
 """The in-memory store: it keeps every promise of the contract except durability. For tests and throw-away runs."""
 
+import asyncio
 import os
 import re
 import socket
 import unicodedata
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,6 +25,7 @@ from holdfast.core.errors import (
 )
 from holdfast.core.events import (
     GENESIS,
+    EscalationOpened,
     Event,
     Parent,
     RecordedEvent,
@@ -45,7 +47,10 @@ from holdfast.store.contract import (
     LeaseHolder,
     Passage,
     PrepareArrival,
+    SessionPage,
     SessionSummary,
+    StreamedEvent,
+    WaitingEscalation,
 )
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.event_log import EventLog
@@ -129,6 +134,17 @@ class MemoryIngest:
         return BlobInfo(digest=digest, size=len(content))
 
 
+class MemoryWatch:
+    """Wakes its owner after every event."""
+
+    def __init__(self) -> None:
+        self.is_changed = asyncio.Event()
+
+    async def changed(self) -> None:
+        await self.is_changed.wait()
+        self.is_changed.clear()
+
+
 class MemoryStore:
     """All journals and blobs, in the memory of this process."""
 
@@ -139,6 +155,8 @@ class MemoryStore:
         self._sessions: dict[SessionId, _Session] = {}
         self._blobs: dict[str, bytes] = {}
         self._rank = 0
+        self._rows: list[RecordedEvent] = []
+        self._watches: list[MemoryWatch] = []
 
     async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> MemoryJournal:
         return self._create(opened, session, inherited=())
@@ -168,6 +186,55 @@ class MemoryStore:
             if folder is None or one.state.summary.folder == folder
         ]
         return lines if limit is None else lines[: max(limit, 0)]
+
+    async def session_page(
+        self,
+        *,
+        before: str | None = None,
+        limit: int = 50,
+        folder: str | None = None,
+        activity: Literal["processing", "waiting"] | None = None,
+    ) -> SessionPage:
+        rank = int(before) if before is not None else self._rank + 1
+        behind = [
+            one
+            for one in self._newest()
+            if one.rank < rank
+            and folder in (None, one.state.summary.folder)
+            and activity in (None, one.state.summary.activity)
+        ]
+        shown = behind[: max(1, limit)]
+        return SessionPage(
+            sessions=tuple(one.state.summary for one in shown),
+            next=str(shown[-1].rank) if len(behind) > len(shown) else None,
+        )
+
+    async def waiting(self, session: SessionId | None = None) -> Sequence[WaitingEscalation]:
+        chosen = self._newest() if session is None else [self._get(session)]
+        return [
+            WaitingEscalation(session=one.id, name=one.state.summary.name, escalation=event.escalation)
+            for one in chosen
+            for open in one.state.waiting
+            if isinstance(event := one.recorded[open.seq - 1].event, EscalationOpened)
+        ]
+
+    async def last_row(self) -> int:
+        return len(self._rows)
+
+    async def events_after(self, row: int, *, limit: int = 1000) -> Sequence[StreamedEvent]:
+        return [
+            StreamedEvent(row=place, session=one.session, seq=one.seq, at_ms=one.at_ms, event=one.event)
+            for place, one in enumerate(self._rows[row : row + max(1, limit)], row + 1)
+        ]
+
+    @contextmanager
+    def watch(self) -> Iterator["MemoryWatch"]:
+        watch = MemoryWatch()
+        self._watches.append(watch)
+        try:
+            yield watch
+        finally:
+            self._watches.remove(watch)
 
     async def summary(self, session: SessionId) -> SessionSummary:
         return self._get(session).state.summary
@@ -271,6 +338,7 @@ class MemoryStore:
         self._blobs.update(blobs)
         arrival = await prepare(new.id, recorded) if prepare is not None else Arrival()
         self._sessions[new.id] = new
+        self._add_rows(recorded)
         self._record(new, arrival_events(recorded, arrival, old_name=old_name, name=name), ())
         return new.id
 
@@ -344,6 +412,7 @@ class MemoryStore:
         for content in blobs:
             self._blobs[digest_bytes(content)] = bytes(content)
         session.recorded.extend(records)
+        self._add_rows(records)
         if any(isinstance(record.event, SessionRewound) for record in records):
             session.state = summarize(session.id, session.recorded)
         else:
@@ -352,6 +421,11 @@ class MemoryStore:
             self._rank += 1
             session.rank = self._rank
         return records
+
+    def _add_rows(self, records: Sequence[RecordedEvent]) -> None:
+        self._rows.extend(records)
+        for watch in self._watches:
+            watch.is_changed.set()
 
     def _is_taken(self, name: str, *, by_other_than: _Session | None = None) -> bool:
         others = [one.state.summary for one in self._sessions.values() if one is not by_other_than]

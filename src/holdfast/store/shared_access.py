@@ -35,8 +35,9 @@ async def open_when_released(store: Store, session: SessionId, *, timeout_second
 
 async def tail(store: Store, session: SessionId, *, after: int = 0) -> AsyncIterator[RecordedEvent]:
     """Yield every event after `after`, including future ones, once they are durable. Runs until the caller stops."""
-    while True:
-        for recorded in await store.read(session, after=after):
-            yield recorded
-            after = recorded.seq
-        await asyncio.sleep(POLL_SECONDS)
+    with store.watch() as watch:
+        while True:
+            for recorded in await store.read(session, after=after):
+                yield recorded
+                after = recorded.seq
+            await watch.changed()

@@ -49,6 +49,8 @@ class OpenEscalation(Value):
 
     escalation: EscalationId
     since_ms: int
+    seq: int = 0
+    """The position of the event that opened it; 0 in rows of older versions, which do not say."""
 
 
 class SummaryState(Value):
@@ -145,7 +147,7 @@ class _SummaryBuilder:
             case ModelFailed(usage=usage) | HistoryCompacted(usage=usage) if usage != Usage():
                 self._spend(usage)
             case EscalationOpened(escalation=escalation):
-                waiting = OpenEscalation(escalation=escalation.id, since_ms=record.at_ms)
+                waiting = OpenEscalation(escalation=escalation.id, since_ms=record.at_ms, seq=record.seq)
                 self._waiting = (*self._waiting, waiting)
             case EscalationAnswered(escalation=settled) | EscalationExpired(escalation=settled):
                 self._waiting = tuple(one for one in self._waiting if one.escalation != settled)

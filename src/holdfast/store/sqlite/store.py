@@ -7,9 +7,10 @@ import asyncio
 import sqlite3
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -17,6 +18,7 @@ import holdfast.store.recovery.verify as verification
 import holdfast.store.sqlite.archive as archive
 import holdfast.store.sqlite.database as database
 import holdfast.store.sqlite.index as index
+import holdfast.store.sqlite.stream as stream
 from holdfast.core import Clock, SessionId, check_session_id, new_session_id, pluralize
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
@@ -27,7 +29,11 @@ from holdfast.store.contract import (
     Passage,
     PrepareArrival,
     Redact,
+    SessionPage,
     SessionSummary,
+    StoreWatch,
+    StreamedEvent,
+    WaitingEscalation,
 )
 from holdfast.store.home import Home
 from holdfast.store.sqlite.blob_store import SqliteBlobStore
@@ -41,6 +47,7 @@ from holdfast.store.sqlite.deletion import (
 )
 from holdfast.store.sqlite.journal import SqliteJournal
 from holdfast.store.sqlite.leases import Leases
+from holdfast.store.sqlite.log_watch import watch_log
 from holdfast.store.sqlite.process_locks import ProcessLock
 from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.rows import Connection, Head, read_summary_state
@@ -145,6 +152,31 @@ class SqliteStore(SqliteBlobStore):
         self, *, limit: int | None = None, folder: str | None = None
     ) -> Sequence[SessionSummary]:
         return await self.reading(partial(list_sessions, limit=limit, folder=folder))
+
+    async def session_page(
+        self,
+        *,
+        before: str | None = None,
+        limit: int = 50,
+        folder: str | None = None,
+        activity: Literal["processing", "waiting"] | None = None,
+    ) -> SessionPage:
+        return await self.reading(
+            partial(stream.page_sessions, before=before, limit=limit, folder=folder, activity=activity)
+        )
+
+    async def waiting(self, session: SessionId | None = None) -> Sequence[WaitingEscalation]:
+        key = check_session_id(session) if session is not None else None
+        return await self.reading(lambda connection: stream.read_waiting(connection, key))
+
+    async def last_row(self) -> int:
+        return await self.reading(stream.last_row)
+
+    async def events_after(self, row: int, *, limit: int = 1000) -> Sequence[StreamedEvent]:
+        return await self.reading(lambda connection: stream.read_events_after(connection, row, limit))
+
+    def watch(self) -> AbstractContextManager[StoreWatch]:
+        return watch_log(self._home.database)
 
     async def summary(self, session: SessionId) -> SessionSummary:
         key = check_session_id(session)

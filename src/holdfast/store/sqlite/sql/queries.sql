@@ -86,6 +86,15 @@ SELECT id, tally FROM session ORDER BY rank DESC LIMIT ?;
 -- The same within one folder.
 SELECT id, tally FROM session WHERE folder = ? ORDER BY rank DESC LIMIT ?;
 
+-- name: page_sessions
+-- The same, behind a place in the list; the fourth value is what the summary must contain, or an empty blob.
+SELECT id, tally, rank FROM session WHERE (rank, id) < (?1, ?2) AND (?3 IS NULL OR folder = ?3) AND instr(tally, ?4) > 0
+ORDER BY rank DESC, id DESC LIMIT ?5;
+
+-- name: waiting_sessions
+-- By the partial index, so that it costs nothing if none waits.
+SELECT id, name, tally FROM session WHERE instr(tally, x'226163746976697479223a2277616974696e6722') > 0 ORDER BY rank DESC;
+
 -- name: session_named
 -- Names are unique, so there is one or none.
 SELECT id FROM session WHERE name = ?;
@@ -202,6 +211,13 @@ DELETE FROM session;
 -- name: events_since
 -- Events that the search index does not include yet, in batches.
 SELECT row, session, seq, at_ms, hash, ifnull(CAST(body AS BLOB), x'') FROM event WHERE row > ? ORDER BY row LIMIT 2000;
+
+-- name: events_after
+-- The same for the event stream, as many as are asked for.
+SELECT row, session, seq, at_ms, ifnull(CAST(body AS BLOB), x'') FROM event WHERE row > ? ORDER BY row LIMIT ?;
+
+-- name: last_row
+SELECT ifnull(max(row), 0) FROM event;
 
 -- name: hash_of_row
 -- Whether the search index was built from this database.

@@ -27,6 +27,11 @@ CREATE TABLE IF NOT EXISTS session (
 CREATE INDEX IF NOT EXISTS session_rank ON session (rank);
 CREATE INDEX IF NOT EXISTS session_folder ON session (folder, rank);
 
+-- For the sessions that wait for a person, by the only field of a summary that reads `"activity":"waiting"`. Text that someone
+-- chose cannot contain it, because JSON escapes its quotes.
+CREATE INDEX IF NOT EXISTS session_waiting ON session (rank)
+WHERE instr(tally, x'226163746976697479223a2277616974696e6722') > 0;
+
 -- For the deletion of a parent, which keeps the events that its forks share.
 CREATE INDEX IF NOT EXISTS session_parent ON session (parent) WHERE parent IS NOT NULL;
 

@@ -1,0 +1,91 @@
+"""What a page over all sessions reads: pages of the session list, what waits, and the events of all sessions in order."""
+
+from typing import Literal
+
+import msgspec
+
+from holdfast.core import Escalation, SessionId
+from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.core.events import EscalationOpened, RecordedEvent, decode_event
+from holdfast.store.contract import SessionPage, StreamedEvent, WaitingEscalation
+from holdfast.store.sqlite.database import SQL
+from holdfast.store.sqlite.rows import END, Connection, decode_summary_state, read_history
+from holdfast.store.summary import SummaryState
+
+MAX_PAGE = 1000
+_LAST = "\U0010ffff"
+"""Sorts behind every id."""
+
+
+def page_sessions(
+    connection: Connection,
+    *,
+    before: str | None,
+    limit: int,
+    folder: str | None,
+    activity: Literal["processing", "waiting"] | None,
+) -> SessionPage:
+    """One page of the session list."""
+    rank, id = (END, _LAST) if before is None else _parse_place(before)
+    size = max(1, min(limit, MAX_PAGE))
+    part = b"" if activity is None else f'"activity":"{activity}"'.encode()
+    rows = connection.execute(SQL["page_sessions"], (rank, id, folder, part, size + 1)).fetchall()
+    shown = rows[:size]
+    return SessionPage(
+        sessions=tuple(decode_summary_state(body, id).summary for id, body, _ in shown),
+        next=f"{shown[-1][2]}.{shown[-1][0]}" if len(rows) > size else None,
+    )
+
+
+def _parse_place(before: str) -> tuple[int, str]:
+    rank, _, id = before.partition(".")
+    if not rank.isascii() or not rank.isdigit() or len(rank) > 18:
+        raise InvalidInput(f"{before!r} is not a place in the session list", hint="start with the first page")
+    return int(rank), id
+
+
+def read_waiting(connection: Connection, session: SessionId | None) -> list[WaitingEscalation]:
+    """What waits for a person, of one session or of all, in the order of the session list. Raises SessionNotFound, JournalDamaged."""
+    if session is None:
+        rows = connection.execute(SQL["waiting_sessions"]).fetchall()
+    else:
+        row = connection.execute(SQL["find_session"], (session,)).fetchone()
+        if row is None:
+            raise SessionNotFound(f"there is no session {session!r}")
+        name = decode_summary_state(row[0], session).summary.name
+        rows = [(session, name, row[0])]
+    return [
+        WaitingEscalation(session=SessionId(id), name=name, escalation=escalation)
+        for id, name, body in rows
+        for escalation in _escalations(connection, SessionId(id), decode_summary_state(body, SessionId(id)))
+    ]
+
+
+def _escalations(connection: Connection, session: SessionId, state: SummaryState) -> list[Escalation]:
+    waiting = {each.escalation for each in state.waiting}
+    recorded: list[RecordedEvent] = []
+    if all(each.seq for each in state.waiting):
+        for each in state.waiting:
+            recorded += read_history(connection, session, after=each.seq - 1, upto=each.seq)
+    else:
+        recorded = read_history(connection, session)
+    opened = (entry.event.escalation for entry in recorded if isinstance(entry.event, EscalationOpened))
+    return [escalation for escalation in opened if escalation.id in waiting]
+
+
+def read_events_after(connection: Connection, row: int, limit: int) -> list[StreamedEvent]:
+    """The events of all sessions behind a row, in order."""
+    found: list[StreamedEvent] = []
+    for place, session, seq, at_ms, body in connection.execute(SQL["events_after"], (row, max(1, limit))):
+        try:
+            event = decode_event(body)
+        except msgspec.MsgspecError:
+            continue
+        found.append(StreamedEvent(row=place, session=session, seq=seq, at_ms=at_ms, event=event))
+    return found
+
+
+def last_row(connection: Connection) -> int:
+    """The row of the newest event."""
+    (row,) = connection.execute(SQL["last_row"]).fetchone()
+    return int(row)
