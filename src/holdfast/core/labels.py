@@ -1,0 +1,48 @@
+"""Labels: the levels of values, and the parts that a value is made of."""
+
+from typing import Literal, get_args
+
+from holdfast.core.values import Value
+
+Level = Literal["own", "known", "stranger"]
+"""Who stands behind a value. `own`: the person, or the host. `known`: someone or something that the policy names. `stranger`:
+anyone could have written it.
+"""
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""Every level, highest first."""
+_RANK: dict[Level, int] = {level: len(LEVELS) - number for number, level in enumerate(LEVELS)}
+
+
+def lowest(*levels: Level) -> Level:
+    """The lowest of some levels; `own` if there are none."""
+    return min(levels, key=_RANK.__getitem__, default="own")
+
+
+def reaches(level: Level, wanted: Level) -> bool:
+    """Whether a level is at least another one."""
+    return _RANK[level] >= _RANK[wanted]
+
+
+class Origin(Value):
+    """One thing that a value is made of."""
+
+    kind: Literal["written", "read", "file", "unknown"]
+    """`written`: a literal of the program. `read`: the result of a call. `file`: a file that the program opened itself.
+    `unknown`: the analysis cannot tell, so anyone could have written it."""
+    operation: str = ""
+    """Of the call whose result was read."""
+    text: str = ""
+    """The beginning of a literal."""
+    path: tuple[str, ...] = ()
+    """The fields that lead to the part of the result; `*` is any one field. Positions in lists are left out."""
+    is_chosen: bool = False
+    """It decided which value this is, or whether it is used, and is not itself in it."""
+    is_whole: bool = False
+    """The value is this very part of the result, so a field of the value is a field of the result."""
+    place: int = -1
+    """Where the call stands in the program, in UTF-8 bytes; -1 for a call of an earlier run."""
+
+
+Origins = frozenset[Origin]
+
+UNKNOWN = Origin(kind="unknown")

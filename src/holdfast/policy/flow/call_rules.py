@@ -1,0 +1,331 @@
+"""What a call gives, and what it changes: functions of the program, tools, built-in functions and methods.
+
+A call without a rule of its own gives anything that it can reach, may store it in every container that it can reach, and may
+call every function that it is given.
+"""
+
+from holdfast.policy.flow.atoms import (
+    ANY,
+    FILE,
+    KEYS,
+    NOTHING,
+    PAST_FUNCTION,
+    Bound,
+    BuiltinFunction,
+    Function,
+    Heap,
+    Key,
+    Made,
+    NamedGroup,
+    Read,
+    ToolName,
+    Val,
+    Written,
+    may_be_text,
+    unknown,
+)
+from holdfast.policy.flow.call_arguments import CallArguments, arguments
+from holdfast.policy.flow.functions import Functions
+from holdfast.policy.flow.tool_calls import ToolCalls
+from holdfast.policy.flow.variables import Variables
+
+FILE_NAMES = frozenset({"open", "Path", "pathlib", "os", "io", "shutil", "glob"})
+"""Names that lead to files. What the program gets through them is a file's, and its calls have no place of their own."""
+COMPUTING_MODULES = frozenset(
+    {"re", "math", "json", "datetime", "time", "string", "typing", "statistics", "decimal", "fractions", "textwrap",
+     "base64", "hashlib", "html", "unicodedata", "calendar"}
+)  # fmt: skip
+"""Modules whose functions compute from their arguments, and the host's clock, and change nothing."""
+PURE_MODULES = COMPUTING_MODULES | {
+    "random",
+    "itertools",
+    "functools",
+    "collections",
+    "operator",
+    "copy",
+    "bisect",
+    "heapq",
+}
+"""Modules whose functions reach nothing but their arguments."""
+_TESTS = frozenset(
+    {"len", "bool", "any", "all", "isinstance", "issubclass", "callable", "type", "hash", "hasattr"}
+)
+_COPIES = frozenset({"list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"})
+_COMPUTED = frozenset(
+    {"str", "repr", "int", "float", "abs", "round", "chr", "ord", "format", "ascii", "bin", "hex", "oct", "divmod", "pow",
+     "bytes", "complex"}
+)  # fmt: skip
+_ERRORS = frozenset(
+    {"Exception", "BaseException", "ValueError", "KeyError", "TypeError", "IndexError", "RuntimeError", "OSError",
+     "LookupError", "ArithmeticError", "ZeroDivisionError", "FileNotFoundError", "PermissionError", "TimeoutError",
+     "AttributeError", "NotImplementedError", "StopIteration", "AssertionError", "NameError", "UnicodeDecodeError"}
+)  # fmt: skip
+PURE_BUILTINS = (
+    _TESTS | _COPIES | _COMPUTED | _ERRORS
+    | {"print", "range", "next", "dict", "enumerate", "zip", "map", "filter", "max", "min", "sum", "slice"}
+)  # fmt: skip
+_TEST_METHODS = frozenset(
+    {"startswith", "endswith", "isdigit", "isalpha", "isspace", "isupper", "islower", "isalnum", "isnumeric", "isdecimal",
+     "isidentifier", "istitle", "isascii", "isprintable", "count", "index", "find", "rfind", "rindex", "issubset",
+     "issuperset", "isdisjoint"}
+)  # fmt: skip
+_COMPUTING_METHODS = frozenset(
+    {"split", "rsplit", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold",
+     "swapcase", "replace", "join", "format", "format_map", "partition", "rpartition", "center", "ljust", "rjust", "zfill",
+     "expandtabs", "translate", "encode", "decode", "removeprefix", "removesuffix", "group", "groups", "groupdict", "start",
+     "end", "span", "strftime", "isoformat", "date", "time", "weekday", "isoweekday", "timestamp", "total_seconds",
+     "hexdigest", "bit_length", "as_integer_ratio"}
+)  # fmt: skip
+_MOVERS = frozenset({"remove", "discard", "clear", "sort", "reverse", "rotate"})
+_ALGEBRA = frozenset({"union", "intersection", "difference", "symmetric_difference"})
+
+
+class CallRules:
+    """The rules, by what is called."""
+
+    def __init__(self, heap: Heap, variables: Variables, functions: Functions, tool_calls: ToolCalls) -> None:
+        self._heap = heap
+        self._variables = variables
+        self._functions = functions
+        self._tool_calls = tool_calls
+        self.calls_unknown = False
+        """Whether something is called that could change any variable, such as a function of an earlier run."""
+
+    def call(self, callee: Val, given: CallArguments, *, is_direct: bool) -> Val:
+        """What a call gives. It is direct if it stands in the program, so that its place is known."""
+        found = NOTHING
+        for atom in callee:
+            match atom:
+                case ToolName():
+                    found |= self._tool_calls.call(atom, given) if is_direct else unknown()
+                case Function() if atom == PAST_FUNCTION:
+                    self.calls_unknown = True
+                case Function(node=number):
+                    found |= self._functions.call(number, given)
+                case Bound(name=name):
+                    found |= self._method(self._heap.contents(atom), name, given)
+                case BuiltinFunction(name=name):
+                    found |= self._builtin(name, given)
+                case Read(source=source):
+                    if source == FILE:
+                        found |= self._heap.computed(given.everything()) | {atom}
+                    else:
+                        self.calls_unknown = True
+                case NamedGroup():
+                    found |= unknown()
+                case Written() | Made():
+                    pass
+        return found
+
+    def update(self, made: Made, value: Val) -> None:
+        """Add what another container holds."""
+        decided = self._variables.decided_by()
+        for atom in value:
+            one = frozenset({atom})
+            if made.is_dict is False:
+                self._heap.add(made, ANY, self._heap.items(one) | decided)
+            elif isinstance(atom, Made) and made.is_dict and atom.is_dict:
+                for key, held in list(self._heap.fields(atom).items()):
+                    self._heap.add(made, key, held | (NOTHING if key is KEYS else decided))
+            else:  # a dictionary that is a result, or pairs
+                pairs = self._heap.items(one)
+                self._heap.add(made, ANY, pairs | self._values(one) | self._heap.at_any(pairs) | decided)
+                self._heap.add(made, KEYS, self._heap.at_any(pairs) | self._heap.parts(one))
+
+    def _builtin(self, name: str, given: CallArguments) -> Val:
+        everything = given.everything()
+        first = given.positional[0] if given.positional else given.rest
+        if name in _TESTS:
+            return self._heap.chosen(everything)
+        if name in _COPIES:
+            return self._list(given, self._heap.items(first | given.rest) | self._key_choice(first, given))
+        if name in _COMPUTED or name in _ERRORS:
+            return self._heap.computed(everything)
+        match name:
+            case "print":
+                self._tool_calls.show(everything)
+                return NOTHING
+            case "range":
+                return self._list(given, self._heap.parts(everything))
+            case "next":
+                return self._heap.items(first).union(*given.positional[1:], given.rest)
+            case "max" | "min":
+                given_one = len(given.positional) == 1 and not given.has_rest
+                found = self._heap.items(first) if given_one else everything
+                found |= given.keywords.get("default", NOTHING)
+                return found | self._heap.chosen(found) | self._key_choice(everything, given)
+            case "sum":
+                return self._heap.items(everything) | self._heap.computed(everything)
+            case "dict":
+                made = Made(id(given.node), True)
+                for value in (*given.positional, given.rest):
+                    self.update(made, value)
+                for keyword, value in given.keywords.items():
+                    self._heap.add(made, keyword, value)
+                    self._heap.add(made, KEYS, frozenset({Written(keyword, True)}))
+                if given.has_rest:
+                    self._heap.add(made, ANY, given.rest)
+                    self._heap.add(made, KEYS, self._heap.computed(NOTHING))
+                return frozenset({made})
+            case "enumerate":
+                return self._list(given, self._pair(given, NOTHING, self._heap.items(everything)))
+            case "zip":
+                items = [self._heap.items(value) for value in given.positional]
+                return self._list(given, self._pair(given, *items, rest=self._heap.at_any(given.rest)))
+            case "map" | "filter" if not given.has_rest and given.positional:
+                items = [self._heap.items(value) for value in given.positional[1:]]
+                result = self.call(first, arguments(given.node, *items), is_direct=False)
+                if name == "filter":
+                    result = NOTHING.union(*items) | self._heap.chosen(result)
+                return self._list(given, result)
+            case _ if name.partition(".")[0] in COMPUTING_MODULES:
+                return self._heap.computed(everything | self._callbacks(given, everything))
+            case _:
+                return self._generic(given, everything)
+
+    def _method(self, base: Val, name: str, given: CallArguments) -> Val:
+        everything = given.everything()
+        if name in _TEST_METHODS:
+            return self._heap.chosen(base | everything)
+        if name in _COMPUTING_METHODS:
+            return self._heap.computed(base | everything)
+        holders = [atom for atom in base if isinstance(atom, Made | Read)]
+        decided = self._variables.decided_by()
+        match name:
+            case "append" | "add" | "appendleft":
+                for atom in holders:
+                    self._heap.add(atom, ANY, everything | decided)
+                    self._heap.forget_places(atom)
+                return NOTHING
+            case "extend" | "insert":
+                added = self._heap.items(everything) | decided
+                for atom in holders:
+                    self._heap.add(atom, ANY, added if name == "extend" else everything | decided)
+                    self._heap.forget_places(atom)
+                return NOTHING
+            case "update":
+                for atom in holders:
+                    self._update_method(atom, given)
+                return NOTHING
+            case "get" | "setdefault" | "pop":
+                return self._lookup(base, name, given)
+            case "items":
+                keys, values = self._keys(base), self._values(base)
+                return self._list(given, self._pair(given, keys, values))
+            case "keys":
+                return self._list(given, self._keys(base))
+            case "values":
+                return self._list(given, self._values(base))
+            case "popitem":
+                return self._pair(given, self._keys(base), self._values(base))
+            case "copy":
+                return base
+            case _ if name in _MOVERS:
+                choice = self._key_choice(base, given)
+                for atom in holders:
+                    self._heap.add(atom, ANY, choice)
+                    self._heap.forget_places(atom)
+                return NOTHING
+            case _ if name in _ALGEBRA:
+                return self._list(given, self._heap.items(base | everything))
+            case _:
+                return self._generic(given, base | everything)
+
+    def _lookup(self, base: Val, name: str, given: CallArguments) -> Val:
+        keys, others = (given.positional[0], given.positional[1:]) if given.positional else (NOTHING, [])
+        default = given.rest.union(*others, *given.keywords.values())
+        text = given.first_text()
+        key: Key = ANY if text is None else text
+        if name == "setdefault":
+            for atom in base:
+                if isinstance(atom, Made | Read):
+                    self._heap.add(atom, key, default | self._variables.decided_by())
+                if isinstance(atom, Made) and atom.is_dict is not False:
+                    self._heap.add(atom, KEYS, keys | given.rest)
+        elif name == "pop":
+            for atom in base:
+                self._heap.forget_places(atom)
+        is_text = may_be_text(keys) or given.has_rest
+        found = self._heap.at(base, text) if text is not None else self._heap.at_any(base, is_text=is_text)
+        return found | default | self._heap.chosen(keys | given.rest)
+
+    def _update_method(self, holder: Made | Read, given: CallArguments) -> None:
+        decided = self._variables.decided_by()
+        if isinstance(holder, Read):
+            self._heap.add(holder, ANY, self._heap.reachable(given.everything()) | decided)
+            return
+        for value in (*given.positional, given.rest):
+            self.update(holder, value)
+        for keyword, value in given.keywords.items():
+            self._heap.add(holder, keyword, value | decided)
+            self._heap.add(holder, KEYS, frozenset({Written(keyword, True)}))
+        if given.has_rest:
+            self._heap.add(holder, ANY, given.rest | decided)
+            self._heap.add(holder, KEYS, self._heap.computed(NOTHING))
+
+    def _generic(self, given: CallArguments, value: Val) -> Val:
+        """A call without a rule of its own."""
+        made = Made(id(given.node), None)
+        found = (
+            self._callbacks(given, value) | self._heap.reachable(value) | self._heap.computed(value) | {made}
+        )
+        # A tool inside the result, as in `partial`, is not called with what the program shows.
+        if any(isinstance(atom, ToolName) for atom in found):
+            found = frozenset(atom for atom in found if not isinstance(atom, ToolName)) | {PAST_FUNCTION}
+        for atom in found:
+            if isinstance(atom, Made | Read):
+                self._heap.add(atom, ANY, found)
+            if isinstance(atom, Made) and atom.is_dict is not False:
+                self._heap.add(atom, KEYS, found)
+        return found
+
+    def _callbacks(self, given: CallArguments, value: Val) -> Val:
+        """What the functions among some arguments give, if they are called with any of the others."""
+        reachable = self._heap.reachable(value)
+        callees = frozenset(
+            atom for atom in reachable if isinstance(atom, Function | Bound | BuiltinFunction | ToolName)
+        )
+        if not callees:
+            return NOTHING
+        passed = CallArguments(given.node)
+        passed.rest = (reachable | self._heap.computed(value)) - callees
+        passed.positional, passed.has_rest = [passed.rest] * 3, True
+        return self.call(callees, passed, is_direct=False)
+
+    def _key_choice(self, value: Val, given: CallArguments) -> Val:
+        """What the function given as `key` decides."""
+        if "key" not in given.keywords:
+            return NOTHING
+        one = arguments(given.node, self._heap.items(value) | value)
+        return self._heap.chosen(self.call(given.keywords["key"], one, is_direct=False))
+
+    def _keys(self, base: Val) -> Val:
+        found = NOTHING
+        for atom in base:
+            is_made = isinstance(atom, Made)
+            found |= self._heap.items(frozenset({atom})) if is_made else self._heap.parts(frozenset({atom}))
+        return found
+
+    def _values(self, base: Val) -> Val:
+        found = NOTHING
+        for atom in base:
+            if isinstance(atom, Read):
+                found |= self._heap.at(frozenset({atom}), "*")
+            elif isinstance(atom, Made):
+                found |= self._heap.contents(atom)
+            else:
+                found |= frozenset({atom})
+        return found
+
+    def _list(self, given: CallArguments, held: Val) -> Val:
+        made = Made(id(given.node), False)
+        self._heap.add(made, ANY, held | self._variables.decided_by())
+        return frozenset({made})
+
+    def _pair(self, given: CallArguments, *held: Val, rest: Val = NOTHING) -> Val:
+        # No other node has this number: the ids of objects are even.
+        made = Made(id(given.node) + 1, False)
+        for position, value in enumerate(held):
+            self._heap.add(made, position, value)
+        self._heap.add(made, ANY, rest)
+        return frozenset({made})

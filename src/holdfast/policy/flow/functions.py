@@ -1,0 +1,62 @@
+"""Functions of a program: what they are given, over all their calls, and what they return."""
+
+from holdfast.policy.flow.atoms import ANY, COMPUTED, KEYS, NOTHING, Function, Heap, Made, Val
+from holdfast.policy.flow.call_arguments import CallArguments
+from holdfast.policy.flow.scopes import FunctionNode, Scope, function_scope
+from holdfast.policy.flow.variables import Variables
+
+_RETURNED, _CONDITION = "<returned>", "<condition>"
+
+
+class Functions:
+    """The functions that the program defines. Each is run once a pass, with everything that any call gives it."""
+
+    def __init__(self, heap: Heap, variables: Variables) -> None:
+        self._heap = heap
+        self._variables = variables
+        self._nodes: dict[int, FunctionNode] = {}
+        self._scopes: dict[int, Scope] = {}
+        self.reached: dict[int, None] = {}
+
+    def define(self, node: FunctionNode, defaults: dict[str, Val]) -> Function:
+        """The function that a definition makes."""
+        number = id(node)
+        if number not in self._nodes:
+            self._nodes[number] = node
+            self._scopes[number] = function_scope(node, number, self._variables.scope)
+        for name, value in defaults.items():
+            self._variables.grow(number, name, value)
+        return Function(number)
+
+    def call(self, number: int, given: CallArguments) -> Val:
+        """What a call of a function returns."""
+        self.reached[number] = None
+        arguments = self._nodes[number].args
+        names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+        keyword_only = [each.arg for each in arguments.kwonlyargs]
+        for name, value in zip(names, given.positional, strict=False):
+            self._variables.grow(number, name, value)
+        for name, value in given.keywords.items():
+            if name in names or name in keyword_only:
+                self._variables.grow(number, name, value)
+        for name in (*names, *keyword_only) if given.has_rest else ():
+            self._variables.grow(number, name, given.rest)
+        for extra, is_dict in ((arguments.vararg, False), (arguments.kwarg, True)):
+            if extra is not None:
+                made = Made(id(extra), is_dict)
+                self._heap.add(made, ANY, given.everything())
+                self._heap.add(made, KEYS, COMPUTED)
+                self._variables.grow(number, extra.arg, frozenset({made}))
+        self._variables.grow(number, _CONDITION, self._variables.decided_by())
+        return self._variables.cell(number, _RETURNED)
+
+    def enter(self, number: int) -> FunctionNode:
+        """Begin to run the body of a function."""
+        self._variables.scope, self._variables.depth = self._scopes[number], 1
+        self._variables.condition = self._variables.cell(number, _CONDITION)
+        return self._nodes[number]
+
+    def add_returned(self, value: Val) -> None:
+        """The function that runs returns a value."""
+        number = self._variables.function_scope().number
+        self._variables.grow(number, _RETURNED, value | self._variables.decided_by() | NOTHING)

@@ -1,0 +1,74 @@
+"""Calls of tools: what each call expression gives its tool."""
+
+import ast
+from collections.abc import Mapping
+
+from holdfast.policy.flow.atoms import COMPUTED, NOTHING, PART, WHOLE, Heap, Read, ToolName, Val
+from holdfast.policy.flow.call_arguments import CallArguments
+from holdfast.policy.flow.result import Signature
+from holdfast.policy.flow.variables import Variables
+
+
+class ToolCall:
+    """What the calls of one tool from one expression are given."""
+
+    def __init__(self, node: ast.expr, tool: str, source: int) -> None:
+        self.node = node
+        self.tool = tool
+        self.source = source
+        self.arguments: dict[str, Val] = {}
+        self.rest: Val = NOTHING
+        self.condition: Val = NOTHING
+
+
+class ToolCalls:
+    """All calls of tools in a program."""
+
+    def __init__(self, heap: Heap, variables: Variables, tools: Mapping[str, Signature]) -> None:
+        self._heap = heap
+        self._variables = variables
+        self._tools = tools
+        self._calls: dict[tuple[int, str], ToolCall] = {}
+        self._read: Val = NOTHING
+        self.shown: Val = NOTHING
+
+    def all(self) -> list[ToolCall]:
+        """The calls, in the order of their numbers."""
+        return list(self._calls.values())
+
+    def call(self, tool: ToolName, given: CallArguments) -> Val:
+        """The result of a call."""
+        key = id(given.node), tool.name
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = ToolCall(given.node, tool.name, len(self._calls))
+        names = list(self._tools[tool.name].parameters)
+        for position, value in enumerate(given.positional):
+            if position < len(names):
+                self._give(call, names[position], value)
+            else:
+                call.rest |= self._heap.parts(value)
+        for name, value in given.keywords.items():
+            self._give(call, name, value)
+        if given.has_rest:
+            call.rest |= self._heap.computed(given.rest)
+        call.condition |= self._variables.decided_by()
+        self.note_read(frozenset({Read(call.source, (), PART)}))
+        result = frozenset({Read(call.source, (), WHOLE)})
+        return result | self._heap.chosen(given.everything()) | call.condition
+
+    def show(self, value: Val) -> None:
+        """The program prints a value, or ends with it."""
+        self.shown = self.shown | self._heap.parts(value) | self._variables.decided_by()
+
+    def note_read(self, value: Val) -> None:
+        """The program reads a value from outside."""
+        self._read = self._read | value
+
+    def everything_read(self) -> Val:
+        """Anything that the program read, as an exception may carry it."""
+        return COMPUTED | self._heap.parts(self._read)
+
+    def _give(self, call: ToolCall, name: str, value: Val) -> None:
+        given = self._heap.parts(value) | self._variables.decided_by()
+        call.arguments[name] = call.arguments.get(name, NOTHING) | given
