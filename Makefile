@@ -2,6 +2,8 @@
 .PHONY: demo test check format lint types soak bench lock setup clean
 BIN := .venv/bin
 WORKERS ?= auto
+# Compiled once and kept: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 TESTS := $(if $(PACKAGE),tests/$(PACKAGE),)
 
 demo:              ## a whole session without a key or a network; installs the runtime dependencies only
