@@ -12,8 +12,8 @@ import pytest
 from holdfast.core import PERSON, Amount, FakeClock, Limits, SessionId, Usage
 from holdfast.core.errors import BudgetExceeded, StoreUnavailable
 from holdfast.core.events import BudgetRaised, HistoryCompacted, MessagePosted, SessionOpened, SessionRewound
-from holdfast.gate import Budget, SessionShare, TreeBudgetFile, limits_of_tree, share_of
-from holdfast.store import Journal, MemoryStore
+from holdfast.gate import Budget, TreeBudgetFile, limits_of_tree, share_of
+from holdfast.store import Journal, MemoryStore, SessionShare
 
 CAP = Limits(tokens=100)
 

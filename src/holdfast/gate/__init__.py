@@ -33,7 +33,6 @@ from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.output_filter import OutputFilter
 from holdfast.gate.tree_budget import InMemoryTreeBudget, TreeBudget
 from holdfast.gate.tree_budget_file import (
-    SessionShare,
     TreeBudgetFile,
     limits_of_tree,
     open_tree_budget,
@@ -66,7 +65,6 @@ __all__ = [
     "RevokeGrant",
     "Ruling",
     "SavedGrants",
-    "SessionShare",
     "Spending",
     "TreeBudget",
     "TreeBudgetFile",

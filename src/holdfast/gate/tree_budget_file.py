@@ -20,15 +20,7 @@ from holdfast.core.errors import InvalidInput, StoreUnavailable
 from holdfast.core.events import BudgetRaised, RecordedEvent, SessionOpened
 from holdfast.gate.budget import cost_of
 from holdfast.gate.tree_budget import check_room, check_spent, room_for
-from holdfast.store import Home, Journal, Store, remove, replace_private
-
-
-class SessionShare(Value):
-    """One session's share of a tree: what it spent since its fork, what it has reserved, and what was added to it."""
-
-    spent: Amount = Amount()
-    held: Amount = Amount()
-    added: Limits = Limits()
+from holdfast.store import Home, Journal, SessionShare, Store, remove, replace_private
 
 
 class _Content(Value):

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Protocol
 
-from holdfast.core import Escalation, SessionId, Value
+from holdfast.core import Amount, Escalation, Limits, SessionId, Value
 from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, RestorePointMade, SessionOpened
 
 Follower = Callable[[RecordedEvent], None]
@@ -144,6 +144,22 @@ class Arrival(Value):
 
 PrepareArrival = Callable[[SessionId, Sequence[RecordedEvent]], Awaitable[Arrival]]
 """Restores the files of a session before the store lists it. If it raises, nothing is imported."""
+
+
+class SessionShare(Value):
+    """One session's share of its tree: what it spent since its fork, what it has reserved, and what was added to it."""
+
+    spent: Amount = Amount()
+    held: Amount = Amount()
+    added: Limits = Limits()
+
+
+Shares = Mapping[SessionId, SessionShare]
+"""The shares of the sessions of a tree."""
+
+ChangeShares = Callable[[Shares], Shares]
+"""Gets all shares of a tree and returns those to write. To write nothing, it raises a HoldfastError. It must be quick, must not
+wait, and can be called more than once."""
 
 
 class BlobInfo(Value):
@@ -316,6 +332,17 @@ class Store(BlobStore, Protocol):
 
     async def find(self, reference: str) -> SessionId:
         """Find a session by id, name or unique prefix. Raises SessionNotFound, SessionAmbiguous."""
+        ...
+
+    async def shares(self, tree: SessionId) -> Shares:
+        """Return the shares of the tree that grew from this session. A deleted session has none. Needs no lease."""
+        ...
+
+    async def change_shares(self, tree: SessionId, change: ChangeShares) -> Shares:
+        """Change the shares of a tree in one transaction and return all of them; durable when it returns.
+
+        Of a deleted session, nothing is written and nothing is returned. Raises what `change` raises.
+        """
         ...
 
     async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:

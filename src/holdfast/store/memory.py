@@ -41,6 +41,7 @@ from holdfast.store.contract import (
     ArchiveManifest,
     Arrival,
     BlobInfo,
+    ChangeShares,
     Follower,
     Hasher,
     Inspection,
@@ -48,7 +49,9 @@ from holdfast.store.contract import (
     Passage,
     PrepareArrival,
     SessionPage,
+    SessionShare,
     SessionSummary,
+    Shares,
     StreamedEvent,
     WaitingEscalation,
 )
@@ -154,6 +157,7 @@ class MemoryStore:
         self._clock = clock
         self._sessions: dict[SessionId, _Session] = {}
         self._blobs: dict[str, bytes] = {}
+        self._shares: dict[SessionId, dict[SessionId, SessionShare]] = {}
         self._rank = 0
         self._rows: list[RecordedEvent] = []
         self._watches: list[MemoryWatch] = []
@@ -251,6 +255,14 @@ class MemoryStore:
             matches = sorted(id for id in self._sessions if id.endswith(f"-{reference}"))
         return require_single_match(reference, matches)
 
+    async def shares(self, tree: SessionId) -> Shares:
+        return dict(self._shares.get(tree, {}))
+
+    async def change_shares(self, tree: SessionId, change: ChangeShares) -> Shares:
+        if tree in self._sessions:
+            self._shares.setdefault(tree, {}).update(change(await self.shares(tree)))
+        return await self.shares(tree)
+
     async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
         words = [token for word in query_words(text) for token in _tokens(word)]
         found = [
@@ -278,6 +290,7 @@ class MemoryStore:
         if found.holder is not None:
             raise SessionHeld(f"{session!r} is open in this process", hint="close it first")
         del self._sessions[found.id]
+        self._shares.pop(found.id, None)
         return frozenset(self._referenced(found.recorded))
 
     async def sweep(self, removed: frozenset[str] = frozenset()) -> int:

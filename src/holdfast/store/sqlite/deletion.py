@@ -28,6 +28,7 @@ def write_tombstone(
     last = transaction.execute(SQL["last_event"], (line.id,)).fetchone()
     transaction.execute(SQL["delete_session"], (line.id,))
     transaction.execute(SQL["delete_lease"], (line.id,))
+    transaction.execute(SQL["delete_shares"], (line.id,))
     tombstone = (line.id, line.name, now_ms, reason, line.events, last[1] if last else b"", line.events)
     transaction.execute(SQL["write_tombstone"], (*tombstone, *parent_columns(line.parent)))
     digests: set[str] = set()

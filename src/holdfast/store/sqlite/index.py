@@ -13,6 +13,7 @@ from holdfast.core.events import Parent, RecordedEvent, SessionOpened, decode_ev
 from holdfast.store.recovery.inspect import inspect
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.rows import Connection, decode_summary_state, parent_columns
+from holdfast.store.sqlite.shares import drop_damaged_shares
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.summary import SummaryState, empty_summary, is_activity, summarize
 
@@ -50,6 +51,7 @@ def rebuild(transaction: Transaction, *, noted: Mapping[SessionId, SummaryState]
         _place(transaction, session, lines.get(session))
     for session in live:
         _describe(transaction, session, lines.get(session))
+    drop_damaged_shares(transaction)
     return len(live)
 
 

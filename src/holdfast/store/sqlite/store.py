@@ -24,6 +24,7 @@ from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
 from holdfast.store.contract import (
     ArchiveManifest,
+    ChangeShares,
     Inspection,
     LeaseHolder,
     Passage,
@@ -31,6 +32,7 @@ from holdfast.store.contract import (
     Redact,
     SessionPage,
     SessionSummary,
+    Shares,
     StoreWatch,
     StreamedEvent,
     WaitingEscalation,
@@ -61,6 +63,7 @@ from holdfast.store.sqlite.sessions import (
     load_after,
     load_upto,
 )
+from holdfast.store.sqlite.shares import change_shares, read_shares
 from holdfast.store.sqlite.startup import explain, prepare
 from holdfast.store.sqlite.transaction import Transaction, Work
 from holdfast.store.sqlite.wal_prealloc import WalPreallocator
@@ -184,6 +187,14 @@ class SqliteStore(SqliteBlobStore):
 
     async def find(self, reference: str) -> SessionId:
         return await self.reading(lambda connection: find(connection, reference))
+
+    async def shares(self, tree: SessionId) -> Shares:
+        key = check_session_id(tree)
+        return await self.reading(lambda connection: read_shares(connection, key))
+
+    async def change_shares(self, tree: SessionId, change: ChangeShares) -> Shares:
+        key = check_session_id(tree)
+        return await self._writer.submit(partial(change_shares, key, change), may_run_inline=True)
 
     async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
         query = parse_query(text)

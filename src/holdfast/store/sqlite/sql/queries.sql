@@ -129,6 +129,20 @@ SELECT count(*) FROM lease WHERE instance IS NOT NULL;
 -- Only by the holder.
 UPDATE lease SET instance = NULL WHERE session = ? AND fence = ? AND instance = ?;
 
+-- name: shares_of
+-- The shares of a tree whose first session is still there.
+SELECT session, amounts FROM share WHERE tree = ?1 AND EXISTS (SELECT 1 FROM session WHERE id = ?1);
+
+-- name: trees
+SELECT DISTINCT tree FROM share;
+
+-- name: put_share
+INSERT INTO share (tree, session, amounts) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET amounts = excluded.amounts;
+
+-- name: delete_shares
+-- A tree whose first session is deleted has no limits.
+DELETE FROM share WHERE tree = ?;
+
 -- name: put_blob
 -- Equal contents are one blob.
 INSERT INTO blob (digest, size, content, put_ms) VALUES (?, ?, ?, ?)

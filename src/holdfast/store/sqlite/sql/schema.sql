@@ -45,6 +45,15 @@ CREATE TABLE IF NOT EXISTS lease (
     since_ms INTEGER
 ) WITHOUT ROWID;
 
+-- What each session of a tree has spent and reserved; `tree` is the first session. A tree without rows gets them from the
+-- journals. `amounts` is JSON.
+CREATE TABLE IF NOT EXISTS share (
+    tree    TEXT NOT NULL,
+    session TEXT NOT NULL,
+    amounts BLOB NOT NULL,
+    PRIMARY KEY (tree, session)
+) WITHOUT ROWID;
+
 -- The blobs that events refer to; NULL content is in a file. A blob that was recently stored again is not swept, because
 -- its event may be about to be written.
 CREATE TABLE IF NOT EXISTS blob (
