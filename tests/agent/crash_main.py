@@ -14,7 +14,7 @@ from pathlib import Path
 from holdfast.app import Runtime
 from holdfast.core import Escalation, FunctionToolset, JsonObject, Response, Tool, encode
 from holdfast.core.events import CallSettled, RecordedEvent, TurnEnded
-from holdfast.guests import Engines, Guest, Sandbox, ScriptedEngine, StagedContents, script
+from holdfast.guests import Engines, Guest, Interpreters, Sandbox, ScriptedEngine, StagedContents, script
 from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
 
@@ -47,7 +47,15 @@ PYTHON = (
 class Scripted(Engines):
     """Every session gets a scripted guest."""
 
-    def guest(self, sandbox: Sandbox, *, workspace: Path, view: Path, staged: StagedContents = dict) -> Guest:
+    def guest(
+        self,
+        sandbox: Sandbox,
+        *,
+        workspace: Path,
+        view: Path,
+        staged: StagedContents = dict,
+        interpreters: Interpreters | None = None,
+    ) -> Guest:
         return ScriptedEngine().guest()
 
 

@@ -63,7 +63,7 @@ def test_commands_and_subcommands_are_completed(complete: Complete) -> None:
 
 def test_options_and_their_choices_are_completed(complete: Complete) -> None:
     assert complete("holdfast --sand") == ["--sandbox"]
-    assert complete("holdfast --sandbox ") == ["auto", "lisp", "python", "wasi"]
+    assert complete("holdfast --sandbox ") == ["auto", "lisp", "python", "system", "wasi"]
     assert complete("holdfast policy check --prot") == ["--protected"]
     assert complete("holdfast sandbox b") == ["build"]
 

@@ -10,6 +10,7 @@ import pytest_asyncio
 from tests.guests.engines import KEY, component_cache
 
 from holdfast import Runtime
+from holdfast.commands import NoSandboxes
 from holdfast.guests import Engines, python_engine
 from holdfast.guests.python.engine import PythonEngine
 from holdfast.guests.wasi import WorkerPool
@@ -27,8 +28,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
-    """A runtime with every engine, in its own data directory."""
-    made = await Runtime.start(home=tmp_path / "home", engines=Engines(key=KEY, cache=component_cache()))
+    """A runtime with every engine that needs no command sandbox, in its own data directory."""
+    made = await Runtime.start(
+        home=tmp_path / "home",
+        engines=Engines(key=KEY, cache=component_cache()),
+        sandboxes=NoSandboxes(),
+    )
     yield made
     await made.close()
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.guests.sandbox_interpreters import OwnSandboxEngine
 from tests.installed_programs import cache_folder
 
 from holdfast.core import Tool
@@ -124,6 +125,10 @@ def _wasi(folder: Path) -> Engine:
     return wasi_engine(key=KEY, cache=component_cache(), workspace=workspace)
 
 
+def _system(folder: Path) -> Engine:
+    return OwnSandboxEngine(folder, key=KEY)
+
+
 def component_cache() -> Path:
     """Where the WASI component is kept between test runs; building it takes half a minute once."""
     return cache_folder("wasi")
@@ -134,4 +139,5 @@ ENGINES: dict[str, Candidate] = {
     "python": Candidate(make=lambda _: python_engine(key=KEY), programs=PYTHON),
     "lisp": Candidate(make=lambda _: lisp_engine(key=KEY), programs=LISP),
     "wasi": Candidate(make=_wasi, programs=PYTHON),
+    "system": Candidate(make=_system, programs=PYTHON),
 }

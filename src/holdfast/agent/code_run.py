@@ -101,6 +101,7 @@ class CodeRun:
         clock: Clock,
         limits: GuestLimits,
         language_tools: frozenset[str] = frozenset(),
+        engine_tools: frozenset[str] = frozenset(),
         view: World | None = None,
     ) -> None:
         self._journal = journal
@@ -109,6 +110,8 @@ class CodeRun:
         self._guests = guests
         self._language_tools = language_tools
         """Features of Lisp that are judged as tools; no other language has them."""
+        self._engine_tools = engine_tools
+        """Calls that an engine makes for the code it runs, and that the code is not offered."""
         self._fetch_blob = fetch_blob
         self._clock = clock
         self._limits = limits
@@ -288,7 +291,9 @@ class CodeRun:
         return call
 
     def _tools(self, guest: Guest) -> tuple[Tool, ...]:
-        hidden = frozenset[str]() if guest.capabilities.language == "lisp" else self._language_tools
+        hidden = self._engine_tools
+        if guest.capabilities.language != "lisp":
+            hidden |= self._language_tools
         return tuple(tool for tool in self._gate.tools() if tool.name not in hidden)
 
     def _request(self, guest: Guest, started: RunStarted) -> RunRequest:

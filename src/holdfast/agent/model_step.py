@@ -69,7 +69,7 @@ class ModelStep:
         model: Model | None,
         mode: Mode = "code",
         language: Callable[[], str] = lambda: "python",
-        language_tools: frozenset[str] = frozenset(),
+        hidden_tools: frozenset[str] = frozenset(),
         max_tokens: int | None = None,
         auto_compact: bool = False,
         max_history_messages: int | None = None,
@@ -81,8 +81,8 @@ class ModelStep:
         self._mode = mode
         self._language = language
         """The language of the code that the model writes."""
-        self._language_tools = language_tools
-        """Features of that language that are judged as tools; the model is not offered them one by one."""
+        self._hidden_tools = hidden_tools
+        """Features of a language and calls of an engine, which are judged as tools; the model is not offered them."""
         self._max_tokens = max_tokens
         self._auto_compact = auto_compact
         self._max_history_messages = max_history_messages
@@ -126,7 +126,7 @@ class ModelStep:
         return event.summary
 
     def _prompt(self) -> Prompt:
-        tools = (tool for tool in self._gate.tools() if tool.name not in self._language_tools)
+        tools = (tool for tool in self._gate.tools() if tool.name not in self._hidden_tools)
         template = self._template_for(tuple(tools))
         is_looping = self._gate.loop_detector.level == "warn"
         return Prompt(

@@ -42,6 +42,12 @@ class SessionGuests:
         """The language of the session's own sandbox."""
         return self.main.capabilities.language
 
+    @property
+    def dialect(self) -> str:
+        """What the model is told to write: the language, or `system` for the project's own Python."""
+        main = self.main.capabilities
+        return "system" if main.engine == "system" else main.language
+
     def in_sandbox(self, name: str) -> Guest:
         """The guest in a sandbox."""
         if name not in self._guests:

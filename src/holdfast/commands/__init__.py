@@ -4,6 +4,7 @@
 is collected and returned as values; this package judges nothing and writes nothing to the workspace.
 """
 
+from holdfast.commands.connected_process import ConnectedProcess
 from holdfast.commands.contract import (
     CollectedChanges,
     CommandOutcome,
@@ -55,12 +56,13 @@ from holdfast.commands.scripted import Program, ScriptedFile, ScriptedProcess, S
 from holdfast.commands.session_sandbox import OpenSandbox, SessionSandbox
 from holdfast.commands.settings import SandboxSettings
 from holdfast.commands.shell_settings import ShellSettings
-from holdfast.commands.tools import MAX_TIMEOUT_SECONDS, SHELL_TOOLS
+from holdfast.commands.tools import MAX_TIMEOUT_SECONDS, PYTHON_TOOL, SHELL_TOOLS
 from holdfast.commands.toolset import CommandNetwork, CommandToolset, HostLog, JudgedHost, OnCommandOutput
 
 __all__ = [
     "MAX_TIMEOUT_SECONDS",
     "PACKAGE_REGISTRIES",
+    "PYTHON_TOOL",
     "SHELL_TOOLS",
     "AcceptedCommits",
     "CollectedChanges",
@@ -72,6 +74,7 @@ __all__ = [
     "CommandSandboxes",
     "CommandToolset",
     "CommitProposal",
+    "ConnectedProcess",
     "GitRepository",
     "HostDecision",
     "HostGit",

@@ -1,6 +1,7 @@
 """The background processes of a session: their output, and waiting for it."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 
 from holdfast.commands.command_output import CommandOutput
@@ -23,7 +24,14 @@ class BackgroundProcesses:
         self._outputs: dict[tuple[int, str], CommandOutput] = {}
         self._more = asyncio.Event()
 
-    async def start(self, sandbox: CommandSandbox, request: CommandRequest, *, name: str) -> str:
+    async def start(
+        self,
+        sandbox: CommandSandbox,
+        request: CommandRequest,
+        *,
+        name: str,
+        channel: socket.socket | None = None,
+    ) -> str:
         """Start a process and return its id."""
         output = CommandOutput(shown_bytes=self._shown_bytes, max_kept_bytes=MAX_KEPT_BYTES)
 
@@ -31,7 +39,7 @@ class BackgroundProcesses:
             output.add(data)
             self._more.set()
 
-        process = await sandbox.start(request, name=name, on_output=on_output)
+        process = await sandbox.start(request, name=name, on_output=on_output, channel=channel)
         self._outputs[id(sandbox), process] = output
         return process
 
@@ -61,6 +69,10 @@ class BackgroundProcesses:
             self.status(process)
             return CommandOutput(shown_bytes=self._shown_bytes)
         return found
+
+    def forget(self, process: str) -> None:
+        """Drop the output of a process."""
+        self._outputs.pop((id(self._sandbox.current), process), None)
 
     async def wait_ready(self, process: str, *, port: int | None, text: str | None, seconds: float) -> bool:
         """Wait until a process listens on a port or prints a text. False if it ended, or the time is up."""

@@ -128,8 +128,18 @@ class CommandSandbox(Protocol):
         """Run a program to its end and stop what it left behind. Cancelling stops its whole process tree first."""
         ...
 
-    async def start(self, request: CommandRequest, *, name: str, on_output: OnOutput) -> str:
-        """Start a background process and return its id."""
+    async def start(
+        self,
+        request: CommandRequest,
+        *,
+        name: str,
+        on_output: OnOutput,
+        channel: socket.socket | None = None,
+    ) -> str:
+        """Start a background process and return its id. A `channel` to the host becomes its standard input.
+
+        A process with a channel is part of the host's own work: `stop` also removes it from `processes`.
+        """
         ...
 
     async def write(self, process: str, data: bytes) -> None:

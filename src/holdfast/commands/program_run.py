@@ -14,13 +14,21 @@ class ProgramRun:
     """A program that runs, or has ended."""
 
     def __init__(
-        self, id: int, *, name: str, argv: tuple[str, ...], reader: OutputReader, writer: InputWriter | None
+        self,
+        id: int,
+        *,
+        name: str,
+        argv: tuple[str, ...],
+        reader: OutputReader,
+        writer: InputWriter | None,
+        has_channel: bool = False,
     ) -> None:
         self.id = id
         self.name = name
         self.argv = argv
         self.reader = reader
         self.writer = writer
+        self.has_channel = has_channel
         self.ports: tuple[int, ...] = ()
         self.is_timed_out = False
         self._started = time.monotonic()

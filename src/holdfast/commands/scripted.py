@@ -129,7 +129,14 @@ class ScriptedSandbox:
         process = ScriptedProcess(request, self._files, on_output)
         return await self._outcome(process, request.timeout_seconds)
 
-    async def start(self, request: CommandRequest, *, name: str, on_output: OnOutput) -> str:
+    async def start(
+        self,
+        request: CommandRequest,
+        *,
+        name: str,
+        on_output: OnOutput,
+        channel: socket.socket | None = None,
+    ) -> str:
         self._check_open()
         self.requests.append(request)
         process = ScriptedProcess(request, self._files, on_output)

@@ -94,6 +94,13 @@ def _tool(
     )
 
 
+PYTHON_TOOL = _tool(
+    "python",
+    "Run code of the session in the project's own Python. The engine of the sandbox `system` calls it; models do not see it.",
+    needs={"code": _TEXT},
+    returns={"type": "object", "properties": {"process": _TEXT}},
+)
+
 SHELL_TOOLS: tuple[Tool, ...] = (
     _tool(
         "run",

@@ -6,6 +6,7 @@ program changed, `network` lets programs connect to judged hosts, `keep` stores 
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -14,10 +15,11 @@ import msgspec
 
 from holdfast.commands.background import BackgroundProcesses
 from holdfast.commands.command_output import CommandOutput, OutputDecoder
+from holdfast.commands.connected_process import ConnectedProcess
 from holdfast.commands.contract import CommandOutcome, CommandRequest, CommandSandbox, NotCollected
 from holdfast.commands.session_sandbox import RecordEvent, SessionSandbox
 from holdfast.commands.shell_settings import ShellSettings
-from holdfast.commands.tools import MAX_TIMEOUT_SECONDS, MAX_WAIT_SECONDS, SHELL_TOOLS
+from holdfast.commands.tools import MAX_TIMEOUT_SECONDS, MAX_WAIT_SECONDS, PYTHON_TOOL, SHELL_TOOLS
 from holdfast.core import (
     Amount,
     BlobRef,
@@ -103,6 +105,7 @@ class _Arguments(Value, forbid_unknown_fields=True):
     after: int = 0
     input: str | None = None
     signal: str | None = None
+    code: str = ""
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -134,7 +137,9 @@ class CommandToolset:
         settings: ShellSettings,
         network: CommandNetwork | None = None,
         on_output: OnCommandOutput = lambda _call, _text: None,
+        interpreter: tuple[str, ...] = (),
     ) -> None:
+        """`interpreter` is the command that starts the project's Python for code; without it there is no `shell.python`."""
         self._sandbox = sandbox
         self._settle = settle
         self._keep = keep
@@ -144,9 +149,12 @@ class CommandToolset:
         self._network = network
         self._background = BackgroundProcesses(sandbox, shown_bytes=settings.output_kb << 10)
         self.on_output = on_output
+        self._interpreter = interpreter
+        self.connected: dict[str, ConnectedProcess] = {}
+        """The interpreters that run, by the id of their process."""
 
     def tools(self) -> tuple[Tool, ...]:
-        return SHELL_TOOLS
+        return (*SHELL_TOOLS, PYTHON_TOOL) if self._interpreter else SHELL_TOOLS
 
     def time_limit(self, call: Call) -> float | None:
         """What the call itself allows, and some time for what surrounds the program."""
@@ -171,6 +179,8 @@ class CommandToolset:
                 return await self._write(arguments)
             case "shell.stop":
                 return await self._stop(call, arguments, is_staged=is_staged)
+            case "shell.python" if self._interpreter:
+                return await self._start_python(call, arguments, is_staged=is_staged)
             case _:
                 raise ToolFailed(f"there is no operation {call.operation!r}")
 
@@ -254,8 +264,44 @@ class CommandToolset:
             outcome = await sandbox.stop(arguments.process)
             changed = await self._collect(call, sandbox, is_staged=is_staged)
         output = self._background.output(arguments.process)
+        if (connected := self.connected.pop(arguments.process, None)) is not None:
+            connected.close()
+            self._background.forget(arguments.process)
         blob = await self._record_end(call, outcome, output)
         return changed.performed(_result(outcome, output, blob, changed, ()))
+
+    async def _start_python(self, call: Call, arguments: _Arguments, *, is_staged: bool) -> Performed:
+        """Start an interpreter. Its engine sends the code over the socket, and ends it with `shell.stop`."""
+        for abandoned in tuple(self.connected):  # a turn that was cancelled or rewound left it waiting
+            await self.kill_interpreter(abandoned)
+        argv = self._interpreter
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                async with self._sandbox.use() as sandbox:
+                    before = await self._collect_background(call, sandbox, is_staged=is_staged)
+                    await self._sandbox.show_workspace(sandbox)
+                    async with self._hosts(call, arguments, sandbox) as (environment, _):
+                        request = self._request(arguments, argv, environment)
+                        process = await self._background.start(sandbox, request, name="code", channel=theirs)
+            connected = await ConnectedProcess.open(process, ours, self._background.output(process))
+        except BaseException:
+            ours.close()
+            raise
+        self.connected[process] = connected
+        self._record(CommandStarted(call=call.id, argv=argv[:1], process=process, name="code"))
+        return before.performed({"process": process})
+
+    async def kill_interpreter(self, process: str) -> None:
+        """End an interpreter and drop what it changed. Idempotent."""
+        connected = self.connected.pop(process, None)
+        if connected is None:
+            return
+        connected.close()
+        sandbox = self._sandbox.current
+        if sandbox is not None and any(each.id == process for each in sandbox.processes()):
+            await sandbox.stop(process)
+        self._background.forget(process)
 
     # -- what a program changed
 

@@ -17,6 +17,14 @@ from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
 from holdfast.guests.self_test import Check, self_test
 from holdfast.guests.signed_snapshot import SnapshotSigner
+from holdfast.guests.system import (
+    Interpreter,
+    InterpreterEnd,
+    InterpreterGone,
+    Interpreters,
+    interpreter_argv,
+    system_engine,
+)
 from holdfast.guests.tool_stubs import render_stubs
 
 __all__ = [
@@ -27,6 +35,10 @@ __all__ = [
     "Engines",
     "Guest",
     "GuestLimits",
+    "Interpreter",
+    "InterpreterEnd",
+    "InterpreterGone",
+    "Interpreters",
     "OnCall",
     "Run",
     "RunRequest",
@@ -34,9 +46,11 @@ __all__ = [
     "ScriptedEngine",
     "SnapshotSigner",
     "StagedContents",
+    "interpreter_argv",
     "python_engine",
     "render_stubs",
     "script",
     "self_test",
+    "system_engine",
     "to_lisp",
 ]

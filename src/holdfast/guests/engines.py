@@ -2,17 +2,21 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from holdfast.core import Toolset
+from holdfast.core.errors import EngineMissing
 from holdfast.guests.auto import AutoEngine
 from holdfast.guests.contract import Engine, Guest, StagedContents
 from holdfast.guests.python import python_engine
+from holdfast.guests.system import Interpreters, SystemEngine, system_engine
 
 if TYPE_CHECKING:
-    from holdfast.guests.wasi import WorkerPool
+    from holdfast.guests.wasi import WasiEngine, WorkerPool
 
-Sandbox = Literal["python", "wasi", "auto", "lisp"]
+Tracked = TypeVar("Tracked", bound=Engine)
+
+Sandbox = Literal["python", "wasi", "auto", "lisp", "system"]
 
 
 class Engines:
@@ -27,16 +31,32 @@ class Engines:
         self._lisp_engine: Engine | None = None
         self._others: list[Engine] = []
 
-    def guest(self, sandbox: Sandbox, *, workspace: Path, view: Path, staged: StagedContents = dict) -> Guest:
+    def guest(
+        self,
+        sandbox: Sandbox,
+        *,
+        workspace: Path,
+        view: Path,
+        staged: StagedContents = dict,
+        interpreters: Interpreters | None = None,
+    ) -> Guest:
         """A new guest for this workspace. Raises EngineMissing; a weaker engine is never used instead.
 
         An engine that works on a folder gets a copy of the workspace in `view`, with the staged changes, so that the gate can
-        judge what it changes.
+        judge what it changes. `interpreters` start the project's Python; None where no program can run.
         """
-        return self.engine(sandbox, workspace=workspace, view=view, staged=staged).guest()
+        return self.engine(
+            sandbox, workspace=workspace, view=view, staged=staged, interpreters=interpreters
+        ).guest()
 
     def engine(
-        self, sandbox: Sandbox, *, workspace: Path, view: Path, staged: StagedContents = dict
+        self,
+        sandbox: Sandbox,
+        *,
+        workspace: Path,
+        view: Path,
+        staged: StagedContents = dict,
+        interpreters: Interpreters | None = None,
     ) -> Engine:
         """The engine of a sandbox, as `guest` uses it. Raises EngineMissing."""
         match sandbox:
@@ -46,8 +66,14 @@ class Engines:
                 return self._lisp()
             case "wasi":
                 return self._track(self._wasi(workspace, view, staged))
+            case "system":
+                return self._track(self._system(interpreters))
             case "auto":
-                return AutoEngine(python=self._python, wasi=self._track(self._wasi(workspace, view, staged)))
+                system = None if interpreters is None else self._track(self._system(interpreters))
+                wasi = None
+                if system is None or _has_wasi():
+                    wasi = self._track(self._wasi(workspace, view, staged))
+                return AutoEngine(python=self._python, system=system, wasi=wasi)
 
     def toolsets(self, sandbox: Sandbox) -> tuple[Toolset, ...]:
         """The operations of the language itself that a policy may forbid."""
@@ -93,7 +119,15 @@ class Engines:
             self._lisp_engine = self._track(lisp_engine(key=self._key))
         return self._lisp_engine
 
-    def _wasi(self, workspace: Path, view: Path, staged: StagedContents) -> Engine:
+    def _system(self, interpreters: Interpreters | None) -> SystemEngine:
+        if interpreters is None:
+            raise EngineMissing(
+                "the system sandbox runs code in the full command sandbox, which this session does not have",
+                hint="check it with: holdfast doctor; the policy must allow shell.python, and [shell] must not be disabled",
+            )
+        return system_engine(key=self._key, interpreters=interpreters)
+
+    def _wasi(self, workspace: Path, view: Path, staged: StagedContents) -> "WasiEngine":
         from holdfast.guests.wasi import WorkerPool, wasi_engine
 
         if self._workers is None:
@@ -107,6 +141,16 @@ class Engines:
             workers=self._workers,
         )
 
-    def _track(self, engine: Engine) -> Engine:
+    def _track(self, engine: Tracked) -> Tracked:
         self._others.append(engine)
         return engine
+
+
+def _has_wasi() -> bool:
+    from holdfast.guests.wasi import check_installed
+
+    try:
+        check_installed()
+    except EngineMissing:
+        return False
+    return True

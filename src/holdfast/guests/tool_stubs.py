@@ -57,6 +57,17 @@ def parameters(tool: Tool) -> tuple[Parameter, ...]:
     return tuple(sorted(found, key=lambda parameter: not parameter.is_required))
 
 
+def describe_tool(tool: Tool) -> Json:
+    """A tool with the names that its stubs have, for an interpreter in another process."""
+    return {
+        "operation": tool.name,
+        "group": python_name(tool.group),
+        "verb": tool.verb and python_name(tool.verb),
+        "parameters": [[parameter.python, parameter.name] for parameter in parameters(tool)],
+        "description": tool.description,
+    }
+
+
 def render_stubs(tools: Iterable[Tool]) -> str:
     """Typed Python stubs of tools, grouped by server and sorted by name."""
     ordered = sorted(tools, key=lambda tool: (python_name(tool.group), tool.verb, tool.name))

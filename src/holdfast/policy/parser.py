@@ -31,7 +31,7 @@ _OPERATION = re.compile(r"\*|\*\.[\w-]+|[\w?-]+(\.[\w.?-]+|\.\*)?", re.ASCII)
 POLICY_FIELDS = (
     "policy", "description", "extends", "groups", "operations", "sandboxes", "trusted", "hosts", "rules", "tools",
 )  # fmt: skip
-SANDBOXES = ("python", "wasi", "lisp")
+SANDBOXES = ("python", "wasi", "lisp", "system")
 TIERS = ("full", "copy")
 _GROUP_NAME = re.compile(r"[a-z][a-z0-9-]*")
 RULE_FIELDS = (

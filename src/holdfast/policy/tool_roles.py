@@ -112,6 +112,7 @@ KNOWN_TOOLS: dict[str, Tool] = {
         _tool("shell.read", "process", "wait_s# after#"),
         _tool("shell.write", "process", "input signal", input=("content",)),
         _tool("shell.stop", "process"),
+        _tool("shell.python", "code"),
         _tool("git.propose", "", "folder source"),
         _tool("git.push", "url branch", "folder source", url=("git-remote-url",), branch=("branch-name",)),
         *(_tool(f"session.{verb}") for verb in _SESSION_VERBS),

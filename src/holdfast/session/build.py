@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.agent import CodeRun, Conversation, ModelStep, SessionGuests, Turn
-from holdfast.commands import OpenSandbox, SandboxStatus
+from holdfast.commands import PYTHON_TOOL, OpenSandbox, SandboxStatus
 from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset
 from holdfast.core.events import ProposalsCommitted
 from holdfast.gate import (
@@ -26,6 +26,7 @@ from holdfast.gate import (
 from holdfast.models import Model, ModelToolset
 from holdfast.policy import Policy, SessionFacts
 from holdfast.session.approver import Approver
+from holdfast.session.commands.interpreters import SessionInterpreters
 from holdfast.session.commands.session_commands import SessionCommands
 from holdfast.session.restore_points import TurnRestorePoints, open_restore_points
 from holdfast.session.session import Session
@@ -74,6 +75,8 @@ class SessionParts:
     open_sandbox: OpenSandbox | None = None
     """Opens the sandbox for programs; None if none stands, and then there are no `shell.*` tools."""
     sandbox_status: SandboxStatus = field(default_factory=lambda: SandboxStatus(tier="none"))
+    interpreters: SessionInterpreters = field(default_factory=SessionInterpreters)
+    """Starts the project's Python for code, once the session has its programs."""
     can_ask: bool = True
     instructions: str = ""
     """Added to the model's system prompt."""
@@ -110,8 +113,8 @@ async def build_session(parts: SessionParts) -> Session:
         gate=gate,
         model=parts.model,
         mode=parts.settings.mode,
-        language=lambda: parts.guests.language,
-        language_tools=_language_tools(parts),
+        language=lambda: parts.guests.dialect,
+        hidden_tools=_language_tools(parts) | _ENGINE_TOOLS,
         max_tokens=parts.settings.model_requests.max_tokens,
         auto_compact=parts.settings.auto_compact,
         max_history_messages=parts.settings.max_history_messages,
@@ -157,6 +160,7 @@ def _commands(parts: SessionParts) -> SessionCommands | None:
         has_network=parts.policy.could_allow(NET_CONNECT),
         workspace=parts.disk.root if parts.disk is not None else None,
         state=parts.disk.home.session_folder(parts.journal.session) if parts.disk is not None else None,
+        interpreters=parts.interpreters,
     )
 
 
@@ -225,6 +229,7 @@ def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, model_ste
         gate=gate,
         guests=parts.guests,
         language_tools=_language_tools(parts),
+        engine_tools=_ENGINE_TOOLS,
         fetch_blob=parts.store.blob,
         clock=parts.clock,
         limits=parts.settings.code,
@@ -239,6 +244,10 @@ def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, model_ste
         clock=parts.clock,
         proposals=parts.staged.staged_paths,
     )
+
+
+_ENGINE_TOOLS = frozenset({PYTHON_TOOL.name})
+"""Calls that an engine makes for the code it runs. Nobody else is offered them."""
 
 
 def _language_tools(parts: SessionParts) -> frozenset[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.agent import SessionGuests
-from holdfast.commands import SHELL_TOOLS, CommandSandbox, SandboxStatus
+from holdfast.commands import PYTHON_TOOL, SHELL_TOOLS, CommandSandbox, SandboxStatus
 from holdfast.core import PERSON, Limits, SessionId, check_session_id
 from holdfast.core.events import SessionOpened
 from holdfast.core.projection import ReplayedHistory
@@ -20,6 +20,7 @@ from holdfast.models import api_key_of, key_variables
 from holdfast.policy import Policy, narrowed_by_project
 from holdfast.session.branches.rewind_fork import plan_fork
 from holdfast.session.build import SessionParts, SessionPaths, build_session
+from holdfast.session.commands.interpreters import SessionInterpreters
 from holdfast.session.options import (
     ResolvedOptions,
     SessionOptions,
@@ -31,6 +32,7 @@ from holdfast.session.options import (
 from holdfast.session.project_instructions import ProjectInstructions, read_project_instructions
 from holdfast.session.resources import SharedResources
 from holdfast.session.session import Session
+from holdfast.session.settings import Settings
 from holdfast.session.status import Status, workspace_of
 from holdfast.store import MIN_SECRET_LENGTH, Journal, chosen_name, private_folder, shortened_note
 from holdfast.world import (
@@ -248,12 +250,19 @@ async def _session_parts(
             check_may_run(name, policy)
             return resolved.engine.guest()
         sandbox = check_sandbox(name, policy)
-        return shared.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents)
+        return shared.engines.guest(
+            sandbox,
+            workspace=root,
+            view=view,
+            staged=staged.staged_contents,
+            interpreters=interpreters if _may_run_code(sandbox_status, settings, policy) else None,
+        )
 
     async def open_sandbox() -> CommandSandbox:
         state = private_folder(own / "sandbox")
         return await shared.sandboxes.open(Path(root), state=state, settings=settings.shell)
 
+    interpreters, sandbox_status = SessionInterpreters(), await _sandbox_status(shared, policy)
     if resolved.engine is None:
         check_sandbox(resolved.sandbox, policy)
     guests = SessionGuests(resolved.sandbox, create_guest)
@@ -273,7 +282,8 @@ async def _session_parts(
         language=shared.engines.toolsets("lisp"),
         redactor=shared.redactor,
         open_sandbox=open_sandbox,
-        sandbox_status=await _sandbox_status(shared, policy),
+        sandbox_status=sandbox_status,
+        interpreters=interpreters,
         tree=tree,
         approver=resolved.approver,
         can_ask=resolved.can_ask,
@@ -290,6 +300,17 @@ async def _sandbox_status(shared: SharedResources, policy: Policy) -> SandboxSta
     """The sandbox for programs. Where they are switched off, or the policy denies them all, nobody looks for one."""
     is_wanted = shared.settings.shell.enabled is not False and any(map(policy.could_allow, SHELL_TOOLS))
     return await shared.sandboxes.probe() if is_wanted else SandboxStatus(tier="none")
+
+
+def _may_run_code(status: SandboxStatus, settings: Settings, policy: Policy) -> bool:
+    """Whether code may run in the project's Python: in the full sandbox, where the policy allows that."""
+    is_allowed = policy.sandboxes is None or "system" in policy.sandboxes
+    return (
+        is_allowed
+        and status.tier == "full"
+        and settings.shell.enabled is not False
+        and policy.could_allow(PYTHON_TOOL)
+    )
 
 
 def _server_toolsets(shared: SharedResources, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:

@@ -27,7 +27,7 @@ class SessionOptions(TypedDict, total=False):
     policy: Policy | str | None
     """A policy, the name of one, a file, or `auto`: the one that fits the folder."""
     sandbox: Sandbox | Engine | None
-    """Where code runs: `python`, `wasi`, `auto`, `lisp`, or an engine of your own."""
+    """Where code runs: `python`, `wasi`, `auto`, `lisp`, `system`, or an engine of your own."""
     toolsets: Sequence[Toolset]
     """Tools of your own."""
     approver: Approver | None

@@ -95,7 +95,8 @@ class Settings(Value, forbid_unknown_fields=True):
     """A named policy or a file. `auto` is `project` for a folder of yours, where changes become proposals, and `scratch` for
     a folder that only the session uses, where they are made at once."""
     sandbox: Sandbox = "python"
-    """Where code runs: `python` (a subset), `wasi` (CPython in WebAssembly), `auto` (wasi only if python refuses) or `lisp`."""
+    """Where code runs: `python` (a subset), `wasi` (CPython in WebAssembly), `lisp`, `system` (the project's own CPython in the
+    command sandbox) or `auto` (python, and if it refuses the code system, or wasi where that does not run)."""
     mode: Mode = "code"
     """How the model acts: `code` writes Python, `tools` calls tools one by one."""
     instructions: str = ""

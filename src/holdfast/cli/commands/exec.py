@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--lang",
-        choices=["python", "wasi", "auto", "lisp"],
+        choices=["python", "wasi", "auto", "lisp", "system"],
         help="the language or sandbox of the code (default: the session's own; python in a new one)",
     )
     parser.add_argument("--session", metavar="SESSION", help="run in this session, with its variables")

@@ -82,7 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--budget", metavar="LIMITS", help="spending limits, such as usd=1,tokens=50k,time=5m"
     )
     parser.add_argument(
-        "--sandbox", choices=["python", "wasi", "auto", "lisp"], help="where the agent's code runs"
+        "--sandbox", choices=["python", "wasi", "auto", "lisp", "system"], help="where the agent's code runs"
     )
     parser.add_argument(
         "--json", action="store_true", help="print outcome, usage, proposals and audit as JSON"

@@ -105,9 +105,16 @@ class SystemSandbox:
             await asyncio.shield(self._end(run))
             raise
 
-    async def start(self, request: CommandRequest, *, name: str, on_output: OnOutput) -> str:
-        """Start a background process and return its id."""
-        run = await self._start(request, name=name, on_output=on_output, keeps_input=True)
+    async def start(
+        self,
+        request: CommandRequest,
+        *,
+        name: str,
+        on_output: OnOutput,
+        channel: socket.socket | None = None,
+    ) -> str:
+        """Start a background process and return its id. A `channel` to the host becomes its standard input."""
+        run = await self._start(request, name=name, on_output=on_output, keeps_input=True, channel=channel)
         self._background[run.status.id] = run
         return run.status.id
 
@@ -135,7 +142,10 @@ class SystemSandbox:
             await self._ask.ask("signal", run=run.id, number=int(signal.SIGTERM))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(run.outcome), _STOP_SECONDS)
-        return await self._end(run)
+        outcome = await self._end(run)
+        if run.has_channel:
+            del self._background[process]
+        return outcome
 
     def processes(self) -> tuple[ProcessStatus, ...]:
         """The background processes, running or ended."""
@@ -201,18 +211,29 @@ class SystemSandbox:
         return self._channel
 
     async def _start(
-        self, request: CommandRequest, *, name: str, on_output: OnOutput, keeps_input: bool
+        self,
+        request: CommandRequest,
+        *,
+        name: str,
+        on_output: OnOutput,
+        keeps_input: bool,
+        channel: socket.socket | None = None,
     ) -> ProgramRun:
         async with self._mounts:
-            channel = self._ask
-            streams = await open_streams(request, channel, keeps_input=keeps_input)
+            init = self._ask
+            streams = await open_streams(request, init, keeps_input=keeps_input, input_socket=channel)
             reader = OutputReader(streams.reading, on_output)
             run = ProgramRun(
-                channel.new_id(), name=name, argv=request.argv, reader=reader, writer=streams.writer
+                init.new_id(),
+                name=name,
+                argv=request.argv,
+                reader=reader,
+                writer=streams.writer,
+                has_channel=channel is not None,
             )
             self._runs[run.id] = run
             try:
-                await channel.ask("run", id=run.id, descriptors=streams.given, **self._request(request))
+                await init.ask("run", id=run.id, descriptors=streams.given, **self._request(request))
             except BaseException:
                 self._runs.pop(run.id, None)
                 run.discard()

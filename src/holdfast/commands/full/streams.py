@@ -1,6 +1,7 @@
 """The standard streams of a program: made for one program, the host's ends apart from the program's."""
 
 import os
+import socket
 from fcntl import ioctl
 from struct import pack
 from termios import TIOCSWINSZ
@@ -27,8 +28,13 @@ class ProgramStreams:
             os.close(descriptor)
 
 
-async def open_streams(request: CommandRequest, channel: Channel, *, keeps_input: bool) -> ProgramStreams:
-    """Open a terminal or pipes; with `keeps_input` the input stays open for later writes. Raises CommandError."""
+async def open_streams(
+    request: CommandRequest, channel: Channel, *, keeps_input: bool, input_socket: socket.socket | None = None
+) -> ProgramStreams:
+    """Open a terminal or pipes; with `keeps_input` the input stays open for later writes. Raises CommandError.
+
+    An `input_socket` becomes the program's standard input.
+    """
     if request.has_terminal:
         controller, terminal = (await channel.ask("terminal")).descriptors
         ioctl(controller, TIOCSWINSZ, pack("HHHH", _ROWS, _COLUMNS, 0, 0))
@@ -37,6 +43,8 @@ async def open_streams(request: CommandRequest, channel: Channel, *, keeps_input
             await writer.write(request.stdin)
         return ProgramStreams(given=[terminal, terminal], reading=controller, writer=writer)
     reading, output = os.pipe2(os.O_CLOEXEC)
+    if input_socket is not None:
+        return ProgramStreams(given=[os.dup(input_socket.fileno()), output], reading=reading, writer=None)
     if keeps_input:
         stdin, writing = os.pipe2(os.O_CLOEXEC)
         return ProgramStreams(given=[stdin, output], reading=reading, writer=InputWriter(writing))

@@ -4,7 +4,7 @@ Only the processes of workers and of the builder load wasmtime and componentize-
 """
 
 from holdfast.guests.wasi.component import check_installed, is_built
-from holdfast.guests.wasi.engine import wasi_engine
+from holdfast.guests.wasi.engine import WasiEngine, wasi_engine
 from holdfast.guests.wasi.worker_pool import WorkerPool
 
-__all__ = ["WorkerPool", "check_installed", "is_built", "wasi_engine"]
+__all__ = ["WasiEngine", "WorkerPool", "check_installed", "is_built", "wasi_engine"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import holdfast.guests.wasi.component as component
 import holdfast.process.confine_worker as confine_worker
-from holdfast.guests.contract import Capabilities, Engine, StagedContents
+from holdfast.guests.contract import Capabilities, StagedContents
 from holdfast.guests.signed_snapshot import SnapshotSigner
 from holdfast.guests.wasi.guest import WasiGuest
 from holdfast.guests.wasi.worker_pool import WorkerPool
@@ -23,7 +23,7 @@ def wasi_engine(
     disk_bytes: int = 256 << 20,
     workers: WorkerPool | None = None,
     progress: component.ReportProgress = lambda _: None,
-) -> Engine:
+) -> "WasiEngine":
     """An engine for one workspace. Raises EngineMissing.
 
     All engines of a process share `workers`; without it the engine has its own. With `staged_view`, a folder of ours, guests

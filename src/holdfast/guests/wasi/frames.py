@@ -13,8 +13,6 @@ from holdfast.core import Value
 MAX_FRAME_BYTES = 288 << 20
 MAX_ARGUMENT_BYTES = 120 << 20
 """The arguments of one call, as JSON. More is an error in the guest: wasmtime ends a guest that passes 128 MB at once."""
-MAX_RESULT_BYTES = 256 << 20
-"""The result of one call, as JSON. More is an error in the guest."""
 EXITED = "exited"
 """The reason in `Trapped` for a guest that ended its own interpreter."""
 _LENGTH_BYTES = 4

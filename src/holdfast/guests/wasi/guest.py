@@ -71,6 +71,11 @@ class WasiGuest:
         """What this engine can do."""
         return self._capabilities
 
+    async def import_variables(self, programs: tuple[str, ...]) -> None:
+        """Define variables of another engine by running these programs."""
+        for code in programs:
+            await self.run(RunRequest(code=code), _refuse_all)
+
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
         """Run code to its end, to a limit, or to a call that waits. Abandons a run that was parked before."""
         if len(request.code.encode(errors="replace")) > messages.MAX_CODE_BYTES:

@@ -8,9 +8,9 @@ from typing import Literal, TypeVar
 import msgspec
 
 import holdfast.guests.wasi.frames as frames
-from holdfast.core import Json, Tool, Value, encode
+from holdfast.core import Json, Value, encode
 from holdfast.guests.contract import GuestLimits, RunRequest
-from holdfast.guests.tool_stubs import parameters, python_name
+from holdfast.guests.tool_stubs import describe_tool
 
 MAX_CODE_BYTES = 4 << 20
 MAX_STATE_BYTES = 16 << 20
@@ -61,7 +61,7 @@ def run(request: RunRequest, *, is_fresh: bool) -> frames.Execute:
         "is_fresh": is_fresh,
         "output_bytes": limits.output_bytes,
         "argument_bytes": frames.MAX_ARGUMENT_BYTES,
-        "tools": [_describe(tool) for tool in request.tools],
+        "tools": [describe_tool(tool) for tool in request.tools],
     }
     return frames.Execute(
         request=encode(body).decode(),
@@ -92,17 +92,6 @@ def _state_request(body: Json, memory_bytes: int) -> frames.Execute:
         seed=0,
         now_ms=0,
     )
-
-
-def _describe(tool: Tool) -> Json:
-    """A tool with the names that its stubs have."""
-    return {
-        "operation": tool.name,
-        "group": python_name(tool.group),
-        "verb": tool.verb and python_name(tool.verb),
-        "parameters": [[parameter.python, parameter.name] for parameter in parameters(tool)],
-        "description": tool.description,
-    }
 
 
 def _decode(content: bytes, kind: type[Reply]) -> Reply:

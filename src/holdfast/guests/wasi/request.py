@@ -2,13 +2,11 @@
 
 import asyncio
 import signal
-from typing import Annotated
-
-import msgspec
 
 import holdfast.guests.wasi.frames as frames
-from holdfast.core import Answer, EscalationId, Failed, Json, JsonObject, Parked, Value, encode
+from holdfast.core import Answer, EscalationId, JsonObject, Parked, Value
 from holdfast.guests.contract import GuestLimits, OnCall
+from holdfast.guests.json_calls import CallLimit, CallRequest, encode_answer, parse_call
 from holdfast.guests.wasi.worker_pool import Worker
 
 
@@ -34,21 +32,7 @@ class RequestParked(Value):
 RequestResult = RequestCompleted | RequestStopped | RequestParked
 
 
-class _CallRequest(Value):
-    """The shape that a call of the guest must have."""
-
-    operation: Annotated[str, msgspec.Meta(max_length=1000)]
-    arguments: dict[str, Json]
-
-
-class _Limit(Value, tag_field="kind", tag="limit"):
-    """An answer: the guest may make no more calls."""
-
-    reason: str
-
-
 _DISK_CHECK_SECONDS = 0.05
-_call_requests = msgspec.json.Decoder(_CallRequest)
 
 
 class WorkerRequest:
@@ -80,7 +64,7 @@ class WorkerRequest:
         """Answer the call that waits, and continue."""
         if isinstance(answer, Parked):
             return RequestParked(escalation=answer.escalation)
-        await self.worker.send(frames.Answered(answer=_encode_answer(answer)))
+        await self.worker.send(frames.Answered(answer=encode_answer(answer)))
         return await self.wait(on_call)
 
     def stopped_by(self, trap: frames.Trapped) -> RequestStopped:
@@ -120,14 +104,14 @@ class WorkerRequest:
                 case frames.Printed():
                     self._append_output(frame.text)
                 case frames.Called():
-                    call = _parse_call(frame.request)
+                    call = parse_call(frame.request)
                     if call is None:
                         self.worker.kill()
                         return RequestStopped(is_limit=False, reason="the guest sent a malformed call")
                     answer = await self._answer(call, on_call)
                     if isinstance(answer, Parked):
                         return RequestParked(escalation=answer.escalation)
-                    await self.worker.send(frames.Answered(answer=_encode_answer(answer)))
+                    await self.worker.send(frames.Answered(answer=encode_answer(answer)))
                 case frames.Finished():
                     self.steps = frame.steps
                     return RequestCompleted(response=frame.response)
@@ -147,11 +131,11 @@ class WorkerRequest:
         finally:
             self._wall_left -= loop.time() - started
 
-    async def _answer(self, call: _CallRequest, on_call: OnCall) -> Answer | _Limit:
+    async def _answer(self, call: CallRequest, on_call: OnCall) -> Answer | CallLimit:
         self._calls += 1
         if self._calls > self.limits.calls:
             self.is_over_calls = True
-            return _Limit(reason=f"the code made more than {self.limits.calls} calls")
+            return CallLimit(reason=f"the code made more than {self.limits.calls} calls")
         arguments: JsonObject = call.arguments
         return await on_call(call.operation, arguments)
 
@@ -175,22 +159,6 @@ class WorkerRequest:
             )
         name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         return RequestStopped(is_limit=False, reason=f"the sandbox process died ({name}; {reason})")
-
-
-def _parse_call(request: str) -> _CallRequest | None:
-    try:
-        return _call_requests.decode(request)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-
-
-def _encode_answer(answer: Answer | _Limit) -> str:
-    """The JSON of an answer. An answer that is too large becomes an error in the guest."""
-    content = encode(answer)
-    if len(content) > frames.MAX_RESULT_BYTES:
-        reason = f"the result of this call has more than {frames.MAX_RESULT_BYTES >> 20} MB"
-        content = encode(Failed(error="ValueError", reason=reason))
-    return content.decode()
 
 
 def _trapped(reason: str, limits: GuestLimits) -> RequestStopped:

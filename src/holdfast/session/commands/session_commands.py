@@ -24,10 +24,12 @@ from holdfast.core import Call
 from holdfast.core.errors import CommandError
 from holdfast.core.events import SandboxOpened
 from holdfast.gate import AskPerson, Gate
+from holdfast.guests import interpreter_argv
 from holdfast.policy import SessionFacts
 from holdfast.session.commands.command_network import SessionNetwork
 from holdfast.session.commands.git_toolset import GitToolset
 from holdfast.session.commands.hidden_files import HiddenFiles
+from holdfast.session.commands.interpreters import SessionInterpreters
 from holdfast.store import Journal, Redactor, Store
 from holdfast.world import StagedWorld
 
@@ -52,6 +54,7 @@ class SessionCommands:
         has_network: bool,
         workspace: Path | None,
         state: Path | None,
+        interpreters: SessionInterpreters,
     ) -> None:
         self._journal = journal
         self._staged = staged
@@ -85,8 +88,10 @@ class SessionCommands:
             redact=redactor,
             settings=settings,
             network=self._network,
+            # Only where the full sandbox stands: in a copy the paths of a virtual environment do not hold.
+            interpreter=interpreter_argv() if status.tier == "full" else (),
         )
-
+        interpreters.connect(self.toolset)
         self.git: GitToolset | None = None
         if workspace is not None and state is not None and HostGit.is_installed():
             self.git = GitToolset(
