@@ -418,3 +418,18 @@ def test_rejecting_a_folder_keeps_paths_with_the_same_prefix(staged: StagedWorld
         staged.write(path, b"")
     assert staged.reject(["a"]) == ("a/x",)
     assert [proposal.path for proposal in staged.proposals()] == ["a.txt", "ab"]
+
+
+def test_a_change_that_is_too_large_to_compare_is_described(
+    monkeypatch: pytest.MonkeyPatch, staged: StagedWorld
+) -> None:
+    monkeypatch.setattr("holdfast.world.staging.line_diff.MAX_LINES", 1)
+    staged.write("kept", b"1\n2\n3\n")
+    (proposal,) = staged.proposals()
+    assert proposal.diff.startswith("large file kept: 5 bytes, ")
+    assert "-> 6 bytes, " in proposal.diff
+
+
+def test_the_kinds_of_staged_changes_are_those_of_the_proposals(staged: StagedWorld) -> None:
+    stage_all(staged)
+    assert staged.staged_kinds() == {each.path: each.kind for each in staged.proposals()}

@@ -282,6 +282,10 @@ class Session:
         """Staged changes that wait to be committed or rejected."""
         return self._staged.proposals()
 
+    def staged_paths(self) -> tuple[str, ...]:
+        """The paths of staged changes, without their diffs, which take time for large files."""
+        return self._staged.staged_paths()
+
     async def commit(
         self, *paths: str, principal: Principal = PERSON, approve: bool = False
     ) -> tuple[str, ...]:

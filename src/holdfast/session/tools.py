@@ -153,7 +153,7 @@ class ViewToolset:
             case "operations_count":
                 return len(self._audit())
             case "proposals":
-                return [{"path": each.path, "kind": each.kind} for each in self._staged.proposals()]
+                return [{"path": path, "kind": kind} for path, kind in self._staged.staged_kinds().items()]
             case _:
                 raise ToolFailed(f"{call.operation} does not exist")
 

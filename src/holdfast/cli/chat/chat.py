@@ -309,8 +309,8 @@ class Chat:
             self._live_output(text)
 
     def _show_staged(self) -> None:
-        if staged := self.session.proposals():
-            names = ", ".join(escape_invisible(proposal.path) for proposal in staged)
+        if staged := self.session.staged_paths():
+            names = ", ".join(map(escape_invisible, staged))
             self.screen.say(
                 f"  {len(staged)} staged (/diff, /commit or /reject): {names}",
                 "dim",

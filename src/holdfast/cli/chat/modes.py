@@ -4,6 +4,7 @@
 policy `safe-analysis`, which changes nothing. No mode allows a call that the policy does not.
 """
 
+import asyncio
 from typing import Literal, get_args
 
 from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
@@ -42,7 +43,7 @@ class ModeTracker:
 
 async def commit_edits(session: Session) -> tuple[str, ...]:
     """Commit what may be committed unseen, and return its paths. The rest stays staged. Raises CommitConflict."""
-    proposals = session.proposals()
+    proposals = await asyncio.to_thread(session.proposals)
     held = [each.path for each in proposals if _must_be_seen(each)]
     paths = [
         each.path

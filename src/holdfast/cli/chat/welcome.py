@@ -30,8 +30,8 @@ def welcome(screen: Screen, session: Session) -> None:
     _show_last_exchange(screen, session.history()[-1])
     if waiting := session.escalations():
         screen.say(f"  waiting for your approval: {pluralize(len(waiting), 'call')}", "ask")
-    if staged := session.proposals():
-        paths = ", ".join(escape_invisible(proposal.path) for proposal in staged)
+    if staged := session.staged_paths():
+        paths = ", ".join(map(escape_invisible, staged))
         screen.say(f"  staged: {paths} (/diff shows them)", "ask", folds=True)
 
 

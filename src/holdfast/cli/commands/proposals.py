@@ -51,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if arguments.action == "show":
             _show(session, arguments, console)
             return exit_codes.OK
-        if not session.proposals() and not arguments.paths:
+        if not session.staged_paths() and not arguments.paths:
             console.say("nothing is staged")
             return exit_codes.OK
         if arguments.check is not None and not await _passes(session, arguments, console):

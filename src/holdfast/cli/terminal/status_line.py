@@ -31,7 +31,7 @@ def status_line(
     counts = (
         (len(session.escalations()), "waiting for you"),
         (queued, "queued"),
-        (len(session.proposals()), "staged"),
+        (len(session.staged_paths()), "staged"),
     )
     parts += [f"{count} {what}" for count, what in counts if count]
     model, tokens = _model(session.status.model), f"{short(spent.tokens)} tokens"

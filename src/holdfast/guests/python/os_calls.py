@@ -124,7 +124,7 @@ class OsCalls:
         if not isinstance(entries, list):
             return []
         return [
-            (PurePosixPath(str(entry["path"])).name, entry.get("kind") == "folder")
+            (str(entry["path"]).rpartition("/")[2], entry.get("kind") == "folder")
             for entry in entries
             if isinstance(entry, dict)
         ]

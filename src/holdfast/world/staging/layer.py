@@ -1,7 +1,7 @@
 """The data of an overlay: files that were written or deleted in it, folders that were created or removed in it."""
 
 from collections import Counter, defaultdict
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from holdfast.world.paths.names import folders_above, is_within
 
@@ -17,6 +17,13 @@ class Staged(NamedTuple):
     """The size of the file in the base, or None."""
     asks: str = ""
     """Why a person must approve the change by name before it is committed; empty if nobody must."""
+
+    @property
+    def kind(self) -> Literal["created", "modified", "deleted"]:
+        """What committing this does to the file."""
+        if self.content is None:
+            return "deleted"
+        return "created" if self.replaced_bytes is None else "modified"
 
     @property
     def grown_bytes(self) -> int:

@@ -37,6 +37,10 @@ class StagedWorld(Overlay):
         """The paths of staged changes, without computing diffs."""
         return tuple(sorted(self._layer.files))
 
+    def staged_kinds(self) -> dict[str, str]:
+        """What each staged change does to its file, without computing diffs."""
+        return {path: each.kind for path, each in sorted(self._layer.files.items())}
+
     def staged_contents(self) -> dict[str, bytes | None]:
         """The staged content of each changed file; None if it is deleted."""
         files = dict(self._layer.files)  # a copy, because an engine calls this from a thread
@@ -61,8 +65,9 @@ class StagedWorld(Overlay):
 
     def proposals(self) -> tuple[Proposal, ...]:
         """Every staged change, sorted by path."""
-        gone = {each.before: path for path, each in self._layer.files.items() if each.content is None}
-        return tuple(self._proposal(path, gone) for path in sorted(self._layer.files))
+        files = dict(self._layer.files)  # a copy, because a chat calls this from a thread
+        gone = {each.before: path for path, each in files.items() if each.content is None}
+        return tuple(self._proposal(path, files[path], gone) for path in sorted(files))
 
     def commit(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
         """Commit staged changes, all of the chosen ones or none. Raises CommitConflict."""
@@ -154,14 +159,13 @@ class StagedWorld(Overlay):
             chosen |= fitting
         return tuple(sorted(chosen))
 
-    def _proposal(self, path: str, gone: dict[str, str]) -> Proposal:
-        staged = self._layer.files[path]
+    def _proposal(self, path: str, staged: Staged, gone: dict[str, str]) -> Proposal:
         before, mode_before = None, None
         with suppress(
             OSError, PathRefused
         ):  # a file that can no longer be read can still be shown and rejected
             before, mode_before = self.base.read(path), self.base.stat(path).mode
-        source = gone.get(self.fingerprint(path)) if staged.content and before is None else None
+        source = gone.get(fingerprint_of(staged.content)) if staged.content and before is None else None
         return describe(
             path,
             before,

@@ -1,5 +1,7 @@
 """Slash commands for files: staged changes, the workspace, and rewinding."""
 
+import asyncio
+
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
 from holdfast.cli.views.tables import proposal_lines
 from holdfast.core import escape_invisible
@@ -8,11 +10,12 @@ from holdfast.core.errors import InvalidInput
 
 async def diff(chat: ChatContext, rest: str) -> None:
     """Show the staged changes."""
-    for proposal in chat.session.proposals():
+    # In a thread: the diff of a large file takes seconds.
+    for proposal in await asyncio.to_thread(chat.session.proposals):
         if not rest or proposal.path in rest.split():
             for line, tone in proposal_lines(proposal):
                 chat.screen.say(line, tone)
-    if not chat.session.proposals():
+    if not chat.session.staged_paths():
         chat.screen.say("  nothing is staged")
 
 
@@ -20,7 +23,7 @@ async def commit(chat: ChatContext, rest: str) -> None:
     """Commit the staged changes."""
     _check_staged(chat)
     await chat.session.commit(*rest.split())
-    if asking := [each for each in chat.session.proposals() if each.asks]:
+    if asking := [each for each in await asyncio.to_thread(chat.session.proposals) if each.asks]:
         names = " ".join(escape_invisible(each.path) for each in asking)
         chat.screen.say(f"  still staged, because you must approve it by name: /commit {names}", "ask")
 
@@ -50,7 +53,7 @@ async def reject(chat: ChatContext, rest: str) -> None:
 
 
 def _check_staged(chat: ChatContext) -> None:
-    if not chat.session.proposals():
+    if not chat.session.staged_paths():
         raise InvalidInput("nothing is staged")
 
 

@@ -80,7 +80,7 @@ def _context(chat: ChatContext) -> str:
 def _waiting(chat: ChatContext) -> list[str]:
     counts = (
         (len(chat.session.escalations()), "call", "/approve, /deny"),
-        (len(chat.session.proposals()), "staged change", "/diff, /commit"),
+        (len(chat.session.staged_paths()), "staged change", "/diff, /commit"),
         (len(chat.queue), "queued message", "sent when this turn ends"),
     )
     return [f"{pluralize(count, what)} ({how})" for count, what, how in counts if count]
