@@ -15,6 +15,7 @@ from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import ServerSpec
 from holdfast.policy import Policy
 from holdfast.session import (
+    ControlWatch,
     ExternalAgentSession,
     MergePlan,
     Session,
@@ -41,6 +42,7 @@ class Runtime:
         self.settings = shared.settings
         self.store = shared.store
         self.live_sessions = shared.live
+        self._control = ControlWatch(shared.home, shared.live)
 
     @classmethod
     async def start(
@@ -71,10 +73,13 @@ class Runtime:
             max_sessions=max_sessions,
             sandboxes=sandboxes,
         )
-        return cls(shared)
+        runtime = cls(shared)
+        runtime._control.open()
+        return runtime
 
     async def close(self) -> None:
         """Close every session, then the engines and the store. Idempotent."""
+        await self._control.close()
         await self.live_sessions.close()
         await self._shared.engines.close()
         await self.store.close()

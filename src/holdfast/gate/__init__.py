@@ -12,7 +12,19 @@ from holdfast.gate.audit import AuditEntry, AuditFile, AuditStats, audit_stats, 
 from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
 from holdfast.gate.call_index import CallIndex
 from holdfast.gate.commands.host_access import NET_CONNECT, AskPerson
-from holdfast.gate.control_requests import ControlRequests, RaiseBudget, RevokeGrant
+from holdfast.gate.control_requests import (
+    AnyControlRequest,
+    CancelTurn,
+    CommitProposals,
+    ControlRequests,
+    PostMessage,
+    RaiseBudget,
+    RejectProposals,
+    RevokeGrant,
+    RewindSession,
+    SessionRequest,
+    signal_holder,
+)
 from holdfast.gate.deadlines import time_limit
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.gate import Gate, GateSettings
@@ -42,6 +54,7 @@ from holdfast.gate.tree_budget_file import (
 __all__ = [
     "MAX_AMOUNT",
     "NET_CONNECT",
+    "AnyControlRequest",
     "ApprovalFiles",
     "AskPerson",
     "AuditEntry",
@@ -49,6 +62,8 @@ __all__ = [
     "AuditStats",
     "Budget",
     "CallIndex",
+    "CancelTurn",
+    "CommitProposals",
     "ControlRequests",
     "Escalations",
     "ExternalRequest",
@@ -60,11 +75,15 @@ __all__ = [
     "LargeValues",
     "LoopDetector",
     "OutputFilter",
+    "PostMessage",
     "RaiseBudget",
+    "RejectProposals",
     "Reservation",
     "RevokeGrant",
+    "RewindSession",
     "Ruling",
     "SavedGrants",
+    "SessionRequest",
     "Spending",
     "TreeBudget",
     "TreeBudgetFile",
@@ -85,6 +104,7 @@ __all__ = [
     "open_tree_budget",
     "record_added_folders",
     "share_of",
+    "signal_holder",
     "time_limit",
     "write_first_answer",
 ]

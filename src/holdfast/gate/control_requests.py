@@ -1,7 +1,10 @@
-"""Control requests to a session that another process holds: durable files that the holder applies before its next step.
+"""Control requests to a session that another process holds: durable files that the holder applies.
 
-Only the holder may write the journal. Another process that raises a limit or revokes a grant writes one file per request
-here. The holder checks before it judges a call or asks a model, which costs one system call while there is nothing.
+Only the holder may write the journal and run turns. Another process writes one file per request here, then signals the
+holder through a folder that all sessions of a data directory share: one watch is enough for any number of sessions. Requests
+that change only the journal (`RaiseBudget`, `RevokeGrant`) are applied before the next call or step even without the
+signal, because the holder checks then, which costs one system call while there is nothing. The others act on the session as
+a whole, so its process carries them out.
 """
 
 import asyncio
@@ -11,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core import PERSON, GrantId, Limits, Principal, Value, encode, new_token
+from holdfast.core import PERSON, GrantId, Limits, Principal, SessionId, Value, encode, new_token
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import BudgetRaised, GrantRevoked, Noted
 from holdfast.gate.budget import Budget
@@ -20,6 +23,9 @@ from holdfast.store import Journal, private_folder, read_own, remove, replace_pr
 
 class ControlRequest(Value, tag_field="do", forbid_unknown_fields=True):
     """A request to the process that holds a session."""
+
+    transport: str = "command"
+    """Where the request comes from."""
 
 
 class RaiseBudget(ControlRequest, tag="raise-budget"):
@@ -35,7 +41,38 @@ class RevokeGrant(ControlRequest, tag="revoke-grant"):
     grant: GrantId
 
 
-AnyControlRequest = RaiseBudget | RevokeGrant
+class PostMessage(ControlRequest, tag="post-message"):
+    """Send a message of the person to the agent."""
+
+    text: str
+
+
+class CancelTurn(ControlRequest, tag="cancel-turn"):
+    """End the open turn."""
+
+
+class CommitProposals(ControlRequest, tag="commit-proposals"):
+    """Commit staged changes, if they are still those that the person saw."""
+
+    shown: dict[str, str]
+    """The digest of each proposal by its path."""
+
+
+class RejectProposals(ControlRequest, tag="reject-proposals"):
+    """Drop staged changes."""
+
+    paths: tuple[str, ...]
+
+
+class RewindSession(ControlRequest, tag="rewind-session"):
+    """Rewind to the end of a turn; 0 is before the first one."""
+
+    turn: int
+
+
+JournalRequest = RaiseBudget | RevokeGrant
+SessionRequest = PostMessage | CancelTurn | CommitProposals | RejectProposals | RewindSession
+AnyControlRequest = JournalRequest | SessionRequest
 _DECODER: msgspec.json.Decoder[AnyControlRequest] = msgspec.json.Decoder(AnyControlRequest)
 
 
@@ -46,17 +83,36 @@ class ControlRequests:
         self._folder = folder
         self._applying = asyncio.Lock()
 
-    def put(self, request: AnyControlRequest) -> None:
-        """Write a request; it is on disk when this returns."""
+    def put(self, request: AnyControlRequest) -> str:
+        """Write a request and return its name; it is on disk when this returns."""
         name = f"{new_token()}.json"
         private_folder(self._folder.parent)
         while True:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             try:
                 replace_private(self._folder / name, encode(request))
-                return
+                return name
             except FileNotFoundError:
                 continue  # the holder removed the empty folder at the same moment
+
+    def withdraw(self, name: str) -> bool:
+        """Take back a request that is not applied yet; False if it was applied."""
+        is_there = name in self._names()
+        remove(self._folder / name)
+        return is_there
+
+    def take(self) -> list[tuple[str, SessionRequest]]:
+        """Remove and return the requests that act on the session as a whole, in the order of their names."""
+        taken: list[tuple[str, SessionRequest]] = []
+        for name in self._names():
+            content = read_own(self._folder / name)
+            request = _decode(content) if content is not None else None
+            if isinstance(request, SessionRequest):
+                remove(self._folder / name)
+                taken.append((name, request))
+        with suppress(OSError):  # others are left
+            self._folder.rmdir()
+        return taken
 
     def count(self) -> int:
         """The number of requests that are not applied yet."""
@@ -67,20 +123,22 @@ class ControlRequests:
         async with self._applying:
             for name in self._names():
                 content = read_own(self._folder / name)
+                request = _decode(content) if content is not None else None
+                if isinstance(request, SessionRequest):
+                    continue  # the session takes it
                 if content is not None:
-                    await self._apply_one(name, content, journal, budget)
+                    await self._apply_one(name, request, journal, budget)
                 remove(self._folder / name)
             with suppress(OSError):  # a new request arrived meanwhile
                 self._folder.rmdir()
 
-    async def _apply_one(self, name: str, content: bytes, journal: Journal, budget: Budget) -> None:
-        try:
-            request = _DECODER.decode(content)
-        except (ValueError, InvalidInput, RecursionError):  # not JSON, or not UTF-8
-            text = f"the control request {name} is not valid; nothing was changed"
-            await journal.append(Noted(code="request-refused", text=text))
-            return
+    async def _apply_one(
+        self, name: str, request: JournalRequest | None, journal: Journal, budget: Budget
+    ) -> None:
         match request:
+            case None:
+                text = f"the control request {name} is not valid; nothing was changed"
+                await journal.append(Noted(code="request-refused", text=text))
             case RaiseBudget() if name not in budget.applied_requests:
                 raised = BudgetRaised(
                     limits=budget.limits.raised(request.added),
@@ -101,3 +159,19 @@ class ControlRequests:
             return []
         # The target of a symlink is not ours to read or remove.
         return names if names and not self._folder.is_symlink() else []
+
+
+def _decode(content: bytes) -> AnyControlRequest | None:
+    try:
+        return _DECODER.decode(content)
+    except (ValueError, InvalidInput, RecursionError):  # not JSON, or not UTF-8
+        return None
+
+
+def signal_holder(folder: Path, session: SessionId) -> None:
+    """Tell the process that holds a session that there is a request for it."""
+    private_folder(folder)
+    signal = folder / session
+    # Closing the file after writing is the signal. It is removed at once, so that the folder stays empty.
+    signal.write_bytes(b"")
+    signal.unlink(missing_ok=True)

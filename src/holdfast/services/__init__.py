@@ -3,7 +3,7 @@
 from holdfast.services.answer import Delivered, check_response, deliver_answer, saved_coverage
 from holdfast.services.audit import audit_csv
 from holdfast.services.call_text import call_lines, exact_call
-from holdfast.services.control import send_control_request
+from holdfast.services.control import request_of_holder, send_control_request
 from holdfast.services.doctor.check_result import CheckResult
 from holdfast.services.doctor.run_checks import run_checks
 from holdfast.services.notifications import (
@@ -50,6 +50,7 @@ __all__ = [
     "exact_call",
     "notify_about",
     "read_failures",
+    "request_of_holder",
     "run_checks",
     "sample_notification",
     "saved_coverage",

@@ -1,9 +1,24 @@
-"""Control requests to a session from another process: applied at once if the session is closed, else queued for its process."""
+"""Control requests to a session from another process: applied at once if the session is closed, else by its holder."""
+
+import asyncio
 
 from holdfast.core import Limits, SessionId
-from holdfast.core.errors import SessionHeld
-from holdfast.gate import Budget, ControlRequests, RaiseBudget, RevokeGrant, TreeBudgetFile, share_of
+from holdfast.core.errors import SessionHeld, SessionNotReady
+from holdfast.core.events import ControlRequestApplied
+from holdfast.gate import (
+    AnyControlRequest,
+    Budget,
+    ControlRequests,
+    RaiseBudget,
+    RevokeGrant,
+    TreeBudgetFile,
+    share_of,
+    signal_holder,
+)
 from holdfast.store import Home, Store
+
+HOLDER_SECONDS = 10.0
+"""How long a holder may take to carry out a request before it is withdrawn."""
 
 
 async def send_control_request(
@@ -15,7 +30,8 @@ async def send_control_request(
     try:
         journal = await store.open(session)
     except SessionHeld as held:
-        return f"requested; the session is in use ({held}) and applies it before its next call or step"
+        signal_holder(home.request_signals, session)
+        return f"requested; the session is in use ({held}), and its process applies it"
     try:
         tree_budget = TreeBudgetFile(home.tree_budget(journal.recorded[0].session), session=session)
         if tree_budget.is_readable:
@@ -24,3 +40,38 @@ async def send_control_request(
     finally:
         await journal.release()
     return ""
+
+
+async def request_of_holder(
+    home: Home,
+    store: Store,
+    session: SessionId,
+    request: AnyControlRequest,
+    *,
+    timeout_seconds: float = HOLDER_SECONDS,
+) -> ControlRequestApplied:
+    """Let the process that holds a session carry out a request, and wait until it has recorded the result.
+
+    Raises SessionNotReady if it does not react; the request is then withdrawn.
+    """
+    inbox = ControlRequests(home.control_requests(session))
+    seen = (await store.summary(session)).events
+    with store.watch() as watch:
+        name = inbox.put(request)
+        signal_holder(home.request_signals, session)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while True:
+                    for entry in await store.read(session, after=seen):
+                        seen = entry.seq
+                        if isinstance(entry.event, ControlRequestApplied) and entry.event.request == name:
+                            return entry.event
+                    await watch.changed()
+        except TimeoutError:
+            was_ignored = inbox.withdraw(name)
+    raise SessionNotReady(
+        "the process that holds this session did not react"
+        if was_ignored
+        else "the process that holds this session has not finished what was requested",
+        hint="look at its terminal" if was_ignored else "look at the session in a moment",
+    )

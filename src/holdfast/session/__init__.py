@@ -9,7 +9,8 @@ from holdfast.session.driver import COMMAND_MARK, AnswerPending, TurnDriver
 from holdfast.session.external_agent import ExternalAgentSession, expire_orphaned_escalations
 from holdfast.session.external_gate import open_external_gate
 from holdfast.session.import_archive import ImportedSession, import_archive
-from holdfast.session.live_sessions import LiveSessions
+from holdfast.session.live.control import ControlWatch, apply_requests
+from holdfast.session.live.live_sessions import LiveSessions
 from holdfast.session.open import create_session, fork_session, resume_session
 from holdfast.session.options import SessionOptions, check_options, load_session_policy
 from holdfast.session.replay import Divergence, Replay, replay
@@ -37,6 +38,7 @@ __all__ = [
     "VIEW_TOOLS",
     "AnswerPending",
     "Approver",
+    "ControlWatch",
     "Diagnostic",
     "Divergence",
     "ExternalAgentSession",
@@ -66,6 +68,7 @@ __all__ = [
     "TurnDriver",
     "TurnRecord",
     "TurnResult",
+    "apply_requests",
     "build_session",
     "check_options",
     "create_session",

@@ -13,7 +13,7 @@ from holdfast.commands import PYTHON_TOOL, SHELL_TOOLS, CommandSandbox, SandboxS
 from holdfast.core import PERSON, Limits, SessionId, check_session_id
 from holdfast.core.events import SessionOpened
 from holdfast.core.projection import ReplayedHistory
-from holdfast.gate import open_tree_budget, record_added_folders
+from holdfast.gate import ControlRequests, open_tree_budget, record_added_folders
 from holdfast.guests import Guest
 from holdfast.mcp import McpFiles, McpToolset, start_servers
 from holdfast.models import api_key_of, key_variables
@@ -215,6 +215,11 @@ async def _open(
     except BaseException:
         await session.close()
         raise
+    for _, request in ControlRequests(shared.home.control_requests(session.id)).take():
+        # Its sender waited for another process, and has given up.
+        await session.note(
+            "request-expired", f"{type(request).__name__} was requested, but nobody held the session"
+        )
     with session.preparing():
         failed = await start_servers(servers)
     for name, error in failed.items():

@@ -7,7 +7,7 @@ from holdfast.commands import CommandSandboxes, NoSandboxes
 from holdfast.core import Clock
 from holdfast.guests import Engines
 from holdfast.mcp import ServerSpec
-from holdfast.session.live_sessions import LiveSessions
+from holdfast.session.live.live_sessions import LiveSessions
 from holdfast.session.settings import Settings
 from holdfast.store import Home, Redactor, Store
 

@@ -29,6 +29,7 @@ from holdfast.core.events import (
     CodePosted,
     CommitsAccepted,
     CommitsProposed,
+    ControlRequestApplied,
     Event,
     MessagePosted,
     Noted,
@@ -44,7 +45,16 @@ from holdfast.core.events import (
     TurnReopened,
 )
 from holdfast.core.projection import without_rewound
-from holdfast.gate import AuditEntry, AuditStats, Budget, Gate, Ruling, audit_stats, audit_view
+from holdfast.gate import (
+    AuditEntry,
+    AuditStats,
+    Budget,
+    Gate,
+    Ruling,
+    SessionRequest,
+    audit_stats,
+    audit_view,
+)
 from holdfast.models import OnPiece
 from holdfast.policy import Policy
 from holdfast.session.approver import Approver, ask_approver
@@ -102,6 +112,10 @@ class Session:
         """The files of the project that the model gets as instructions of the person."""
         self.on_piece: OnPiece = lambda _: None
         """Receives the pieces of a model's reply while it arrives."""
+        self.on_request: Callable[[SessionRequest], None] = lambda _: None
+        """Receives each control request of another process before it is carried out, to show it."""
+        self.receive_message: Callable[[str], None] | None = None
+        """Takes a message that another process sends to the agent; None if this process takes none."""
         self.on_output: Callable[[str], None] = lambda _: None
         """Receives the output of a program while it runs."""
         if commands is not None:
@@ -479,6 +493,15 @@ class Session:
     async def note(self, code: str, text: str) -> None:
         """Record a note that changes nothing."""
         await self._journal.append(Noted(code=code, text=text))
+
+    async def apply_control_requests(self) -> None:
+        """Apply what other processes requested of the budget and the grants."""
+        await self._gate.apply_control_requests()
+
+    async def record_request(self, applied: ControlRequestApplied) -> None:
+        """Record a control request that was carried out or refused."""
+        if not self.is_closed:
+            await self._journal.append(applied)
 
     # -- lifecycle
 

@@ -95,6 +95,11 @@ class Home:
         """Control requests to the process that holds a session, as files."""
         return self.session_folder(session) / "inbox"
 
+    @property
+    def request_signals(self) -> Path:
+        """The folder through which a process signals that it left control requests; empty between two signals."""
+        return self.cache / "signals"
+
     def tree_budget(self, session: SessionId) -> Path:
         """The shared budget of a session and all its forks, in the folder of the first session."""
         return self.session_folder(session) / "purse.json"

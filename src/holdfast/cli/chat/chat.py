@@ -18,6 +18,7 @@ from holdfast.cli.chat.activity import FINISHING, Activity
 from holdfast.cli.chat.attachments import attach_files, complete_path
 from holdfast.cli.chat.folded import CommandOutputView, FoldedTexts, RunView
 from holdfast.cli.chat.modes import LABELS, MODES, PLAN_REQUEST, ModeTracker, commit_edits
+from holdfast.cli.chat.requests import describe_request
 from holdfast.cli.chat.slash import COMMANDS, run_slash_command
 from holdfast.cli.chat.welcome import welcome
 from holdfast.cli.input_history import input_history
@@ -36,6 +37,7 @@ from holdfast.cli.views.session_log import SessionLog
 from holdfast.core import Outcome, Proposed, escape_invisible
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import EscalationOpened, ModelReplied, RecordedEvent, TurnEnded
+from holdfast.gate import SessionRequest
 from holdfast.models import ModelSettings, ReplyPiece
 from holdfast.session import COMMAND_MARK, Session, TurnDriver
 
@@ -134,6 +136,8 @@ class Chat:
         session.follow(partial(self._notify_about, session.last_seq))
         session.on_piece = self._show_piece
         session.on_output = self._show_output
+        session.on_request = self._show_request
+        session.receive_message = self._receive_message
         session.approver_name = self.name
         session.approver = TerminalApprover(
             Console(is_plain=self.screen.is_plain),
@@ -290,6 +294,17 @@ class Chat:
         command = asyncio.ensure_future(self.handle_line(f"/mode {following}"))
         self._running_commands.add(command)
         command.add_done_callback(self._running_commands.discard)
+
+    def _show_request(self, request: SessionRequest) -> None:
+        """Show what another process requests of this session."""
+        self.screen.say(
+            f"  from {escape_invisible(request.transport)}: {describe_request(request)}", "ask", folds=True
+        )
+
+    def _receive_message(self, text: str) -> None:
+        """Queue a message from another process. It is never a slash command."""
+        self.queue.append(text)
+        self._more.set()
 
     def _show_piece(self, piece: ReplyPiece) -> None:
         self.activity.receive(piece.kind)

@@ -77,6 +77,19 @@ class SessionClosed(Event, tag="session-closed"):
     reason: str = ""
 
 
+class ControlRequestApplied(Event, tag="control-request-applied"):
+    """The process that holds the session carried out a request of another one, or refused it: `error` says why."""
+
+    request: str
+    """The name of the request, which its sender knows."""
+    action: str
+    """What was requested, such as `cancel-turn`."""
+    transport: str
+    """Where the request came from, such as `web`."""
+    principal: Principal
+    error: str = ""
+
+
 class Noted(Event, tag="noted"):
     """A notice for the user, without any effect."""
 

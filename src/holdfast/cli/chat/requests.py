@@ -1,0 +1,32 @@
+"""Control requests of other processes in words, for the chat that carries them out."""
+
+from typing import assert_never
+
+from holdfast.core import escape_to_one_line, pluralize
+from holdfast.gate import (
+    CancelTurn,
+    CommitProposals,
+    PostMessage,
+    RejectProposals,
+    RewindSession,
+    SessionRequest,
+)
+
+MAX_WORDS = 500
+
+
+def describe_request(request: SessionRequest) -> str:
+    """One line about a request."""
+    match request:
+        case PostMessage():
+            return escape_to_one_line(request.text[:MAX_WORDS])
+        case CancelTurn():
+            return "stop the turn"
+        case CommitProposals():
+            return f"commit {pluralize(len(request.shown), 'change')}"
+        case RejectProposals():
+            return f"reject {pluralize(len(request.paths), 'change')}"
+        case RewindSession():
+            return f"rewind to the end of turn {request.turn}"
+        case _:
+            assert_never(request)

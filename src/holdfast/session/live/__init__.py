@@ -1,0 +1,1 @@
+"""The sessions that are live in this process, and what other processes request of them."""

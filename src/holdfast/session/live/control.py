@@ -1,0 +1,104 @@
+"""Control requests of other processes, carried out in the live sessions of this one as soon as they are signalled."""
+
+import asyncio
+from contextlib import suppress
+from typing import assert_never
+
+from holdfast.core import PERSON, digest
+from holdfast.core.errors import CommitConflict, HoldfastError, InvalidInput
+from holdfast.core.events import ControlRequestApplied
+from holdfast.gate import (
+    CancelTurn,
+    CommitProposals,
+    ControlRequests,
+    PostMessage,
+    RejectProposals,
+    RewindSession,
+    SessionRequest,
+)
+from holdfast.session.live.live_sessions import LiveSessions
+from holdfast.session.session import Session
+from holdfast.store import FileWatch, Home, private_folder
+
+
+class ControlWatch:
+    """Waits for signals, and carries out the requests to the session that each one names."""
+
+    def __init__(self, home: Home, live: LiveSessions) -> None:
+        self._home = home
+        self._live = live
+        self._files: FileWatch | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def open(self) -> None:
+        """Start to watch. Where no more watches are allowed, a request waits for the session's next step, or is withdrawn."""
+        private_folder(self._home.request_signals)
+        with suppress(OSError):
+            self._files = FileWatch(self._home.request_signals, on_name=self._on_signal)
+
+    async def close(self) -> None:
+        """Stop, and wait for what is being carried out. Idempotent."""
+        if self._files is not None:
+            self._files.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _on_signal(self, name: str | None) -> None:
+        for session in self._live.all():
+            if name in (None, session.id):  # None: signals were lost
+                requests = ControlRequests(self._home.control_requests(session.id))
+                task = asyncio.ensure_future(apply_requests(session, requests))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+
+async def apply_requests(session: Session, requests: ControlRequests) -> None:
+    """Carry out every request to a live session, and record each with its result."""
+    if session.is_closed:
+        return
+    await session.apply_control_requests()
+    for name, request in requests.take():
+        session.on_request(request)
+        error = ""
+        try:
+            await _carry_out(session, request)
+        except HoldfastError as refusal:
+            error = str(refusal)
+        except OSError as problem:
+            error = f"it failed: {problem.strerror}"
+        await session.record_request(
+            ControlRequestApplied(
+                request=name,
+                action=str(type(request).__struct_config__.tag),
+                transport=request.transport,
+                principal=PERSON,
+                error=error,
+            )
+        )
+
+
+async def _carry_out(session: Session, request: SessionRequest) -> None:
+    match request:
+        case PostMessage():
+            if session.receive_message is None:
+                raise InvalidInput(
+                    "the process that holds this session takes no messages",
+                    hint="send it there, or when it has ended",
+                )
+            session.receive_message(request.text)
+        case CancelTurn():
+            await session.cancel()
+        case CommitProposals():
+            staged = {each.path: digest(each) for each in session.proposals()}
+            changed = sorted(path for path, shown in request.shown.items() if staged.get(path) != shown)
+            if changed or not request.shown:
+                raise CommitConflict(
+                    f"these changes are not the ones that were shown: {', '.join(changed)}",
+                    hint="look at them again",
+                )
+            await session.commit(*request.shown)
+        case RejectProposals():
+            await session.reject(*request.paths)
+        case RewindSession():
+            await session.rewind(request.turn)
+        case _:
+            assert_never(request)

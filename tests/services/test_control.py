@@ -1,0 +1,157 @@
+"""Control requests: another process asks, and the process that holds the session carries it out at once and records it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Runtime
+from holdfast.core import PERSON, Limits, Nonconverged, SystemClock, digest
+from holdfast.core.errors import SessionNotReady
+from holdfast.core.events import ControlRequestApplied, Noted
+from holdfast.gate import (
+    CancelTurn,
+    CommitProposals,
+    ControlRequests,
+    PostMessage,
+    RaiseBudget,
+    RejectProposals,
+    RewindSession,
+    SessionRequest,
+)
+from holdfast.policy import FixedPolicy
+from holdfast.services import request_of_holder, send_control_request
+from holdfast.session import Session, Settings
+from holdfast.store import Store, open_store
+
+
+@pytest.fixture
+async def holder(tmp_path: Path) -> AsyncIterator[Runtime]:
+    runtime = await Runtime.start(home=tmp_path / "home", settings=Settings(), servers=())
+    yield runtime
+    await runtime.close()
+
+
+@pytest.fixture
+async def other(holder: Runtime) -> AsyncIterator[Store]:
+    """The store as another process opens it."""
+    store = await open_store(holder.home, clock=SystemClock(), redact=bytes)
+    yield store
+    await store.close()
+
+
+async def staged(holder: Runtime) -> Session:
+    session = await holder.create(policy=FixedPolicy(default="stage"), needs_model=False)
+    await session.execute("world.write(path='a.txt', content='a')\nworld.write(path='b.txt', content='b')")
+    return session
+
+
+async def ask(holder: Runtime, other: Store, session: Session, request: SessionRequest) -> str:
+    """Request something, and return the error that the holder recorded."""
+    applied = await request_of_holder(holder.home, other, session.id, request, timeout_seconds=60)
+    assert (applied.principal, applied.transport) == (PERSON, "web")
+    return applied.error
+
+
+async def test_changes_are_committed_as_they_were_shown(holder: Runtime, other: Store) -> None:
+    session = await staged(holder)
+    shown = {each.path: digest(each) for each in session.proposals() if each.path == "a.txt"}
+    assert await ask(holder, other, session, CommitProposals(shown=shown, transport="web")) == ""
+    assert session.workspace.read("a.txt") == b"a"
+    assert [each.path for each in session.proposals()] == ["b.txt"]
+
+
+async def test_a_change_that_is_not_the_one_shown_is_not_committed(holder: Runtime, other: Store) -> None:
+    session = await staged(holder)
+    shown = {each.path: digest(each) for each in session.proposals()}
+    await session.execute("world.write(path='a.txt', content='other')")
+    refused = await ask(holder, other, session, CommitProposals(shown=shown, transport="web"))
+    assert "not the ones that were shown: a.txt" in refused
+    assert not session.workspace.exists("a.txt")
+    assert not session.workspace.exists("b.txt"), "all or none"
+
+
+async def test_a_commit_of_nothing_is_refused(holder: Runtime, other: Store) -> None:
+    session = await staged(holder)
+    assert await ask(holder, other, session, CommitProposals(shown={}, transport="web"))
+    assert len(session.proposals()) == 2
+
+
+async def test_changes_are_rejected(holder: Runtime, other: Store) -> None:
+    session = await staged(holder)
+    assert await ask(holder, other, session, RejectProposals(paths=("a.txt",), transport="web")) == ""
+    assert [each.path for each in session.proposals()] == ["b.txt"]
+
+
+async def test_a_turn_is_cancelled(holder: Runtime, other: Store) -> None:
+    session = await holder.create(policy=FixedPolicy(default="escalate"), needs_model=False)
+    await session.execute("world.write(path='a.txt', content='a')")
+    assert len(session.escalations()) == 1
+    assert await ask(holder, other, session, CancelTurn(transport="web")) == ""
+    assert not session.status.has_open_turn
+    assert isinstance(session.history()[-1].outcome, Nonconverged)
+
+
+async def test_a_session_is_rewound(holder: Runtime, other: Store) -> None:
+    session = await holder.create(policy=FixedPolicy(default="allow"), needs_model=False)
+    await session.execute("world.write(path='a.txt', content='a')")
+    assert await ask(holder, other, session, RewindSession(turn=0, transport="web")) == ""
+    assert not session.workspace.exists("a.txt")
+
+
+async def test_a_message_goes_to_a_process_that_takes_messages(holder: Runtime, other: Store) -> None:
+    session = await staged(holder)
+    taken: list[str] = []
+    shown: list[SessionRequest] = []
+    session.on_request = shown.append
+    message = PostMessage(text="go on", transport="web")
+    assert "takes no messages" in await ask(holder, other, session, message)
+    session.receive_message = taken.append
+    assert await ask(holder, other, session, message) == ""
+    assert taken == ["go on"]
+    assert shown == [message, message]
+
+
+async def test_a_raised_budget_applies_without_a_call(holder: Runtime, other: Store) -> None:
+    session = await holder.create(
+        policy=FixedPolicy(default="allow"), needs_model=False, limits=Limits(calls=1)
+    )
+    raised = asyncio.Event()
+    session.follow(lambda entry: raised.set() if session.budget.limits.calls == 6 else None)
+    assert await send_control_request(
+        holder.home, other, session.id, RaiseBudget(added=Limits(calls=5), transport="web")
+    )
+    async with asyncio.timeout(60):
+        await raised.wait()
+
+
+async def test_a_request_that_no_process_takes_is_withdrawn(holder: Runtime, other: Store) -> None:
+    session = await staged(holder)
+    await holder._control.close()  # as in a process that hangs
+    with pytest.raises(SessionNotReady, match="did not react"):
+        await request_of_holder(holder.home, other, session.id, CancelTurn(), timeout_seconds=0.05)
+    assert ControlRequests(holder.home.control_requests(session.id)).count() == 0
+
+
+async def test_a_request_that_was_left_over_is_not_carried_out_later(holder: Runtime) -> None:
+    session = await staged(holder)
+    await session.close()
+    ControlRequests(holder.home.control_requests(session.id)).put(RejectProposals(paths=("a.txt",)))
+    again = await holder.resume(session.id, needs_model=False, policy=FixedPolicy(default="stage"))
+    assert len(again.proposals()) == 2
+    assert any(note.code == "request-expired" for note in again.notes())
+    assert not any(
+        isinstance(entry.event, ControlRequestApplied) for entry in await holder.store.read(again.id)
+    )
+
+
+async def test_a_request_that_is_not_valid_is_refused_and_noted(holder: Runtime) -> None:
+    session = await staged(holder)
+    folder = holder.home.control_requests(session.id)
+    folder.mkdir(mode=0o700)
+    (folder / "x.json").write_text('{"do":"commit-proposals","shown":{"a.txt":1}}')
+    await session.apply_control_requests()
+    notes = [e.event for e in await holder.store.read(session.id) if isinstance(e.event, Noted)]
+    assert [note.code for note in notes] == ["request-refused"]
+    assert len(session.proposals()) == 2
