@@ -14,7 +14,7 @@ from holdfast.core.errors import EscalationUnknown
 from holdfast.core.events import EscalationAnswered
 from holdfast.gate import answer_external, list_external_requests
 from holdfast.models import Prompt, Reply, ScriptedModel, say, use
-from holdfast.policy import FixedPolicy
+from holdfast.policy import FixedPolicy, RulePolicy, parse_policy_text
 from holdfast.session import Session, Settings
 from holdfast.testing import memory_session
 
@@ -65,6 +65,46 @@ async def test_f11_a_call_waits_for_a_year_unless_someone_set_a_limit() -> None:
         [escalation] = session.escalations()
         assert escalation.expires_ms is None
         await session.resolve(escalation.id, Response(verdict="approve"))
+
+
+@pytest.mark.parametrize(
+    ("of_rule", "of_session", "left"), [(600, None, 600), (600, 60.0, 60), (None, 60.0, 60), (60, 600.0, 60)]
+)
+async def test_f11_a_rule_or_the_session_limits_how_long_a_call_waits(
+    of_rule: int | None, of_session: float | None, left: int
+) -> None:
+    wait_for = "" if of_rule is None else f", wait_for: {of_rule}"
+    policy = f"policy: p\nrules:\n  - {{name: ask, escalate: world.delete{wait_for}}}\n"
+    clock = FakeClock()
+    async with memory_session(
+        [DELETE, repeat_result],
+        policy=RulePolicy(parse_policy_text(policy, source="p.yaml")),
+        settings=Settings(mode="tools", escalation_seconds=of_session),
+        clock=clock,
+    ) as session:
+        await session.send("Remove it.")
+        [escalation] = session.escalations()
+        assert escalation.expires_ms == clock.now_ms() + left * 1000
+        clock.advance(left)
+        with pytest.raises(EscalationUnknown, match="too late"):
+            await session.resolve(escalation.id, Response(verdict="approve"))
+        assert "no one answered in time" in str(await session.advance())
+
+
+async def test_f11_the_list_as_json_says_how_many_seconds_are_left(
+    runtime: Runtime, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await waiting_session(runtime, DELETE)
+    policy = "policy: p\nrules:\n  - {name: ask, escalate: '*', wait_for: 600}\n"
+    limited = await runtime.create(
+        model=ScriptedModel([DELETE, repeat_result]),
+        policy=RulePolicy(parse_policy_text(policy, source="p.yaml")),
+    )
+    await limited.send("Do it.")
+    assert await run("waiting", "--json") == 0
+    listed = {each["session"]: each["seconds_left"] for each in json.loads(capsys.readouterr().out)}
+    assert 0 < listed.pop(limited.id) <= 600
+    assert list(listed.values()) == [None]
 
 
 async def waiting_session(runtime: Runtime, reply: Reply) -> Session:

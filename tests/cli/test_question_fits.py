@@ -1,7 +1,10 @@
 """The approval question fits a screen of 24 by 80: what would happen, why, from where, the call, and the keys."""
 
 import io
+import re
+from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from holdfast.cli.approvals.text import choices
@@ -72,15 +75,16 @@ def asked(
     )
 
 
-def shown(escalation: Escalation) -> tuple[list[str], bool]:
+def shown(escalation: Escalation, *, waiting: Sequence[Escalation] = ()) -> tuple[list[str], bool]:
     """The rows of the question at the terminal, without the empty one above it, and whether the call is there in full."""
     screen = _Screen()
     console = Console(err=screen)
-    is_whole = show_escalation(console, escalation, now_ms=NOW_MS)
+    is_whole = show_escalation(console, escalation, now_ms=NOW_MS, waiting=waiting)
     offered = choices(escalation, is_whole=is_whole, is_edited=False)
-    show_choices(console, offered, how="press a key")
+    show_choices(console, offered, how="press a key", number=2, waiting=len(waiting))
     rows: list[str] = []
-    for line in screen.getvalue().removesuffix("\n").split("\n")[1:]:
+    lines = screen.getvalue().removesuffix("\n").split("\n")
+    for line in lines[not lines[0] :]:
         rows += [line] * max(1, -(-cell_width(line) // COLUMNS))
     return rows, is_whole
 
@@ -154,6 +158,24 @@ def test_f15_a_longer_call_is_cut_to_the_screen_and_cannot_be_approved_before_it
     assert len(rows) < ROWS
     assert any("too long to show here (v shows everything)" in row for row in rows)
     assert not any("[y]" in row for row in rows)
+
+
+@pytest.mark.parametrize("count", [2, 3, 9, 200])
+@pytest.mark.parametrize("name", CASES)
+def test_several_waiting_calls_fit_the_screen_with_the_question(name: str, count: int) -> None:
+    current = CASES[name]
+    others = [msgspec.structs.replace(current, id=EscalationId(f"other{number}")) for number in range(count)]
+    waiting = [*others[1:2], current, *others[2:]]
+    rows, is_whole = shown(current, waiting=waiting)
+    assert is_whole
+    assert len(rows) < ROWS
+    text = "\n".join(rows)
+    if "marked *" in text:
+        listed = [row for row in rows if re.match(r"  [* ] \d+  The agent", row)]
+        assert any(row.startswith("  * 2  ") for row in listed)
+        left_out = len(waiting) - len(listed)
+        assert (f"and {left_out} more: holdfast waiting" in text) == (left_out > 0)
+    assert rows[-1] == f"  press a key; call 2 of {len(waiting)} that wait: /approve N, or holdfast waiting"
 
 
 @pytest.mark.parametrize("is_whole", [True, False])

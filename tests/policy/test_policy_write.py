@@ -21,6 +21,19 @@ RULES = """- name: run-tests
 """
 INTENTS = [{"verdict": "allow", "operations": ["shell.run"], "means": "tests may run"}]
 
+WRITES = {
+    "verdict": "stage",
+    "operations": ["world.*"],
+    "only": {"paths": ["src/**"]},
+    "means": "edits in src",
+}
+EDITS = """- name: edits
+  stage: [world.write]
+  paths: [src/app/*.py]
+  examples:
+    matches: [{world.write: {path: src/app/a.py, content: x}}]
+"""
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -55,6 +68,13 @@ async def test_a_confirmed_draft_is_saved_as_a_policy_that_loads(home: Path) -> 
     assert [rule.name for rule in mine.document.rules][:1] == ["run-tests"]
 
 
+async def test_a_draft_within_the_paths_of_an_intent_is_accepted_and_the_paths_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert await written({"intents": [WRITES], "rules": EDITS}) == 0
+    assert '  stage    world.* only paths ["src/**"]: edits in src' in capsys.readouterr().out
+
+
 async def test_nothing_is_saved_where_nobody_confirms(home: Path) -> None:
     assert await written({"intents": INTENTS, "rules": RULES}, "--save", "mine") == 2
     assert not (home / "policies" / "mine.yaml").exists()
@@ -65,13 +85,38 @@ async def test_nothing_is_saved_where_nobody_confirms(home: Path) -> None:
     [
         (
             {"intents": INTENTS, "rules": RULES.replace("shell.run]", "shell.run, world.write]")},
-            "no confirmed intent names",
+            "than a confirmed intent covers",
         ),
-        ({"intents": INTENTS, "rules": RULES.replace("[shell.run]", '["*"]')}, "no confirmed intent names"),
+        (
+            {"intents": INTENTS, "rules": RULES.replace("[shell.run]", '["*"]')},
+            "than a confirmed intent covers",
+        ),
         ({"intents": INTENTS, "rules": RULES.replace("run-tests", "ask")}, "would replace a rule"),
         ({"intents": INTENTS, "rules": RULES.replace("[pytest]", "[make]")}, "does not match"),
         ({"intents": INTENTS, "rules": RULES.replace("commands", "comands")}, "has no field 'comands'"),
-        ({"intents": [], "rules": RULES}, "no confirmed intent names"),
+        ({"intents": [], "rules": RULES}, "than a confirmed intent covers"),
+        (
+            {"intents": [{**INTENTS[0], "only": {"commands": ["make"]}}], "rules": RULES},
+            "than a confirmed intent covers",
+        ),
+        ({"intents": [{**INTENTS[0], "verdict": "stage"}], "rules": RULES}, "than a confirmed intent covers"),
+        ({"intents": [{**INTENTS[0], "only": {"wishes": ["all"]}}], "rules": RULES}, "has no field 'wishes'"),
+        (
+            {"intents": [WRITES], "rules": EDITS.replace("src/app/*.py", "lib/*.py")},
+            "than a confirmed intent covers",
+        ),
+        (
+            {"intents": [WRITES], "rules": EDITS.replace("src/app/*.py", "src/.env")},
+            "than a confirmed intent covers",
+        ),
+        (
+            {"intents": [WRITES], "rules": EDITS.replace("paths: [src/app/*.py]", "inside: true")},
+            "than a confirmed intent covers",
+        ),
+        (
+            {"intents": [WRITES], "rules": EDITS.replace("  paths: [src/app/*.py]\n", "")},
+            "than a confirmed intent covers",
+        ),
         ("I cannot do that.", "is not a draft"),
         ({"intents": INTENTS, "rules": "[]\ntrusted: [world]"}, "draft"),
     ],

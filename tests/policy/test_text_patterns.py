@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from holdfast.policy.rule_tests.text_patterns import MAX_STATES, PatternError, TextPattern
+from holdfast.policy.rule_tests.pattern_syntax import PatternError
+from holdfast.policy.rule_tests.text_patterns import MAX_STATES, TextPattern
 
 ATOMS = ["a", "b", "c", "A", ".", "[ab]", "[^a]", "[a-c]", "[\\d_-]", "\\d", "\\w", "\\S", "1", "\\.", "\\n"]
 REPEATS = ["*", "+", "?", "{2}", "{1,2}", "{0,1}", "{1,}", "{0}"]

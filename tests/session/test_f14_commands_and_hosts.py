@@ -8,6 +8,7 @@ import pytest
 from holdfast.app import Runtime
 from holdfast.commands import ScriptedProcess, probe_sandbox
 from holdfast.core import Escalation, Json, Response, Scope, describe_coverage
+from holdfast.core.approval_text import describe_offers
 from holdfast.core.events import CallSettled, HostJudged
 from holdfast.models import ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
@@ -187,6 +188,25 @@ async def hosts_asked_about(session: Session, scope: Scope, *, offer: int | None
     judged = [each for each in recorded if isinstance(each, HostJudged)]
     assert [each.verdict for each in judged] == ["allow"] * 6
     return asked
+
+
+async def test_f14_the_offer_of_a_host_says_how_many_of_the_last_connections_it_would_have_covered(
+    hosts_session: Session,
+) -> None:
+    words: list[list[str]] = []
+
+    async def approver(escalation: Escalation) -> Response:
+        words.append([each.rpartition(" (")[2] for each in describe_offers(escalation)])
+        return Response(verdict="approve")
+
+    hosts_session.approver = approver
+    await hosts_session.send("fetch")
+    # The first command connects three times to port 80, the second once; the third to port 443.
+    assert words == [
+        ["proxy-domain) with port=80", "proxy-domain) with any arguments"],
+        ["3 of the last 3 connections)"] * 2,
+        ["0 of the last 4 connections)", "4 of the last 4 connections)"],
+    ]
 
 
 async def test_f14_a_connection_that_the_person_edits_is_refused(hosts_session: Session) -> None:

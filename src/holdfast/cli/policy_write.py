@@ -130,4 +130,4 @@ async def _backtest(policy: RulePolicy, store: Store, home: Home) -> Backtest:
 
 
 def _shown(intent: Intent) -> str:
-    return escape_invisible(f"  {intent.verdict:<9}{', '.join(intent.operations)}: {intent.means}")
+    return escape_invisible(f"  {intent.verdict:<9}{intent.covers}: {intent.means}")

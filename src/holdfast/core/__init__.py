@@ -41,6 +41,7 @@ from holdfast.core.decisions import (
     Verdict,
     is_question,
     restricts,
+    shortest_wait,
     strictest,
 )
 from holdfast.core.effects import JudgedEffect, SettledEffects
@@ -290,6 +291,7 @@ __all__ = [
     "restricts",
     "runs_when",
     "sanitise_name",
+    "shortest_wait",
     "split_argv",
     "split_script",
     "strictest",

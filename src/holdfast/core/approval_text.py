@@ -159,16 +159,21 @@ def describe_wait(escalation: Escalation, now_ms: int) -> str:
 
 
 def describe_offers(escalation: Escalation) -> list[str]:
-    """What each offer covers, and how many of the last calls it would have covered."""
+    """What each offer covers, and how many of the last calls or connections it would have covered."""
+    counted = "connection" if _is_connection(escalation) else "call"
     return [
         escape_invisible(describe_coverage(each.coverage))
         + (
-            f" ({each.covered_calls} of the last {pluralize(each.counted_calls, 'call')})"
+            f" ({each.covered_calls} of the last {pluralize(each.counted_calls, counted)})"
             if each.counted_calls
             else ""
         )
         for each in escalation.offers
     ]
+
+
+def _is_connection(escalation: Escalation) -> bool:
+    return any(target.role == "proxy-domain" for target in escalation.targets)
 
 
 def visible(text: str) -> str:

@@ -1,5 +1,6 @@
 """Decisions of the policy about a call, of a person about an escalation, and the grants that outlast one call."""
 
+from collections.abc import Iterable
 from typing import Literal, assert_never, get_args
 
 import msgspec
@@ -72,6 +73,8 @@ class Decision(Value):
     """For an escalation: if approved, the call is only staged as a proposal, because another role or tier requires it."""
     is_by_person: bool = False
     """For a denial: a person denied the call, and the reason is theirs."""
+    wait_seconds: float | None = None
+    """For an escalation: how long the call waits for an answer, if a rule limits it."""
     facts: CallFacts | None = None
     """The facts beside the call that held when it was judged."""
 
@@ -85,6 +88,11 @@ class Decision(Value):
                 return self.is_staged
             case _:
                 assert_never(self.verdict)
+
+
+def shortest_wait(seconds: Iterable[float | None]) -> float | None:
+    """The shortest of several limits on waiting; None if none of them is a limit."""
+    return min((each for each in seconds if each is not None), default=None)
 
 
 def strictest(decisions: list[Decision]) -> Decision:

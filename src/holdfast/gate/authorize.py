@@ -25,6 +25,7 @@ from holdfast.core import (
     new_token,
     off_loop,
     outside_paths,
+    shortest_wait,
 )
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grants import Grants, find_offers
@@ -129,9 +130,7 @@ class Authorizer:
             tool_digest=registered.digest,
             policy_digest=self._judge.policy.digest,
             opened_ms=now_ms,
-            expires_ms=None
-            if self._escalation_seconds is None
-            else now_ms + int(self._escalation_seconds * 1000),
+            expires_ms=expiry_ms(now_ms, self._escalation_seconds, judgement.decision),
             targets=judgement.request.targets,
             contents=contents,
             offers=await self._offers(judgement, registered.tool, contents),
@@ -212,6 +211,12 @@ class Authorizer:
             escalation,
             grant,
         )
+
+
+def expiry_ms(now_ms: int, seconds: float | None, decision: Decision) -> int | None:
+    """When silence becomes a denial: by the limit of the session or of the rule, whichever is shorter."""
+    limit = shortest_wait((seconds, decision.wait_seconds))
+    return None if limit is None else now_ms + int(limit * 1000)
 
 
 def _obstacle(judgement: Judgement, registered: RegisteredTool) -> str:

@@ -182,6 +182,10 @@ class Judge:
         request = Request(call=call, tool=tool, targets=targets, facts=facts)
         return Judgement(request, self.policy.judge(request), None, call.digest)
 
+    async def resolve(self, tool: Tool, arguments: JsonObject) -> tuple[Target, ...]:
+        """What the arguments of a call refer to now."""
+        return await self._resolver.targets(tool, arguments, self._paths)
+
     def recent_count(self) -> int:
         """How many calls `recent_requests` looks at."""
         return len(self._calls.recent(RECENT_CALLS))

@@ -80,6 +80,8 @@ class Rule(Value):
     source: str = ""
     instead: str = ""
     """What the guest can do instead; sent with the refusal."""
+    wait_seconds: float | None = None
+    """For an escalation: how long a call waits for an answer before it is denied; None if it waits until it is answered."""
     roles: tuple[Role, ...] = ()
     """The rule applies only to targets with these roles. If empty: the roles of its tests, or all."""
     paths: PathTest | None = None

@@ -16,7 +16,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.core import STRICTNESS, Decision, Role, Target, Tool, UrlTarget, Verdict, digest, strictest
+from holdfast.core import (
+    STRICTNESS,
+    Decision,
+    Role,
+    Target,
+    Tool,
+    UrlTarget,
+    Verdict,
+    digest,
+    shortest_wait,
+    strictest,
+)
 from holdfast.policy.contract import Request
 from holdfast.policy.document import PolicyDocument, Rule, matches_operation
 from holdfast.policy.rule_index import RuleIndex
@@ -211,6 +222,7 @@ def _strictest(decided: list[ClaimDecision]) -> Decision:
     return msgspec.structs.replace(
         decision,
         escalated_roles=tuple(dict.fromkeys(role for role in escalated if role is not None)),
+        wait_seconds=shortest_wait(one.decision.wait_seconds for one in decided),
         is_staged=any(one.decision.verdict == "stage" or one.decision.is_staged for one in decided),
     )
 

@@ -33,9 +33,10 @@ POLICY_FIELDS = (
 )  # fmt: skip
 SANDBOXES = ("python", "wasi", "lisp", "system")
 TIERS = ("full", "copy")
+MAX_WAIT_SECONDS = 366 * 86_400
 _GROUP_NAME = re.compile(r"[a-z][a-z0-9-]*")
 RULE_FIELDS = (
-    "name", *VERDICTS, "because", "instead", "roles", "paths", "within", "inside", "outside", "executes",
+    "name", *VERDICTS, "because", "instead", "wait_for", "roles", "paths", "within", "inside", "outside", "executes",
     "hosts", "names", "commands", "tier", "arguments", "examples",
 )  # fmt: skip
 
@@ -145,6 +146,7 @@ class _Parser:
             reason=_text(fields, "because"),
             source=node.place,
             instead=_text(fields, "instead"),
+            wait_seconds=_wait_seconds(fields, verdict),
             roles=roles,
             paths=self._paths(fields, roles),
             hosts=_hosts(fields, roles),
@@ -199,6 +201,25 @@ def _listed(lists: dict[str, YamlField]) -> frozenset[str]:
 
 def _text(fields: dict[str, YamlField], key: str) -> str:
     return fields[key].node.text() if key in fields else ""
+
+
+def _wait_seconds(fields: dict[str, YamlField], verdict: Verdict) -> float | None:
+    """How long a call waits for an answer, from `wait_for: 600`."""
+    if "wait_for" not in fields:
+        return None
+    node = fields["wait_for"].node
+    if verdict != "escalate":
+        fields["wait_for"].key_node.fail(
+            f"a rule that answers {verdict} does not wait; expected `escalate:` with `wait_for:`"
+        )
+    seconds = node.json()
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not 0 < seconds <= MAX_WAIT_SECONDS
+    ):
+        node.fail(f"expected a number of seconds, from 1 to {MAX_WAIT_SECONDS:,}")
+    return float(seconds)
 
 
 def _tests(node: YamlNode) -> dict[str, YamlField]:

@@ -1,7 +1,7 @@
 """An index that finds the few rules that can match a claim, in their order.
 
 The index keys a rule by what a claim must have for the rule to match: the literal prefix of a glob, a folder, a host, a
-name, a program, the value of an argument. A target is looked up by each of its own prefixes, so the cost grows with the depth
+name, a program, the value of an argument, a text that an argument must contain. A target is looked up by each of its own prefixes, so the cost grows with the depth
 of a path and not with the number of rules. Rules that start with a wildcard or have no such test are tried every time.
 """
 
@@ -12,8 +12,9 @@ from holdfast.core import CommandTarget, NameTarget, PathTarget, Role, Target, U
 from holdfast.core.globs import casefold_path
 from holdfast.policy.contract import Request
 from holdfast.policy.document import matches_operation
+from holdfast.policy.literal_search import LiteralSearch
 from holdfast.policy.rule_tests import RuleTest
-from holdfast.policy.rule_tests.arguments import ArgumentMatcher, argument_keys
+from holdfast.policy.rule_tests.arguments import ArgumentMatcher, argument_keys, searched_texts
 from holdfast.policy.rule_tests.commands import program_key
 from holdfast.policy.rule_tests.prepared_rule import PreparedRule
 from holdfast.policy.rule_tests.targets import PathMatcher
@@ -60,6 +61,7 @@ class _RoleIndex:
         by_key: dict[str, list[_Numbered]] = {}
         subtree_rules: list[_Numbered] = []
         arguments: set[str] = set()
+        by_literal: dict[str, dict[str, list[_Numbered]]] = {}
         for number, rule in enumerate(rules):
             if not rule.applies_to_role(role):
                 continue
@@ -70,11 +72,19 @@ class _RoleIndex:
                 arguments.add(test.argument)
             for key in keys:
                 by_key.setdefault(key, []).append((number, rule))
-            if test is None:
+            if test is not None:
+                continue
+            pattern = _pattern_test(rule)
+            if pattern is not None:
+                of_argument = by_literal.setdefault(pattern.argument, {})
+                for literal in pattern.literals() or ():
+                    of_argument.setdefault(literal, []).append((number, rule))
+            else:
                 unindexed.append((number, rule))
         self._unindexed = tuple(unindexed)
         self._unindexed_rules = tuple(rule for _, rule in unindexed)
         self._by_key = by_key
+        self._patterns = [_PatternIndex(argument, found) for argument, found in by_literal.items()]
         self._arguments = tuple(arguments)
         """The arguments by whose values rules are indexed."""
         self._subtree_rules = tuple(subtree_rules)
@@ -84,18 +94,45 @@ class _RoleIndex:
     def candidates(
         self, target: Target | None, request: Request
     ) -> Iterator[PreparedRule] | tuple[PreparedRule, ...]:
-        if not self._by_key:
+        if not self._by_key and not self._patterns:
             return self._unindexed_rules
         keys: Iterable[str] = _target_keys(target, self._max_depth) if target is not None else ()
         if self._arguments:
             keys = chain(keys, *(argument_keys(name, request) for name in self._arguments))
         found = {number: rule for key in keys for number, rule in self._by_key.get(key, ())}
+        for patterns in self._patterns:
+            found.update(patterns.candidates(request))
         if self._subtree_rules and target is not None and includes_subtree(target, request.targets):
             found.update(self._subtree_rules)
         if not found:
             return self._unindexed_rules
         found.update(self._unindexed)
         return (found[number] for number in sorted(found))
+
+
+class _PatternIndex:
+    """The rules that test the text of one argument, by a literal that every text they match contains."""
+
+    def __init__(self, argument: str, by_literal: dict[str, list[_Numbered]]) -> None:
+        self._argument = argument
+        self._by_literal = by_literal
+        self._search = LiteralSearch(by_literal)
+
+    def candidates(self, request: Request) -> Iterator[_Numbered]:
+        texts = searched_texts(self._argument, request)
+        literals: Iterable[str] = self._by_literal
+        if texts is not None:
+            literals = {literal for text in texts for literal in self._search.find(text)}
+        for literal in literals:
+            yield from self._by_literal[literal]
+
+
+def _pattern_test(rule: PreparedRule) -> ArgumentMatcher | None:
+    """The test of a text that indexes a rule, if it has one."""
+    for test in rule.call_tests:
+        if isinstance(test, ArgumentMatcher) and test.literals() is not None:
+            return test
+    return None
 
 
 def _index_test(rule: PreparedRule, role: Role | None) -> tuple[RuleTest | None, frozenset[str]]:

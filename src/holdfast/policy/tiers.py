@@ -1,6 +1,6 @@
 """Policy tiers: several policies combined, such as a user's and a project's. Each tier can only narrow the others."""
 
-from holdfast.core import STRICTNESS, Decision, Tool, digest
+from holdfast.core import STRICTNESS, Decision, Tool, digest, shortest_wait
 from holdfast.policy.contract import Policy, Request
 
 
@@ -45,6 +45,7 @@ class TieredPolicy:
             reason=decision.reason,
             source=decision.source,
             escalated_roles=tuple(roles),
+            wait_seconds=shortest_wait(one.wait_seconds for one in decisions),
             is_staged=any(one.verdict == "stage" or one.is_staged for one in decisions),
         )
 

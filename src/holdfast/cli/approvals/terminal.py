@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from holdfast.cli.approvals.text import (
     parse_amount,
     scope_of,
 )
-from holdfast.cli.approvals.view import show_choices, show_escalation, show_waiting
+from holdfast.cli.approvals.view import show_choices, show_escalation
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import Keyboard, RawKeyboard
 from holdfast.cli.terminal.progress import progress_hidden
@@ -163,7 +163,7 @@ class TerminalApprover:
         return f"{decision.reason} (rule {decision.rule})" if decision.verdict == "deny" else ""
 
     def _is_open(self, escalation: Escalation) -> bool:
-        return self._session is None or escalation.id in {each.id for each in self._session.escalations()}
+        return self._session is None or escalation.id in {each.id for each in self._waiting()}
 
     @property
     def _how(self) -> str:
@@ -175,17 +175,32 @@ class TerminalApprover:
         def show() -> set[str]:
             if not self._is_plain:
                 self._console.notify("Holdfast needs your approval")
-            if self._session is not None:
-                show_waiting(self._console, self._session.escalations(), escalation)
             is_whole = self._show(escalation) or is_viewed
             offered = choices(escalation, is_whole=is_whole, is_edited=is_edited)
-            show_choices(self._console, offered, how=self._how, is_question=is_question(escalation))
+            ids = [each.id for each in self._waiting()]
+            show_choices(
+                self._console,
+                offered,
+                how=self._how,
+                is_question=is_question(escalation),
+                number=ids.index(escalation.id) + 1 if escalation.id in ids else 1,
+                waiting=len(ids),
+            )
             return {key for key, _ in offered}
 
         return await self._read_key(show)
 
     def _show(self, escalation: Escalation) -> bool:
-        return show_escalation(self._console, escalation, self._session, now_ms=self._clock.now_ms())
+        return show_escalation(
+            self._console,
+            escalation,
+            self._session,
+            now_ms=self._clock.now_ms(),
+            waiting=self._waiting(),
+        )
+
+    def _waiting(self) -> Sequence[Escalation]:
+        return () if self._session is None else self._session.escalations()
 
     async def _read_key(self, show: Callable[[], set[str]]) -> str:
         """Show something, and wait for one of its keys or a command line."""

@@ -11,11 +11,14 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.open_store import print_store_notices
+from holdfast.cli.option_types import add_wait_for
 from holdfast.cli.prompts import ensure_trusted
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import Narrator
@@ -45,6 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-w", "--workspace", metavar="DIR", help="the folder the code works in")
     parser.add_argument("--trust", action="store_true", help="trust the folder of -w, now and later")
     parser.add_argument("-p", "--policy", metavar="NAME|FILE", help="the policy that decides about each call")
+    add_wait_for(parser)
     parser.add_argument("--no-escalations", action="store_true", help="deny every call that needs approval")
     parser.add_argument(
         "--json", action="store_true", help="print outcome, output, spending, proposals and audit as JSON"
@@ -61,6 +65,8 @@ async def run(arguments: argparse.Namespace) -> int:
     if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
     settings = load_config(home)
+    if arguments.wait_for is not None:
+        settings = msgspec.structs.replace(settings, escalation_seconds=arguments.wait_for)
     runtime = await Runtime.start(home=home.root, settings=settings, servers=())
     try:
         print_store_notices(runtime.store, console)

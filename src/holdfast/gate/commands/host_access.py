@@ -6,8 +6,10 @@ record.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+
+import msgspec
 
 from holdfast.commands import HostVerdict
 from holdfast.core import (
@@ -23,12 +25,15 @@ from holdfast.core import (
     Offer,
     Tool,
     Verdict,
+    is_covered,
     new_token,
 )
-from holdfast.core.events import HostJudged
+from holdfast.core.events import HostJudged, RecordedEvent
+from holdfast.core.projection import Projection
+from holdfast.gate.authorize import expiry_ms
 from holdfast.gate.escalations import Escalations
 from holdfast.gate.grants import Grants, find_offers
-from holdfast.gate.judge import Judge, Judgement
+from holdfast.gate.judge import RECENT_CALLS, Judge, Judgement
 from holdfast.store import Journal
 
 NET_CONNECT = Tool(
@@ -49,6 +54,21 @@ CONNECTION_SECONDS = 300.0
 
 AskPerson = Callable[[], Awaitable[None]]
 """Asks a person here about what waits; returns when it is settled. Other transports may answer first."""
+
+
+class _Connections(Projection[HostJudged]):
+    """The session's last connections, each as often as programs made it."""
+
+    def reset(self) -> None:
+        self._last: deque[tuple[str, int]] = deque(maxlen=RECENT_CALLS)
+
+    def apply(self, event: HostJudged, entry: RecordedEvent) -> None:
+        if event.verdict == "allow":
+            self._last.append((event.host, event.port))
+
+    def counts(self) -> Counter[tuple[str, int]]:
+        """How often each host and port was reached."""
+        return Counter(self._last)
 
 
 class HostAccess:
@@ -73,6 +93,7 @@ class HostAccess:
         # A program holds its connection open while it waits, so the wait always ends.
         self._escalation_seconds = escalation_seconds or CONNECTION_SECONDS
         self._can_ask = can_ask
+        self._connections = _Connections(journal)
         self._asked: Counter[CallId] = Counter()
         self._approved: set[tuple[CallId, str, int]] = set()
         """The connections that a person approved for one command."""
@@ -125,7 +146,7 @@ class HostAccess:
     async def _ask(self, judgement: Judgement, ask: AskPerson) -> tuple[Verdict, str]:
         if not self._can_ask:
             return "deny", "it needs approval and no one can be asked here"
-        escalation = self._escalation(judgement)
+        escalation = await self._escalation(judgement)
         await self._escalations.open(escalation)
         asking = asyncio.ensure_future(ask())
         try:
@@ -142,7 +163,27 @@ class HostAccess:
             return "allow", "the person approved it"
         return "deny", ruling.reason or "the person denied it"
 
-    def _escalation(self, judgement: Judgement) -> Escalation:
+    async def _offers(self, judgement: Judgement) -> tuple[Offer, ...]:
+        """What a saved approval could cover, and how many of the last connections it would have covered."""
+        call, targets = judgement.request.call, judgement.request.targets
+        counts = self._connections.counts()
+        recent = [
+            (each, await self._judge.resolve(NET_CONNECT, each.arguments), count)
+            for (host, port), count in counts.items()
+            for each in [msgspec.structs.replace(call, arguments={"host": host, "port": port})]
+        ]
+        return tuple(
+            Offer(
+                coverage=coverage,
+                covered_calls=sum(
+                    count for past, their, count in recent if is_covered(coverage, past, NET_CONNECT, their)
+                ),
+                counted_calls=counts.total(),
+            )
+            for coverage in find_offers(call, NET_CONNECT, targets, contents=())
+        )
+
+    async def _escalation(self, judgement: Judgement) -> Escalation:
         now_ms = self._clock.now_ms()
         decision: Decision = judgement.decision
         return Escalation(
@@ -153,12 +194,7 @@ class HostAccess:
             tool_digest=NET_CONNECT.digest,
             policy_digest=self._judge.policy.digest,
             opened_ms=now_ms,
-            expires_ms=now_ms + int(self._escalation_seconds * 1000),
+            expires_ms=expiry_ms(now_ms, self._escalation_seconds, decision),
             targets=judgement.request.targets,
-            offers=tuple(
-                Offer(coverage=each)
-                for each in find_offers(
-                    judgement.request.call, NET_CONNECT, judgement.request.targets, contents=()
-                )
-            ),
+            offers=await self._offers(judgement),
         )

@@ -1,27 +1,36 @@
 """Drafts of policies that a model wrote. Everything here is deterministic: a draft is compiled, checked and compared, never trusted.
 
-A draft has an intent list and rules. The person confirms the intents; then no rule of the draft may allow or stage an operation
-that no confirmed intent names.
+A draft has an intent list and rules. The person confirms the intents, each with what it covers; then every rule of the draft that
+allows or stages must lie within one of them: in its operations, paths, hosts, commands and arguments.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.core import Value, Verdict, restricts
+from holdfast.core import STRICTNESS, JsonObject, Value, Verdict, encode, restricts
 from holdfast.core.errors import InvalidPolicy
 from holdfast.policy.analysis.examples import check_examples
-from holdfast.policy.analysis.subsumption import subsumes_operation
-from holdfast.policy.document import PolicyDocument
+from holdfast.policy.analysis.subsumption import subsumes
+from holdfast.policy.document import PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
+from holdfast.policy.parser import parse_policy
 
 
 class Intent(Value):
-    """One thing that the person wants, in words, with the verdict and the operations that it covers."""
+    """One thing that the person wants, in words, with the verdict and the calls that it covers."""
 
     verdict: Verdict
     operations: tuple[str, ...]
     means: str
+    only: JsonObject = msgspec.field(default_factory=dict)
+    """Tests as in a rule, such as `paths`. Without any, it covers every call of the operations."""
+
+    @property
+    def covers(self) -> str:
+        """What it covers, in words that come from the tests and not from the model."""
+        tests = "; ".join(f"{name} {encode(value).decode()}" for name, value in self.only.items())
+        return f"{', '.join(self.operations)} {f'only {tests}' if tests else '(any call)'}"
 
 
 class Draft(Value):
@@ -32,10 +41,11 @@ class Draft(Value):
 
 
 DRAFT_INSTRUCTIONS = """You draft access rules for an agent. Answer with one JSON object and nothing else:
-{"intents": [{"verdict": "allow|stage|escalate|deny", "operations": ["group.verb"], "means": "one sentence"}], "rules": "YAML"}
+{"intents": [{"verdict": "allow|stage|escalate|deny", "operations": ["group.verb"], "only": {tests}, "means": "one sentence"}], "rules": "YAML"}
 `rules` is a YAML list. A rule: {name, one of allow|stage|escalate|deny: [operations], because, examples: {matches: [{op: {args}}], misses: [...]}}
 and tests: paths (globs in the workspace), within (absolute folders), inside, outside, executes, hosts, names, commands, tier, arguments
-({place: {equals|one_of|prefix|matches|glob|at_least|at_most|length}}). Every rule needs an example that it matches. Deny what is not mentioned."""
+({place: {equals|one_of|prefix|matches|glob|at_least|at_most|length}}). Every rule needs an example that it matches. Deny what is not mentioned.
+`only` has the tests that limit an intent, such as {"paths": ["src/**"]}; a rule that allows must have them too, or narrower ones."""
 
 
 def read_draft(answer: str) -> Draft:
@@ -59,9 +69,7 @@ def check_draft(document: PolicyDocument, intents: Sequence[Intent], *, base: Po
     """The policy of a draft. Raises InvalidPolicy if a rule reaches beyond the intents, replaces a rule of the base, or fails an
     example."""
     inherited = {rule.name for rule in base.rules}
-    allowed = [
-        pattern for intent in intents if not restricts(intent.verdict) for pattern in intent.operations
-    ]
+    allowed = _intent_rules(intents)
     for rule in document.rules:
         if rule.is_inherited:
             continue
@@ -74,12 +82,50 @@ def check_draft(document: PolicyDocument, intents: Sequence[Intent], *, base: Po
         if rule.is_restrictive:
             continue
         for operation in rule.operations:
-            if not any(subsumes_operation(pattern, operation) for pattern in allowed):
+            single = msgspec.structs.replace(rule, operations=(operation,))
+            if not any(_lies_within(single, intent) for intent in allowed):
                 raise InvalidPolicy(
-                    f"the rule {rule.name!r} allows {operation}, which no confirmed intent names",
+                    f"the rule {rule.name!r} allows more of {operation} than a confirmed intent covers",
                     source=rule.source,
                     hint="ask again, or write the rules yourself",
                 )
     policy = RulePolicy(document)
     check_examples(policy)
     return policy
+
+
+def _intent_rules(intents: Sequence[Intent]) -> tuple[Rule, ...]:
+    """The intents that allow or stage, as rules. Raises InvalidPolicy if their tests are not those of a rule."""
+    rules = [
+        {"name": f"intent-{number}", intent.verdict: list(intent.operations), **intent.only}
+        for number, intent in enumerate(intents, 1)
+        if not restricts(intent.verdict)
+    ]
+    text = encode({"policy": "intents", "rules": rules}).decode()
+    return parse_policy(text, source="intents").rules
+
+
+def _lies_within(rule: Rule, intent: Rule) -> bool:
+    """Whether an intent covers every call that a rule matches. False if that is not certain."""
+    if STRICTNESS[rule.verdict] < STRICTNESS[intent.verdict]:
+        return False
+    if rule.paths is not None and intent.paths is not None:
+        wide = intent.paths.globs
+        globs = tuple(
+            next((each for each in wide if _is_below(glob, each)), glob) for glob in rule.paths.globs
+        )
+        rule = msgspec.structs.replace(rule, paths=msgspec.structs.replace(rule.paths, globs=globs))
+    return subsumes(intent, rule)
+
+
+def _is_below(glob: str, wide: str) -> bool:
+    """Whether everything that a glob matches lies in the folder of another, `folder/**`, which has no dot files."""
+    folder = wide.removesuffix("**")
+    has_only_plain_names = not any(part.startswith(".") for part in glob.split("/"))
+    return (
+        wide.endswith("/**")
+        and glob.startswith(folder)
+        and has_only_plain_names
+        and not set("*?[]{}!\\") & set(folder)
+        and not set("[]{}!\\") & set(glob)
+    )

@@ -54,6 +54,8 @@ class DecisionExplanation(Value):
             f"{decision.verdict}  {self.call.operation}  by {decision.rule} ({decision.source or self.policy})"
         ]
         out.append(f"  because {decision.reason}")
+        if decision.wait_seconds is not None:
+            out.append(f"  waits for an answer: {decision.wait_seconds:g} seconds, then it is denied")
         if self.facts.tier is not None:
             out.append(f"  sandbox: {self.facts.tier}")
         out += [f"  host {host}: in {', '.join(groups)}" for host, groups in self.facts.host_groups.items()]

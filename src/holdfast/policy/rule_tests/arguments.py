@@ -59,6 +59,15 @@ class ArgumentMatcher(CallTest):
             return None
         return frozenset(_key(self.argument, value) for value in values)
 
+    def literals(self) -> frozenset[str] | None:
+        """Texts one of which `searched_texts` must contain for a value to pass that a pattern can judge; None if any may."""
+        if self._patterns:
+            each = [pattern.literals for pattern in self._patterns]
+            known = [found for found in each if found]
+            return frozenset().union(*known) if len(known) == len(each) else None
+        prefixes = {prefix.lower() for prefix in (*self._test.prefixes, *self._prefixes)}
+        return frozenset(prefixes) if prefixes and all(prefixes) else None
+
     def passes(self, value: Json) -> bool:
         """Whether one value passes."""
         test = self._test
@@ -118,6 +127,17 @@ def argument_keys(argument: str, request: Request) -> Iterator[str]:
     for value in values_at(argument, request):
         if not isinstance(value, dict | list):
             yield _key(argument, value)
+
+
+def searched_texts(argument: str, request: Request) -> list[str] | None:
+    """The texts at a place in which literals are searched; None if a value there cannot be judged by its text."""
+    found: list[str] = []
+    for value in values_at(argument, request):
+        if isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH:
+            found += {value.lower(), casefold_path(value).lower()}
+        elif value is not None:
+            return None
+    return found
 
 
 def values_at(argument: str, request: Request) -> list[Json]:

@@ -4,7 +4,8 @@ import re
 
 from holdfast.core.globs import glob_problem
 from holdfast.policy.document import ArgumentTest, CommandTest, WordAlternatives
-from holdfast.policy.rule_tests.text_patterns import PatternError, compile_pattern
+from holdfast.policy.rule_tests.pattern_syntax import PatternError
+from holdfast.policy.rule_tests.text_patterns import compile_pattern
 from holdfast.policy.yaml_nodes import YamlField, YamlNode, refuse_unknown_fields
 
 ARGUMENT_FIELDS = ("equals", "one_of", "prefix", "matches", "glob", "at_least", "at_most", "length")

@@ -30,6 +30,7 @@ class PreparedRule:
             rule=rule.name,
             reason=f"{reason}; instead: {rule.instead}" if rule.instead else reason,
             source=rule.source,
+            wait_seconds=rule.wait_seconds,
         )
         is_about_the_call = not self.scope or self.scope <= OPAQUE_ROLES
         self._applies_to_bare_call = is_about_the_call

@@ -9,48 +9,27 @@ Supported: literals, `.` (any character but a line break), `[a-z]`, `[^a-z]`, `\
 library: this is small, and needs no compiled code on any platform.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple, NoReturn
 
-MAX_PATTERN_LENGTH = 500
+from holdfast.policy.rule_tests.pattern_syntax import (
+    Alternatives,
+    CharacterSet,
+    Concatenation,
+    PatternError,
+    PatternNode,
+    PatternParser,
+    Ranges,
+    Repetition,
+    required_literals,
+)
+
 MAX_POSITIONS = 500
 """Characters of a pattern, each counted as often as its repetitions need."""
 MAX_STATES = 10_000
 """About 50 ms of compiling. Patterns that find keys in a text need up to 4,000."""
 MAX_CLASSES = 250
-_MAX_DEPTH = 20
-_LAST = 0x10FFFF
-
-_Ranges = tuple[tuple[int, int], ...]
-"""Sorted ranges of code points that do not touch."""
-
-
-class PatternError(Exception):
-    """A text is not a supported pattern. The message says what and where."""
-
-
-class _Characters(NamedTuple):
-    ranges: _Ranges
-
-
-class _Sequence(NamedTuple):
-    parts: "tuple[_Node, ...]"
-
-
-class _Choice(NamedTuple):
-    parts: "tuple[_Node, ...]"
-
-
-class _Repeat(NamedTuple):
-    part: "_Node"
-    least: int
-    most: int | None
-
-
-_Node = _Characters | _Sequence | _Choice | _Repeat
 
 
 class TextPattern:
@@ -60,8 +39,10 @@ class TextPattern:
     """
 
     def __init__(self, pattern: str, *, for_deny: bool = False) -> None:
-        parsed = _Parser(pattern, ignores_case=for_deny)
+        parsed = PatternParser(pattern, ignores_case=for_deny)
         tree = parsed.parse()
+        self.literals = required_literals(tree)
+        """Texts one of which every match contains, in lower case; None if there are none."""
         self._automaton = _Automaton(
             tree, is_open_start=for_deny and not parsed.has_start, is_open_end=for_deny and not parsed.has_end
         )
@@ -77,201 +58,11 @@ def compile_pattern(pattern: str, for_deny: bool) -> TextPattern:
     return TextPattern(pattern, for_deny=for_deny)
 
 
-def _ranges(*pairs: tuple[int, int]) -> _Ranges:
-    found: list[tuple[int, int]] = []
-    for low, high in sorted(pairs):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
-        else:
-            found.append((low, high))
-    return tuple(found)
-
-
-def _complement(ranges: _Ranges) -> _Ranges:
-    edges = [-1, *(edge for pair in ranges for edge in pair), _LAST + 1]
-    pairs = zip(edges[::2], edges[1::2], strict=True)
-    return tuple((low + 1, high - 1) for low, high in pairs if low + 1 <= high - 1)
-
-
-def _one(character: str) -> _Ranges:
-    return ((ord(character), ord(character)),)
-
-
-_DIGITS = _ranges((48, 57))
-_WORD = _ranges((48, 57), (65, 90), (95, 95), (97, 122))
-_SPACE = _ranges((9, 13), (32, 32))
-_ANY = _complement(_one("\n"))
-_ESCAPES: dict[str, _Ranges] = {
-    "d": _DIGITS, "w": _WORD, "s": _SPACE, "D": _complement(_DIGITS), "W": _complement(_WORD), "S": _complement(_SPACE),
-    "n": _one("\n"), "t": _one("\t"), "r": _one("\r"),
-}  # fmt: skip
-_COUNT = re.compile(r"\{(\d{1,4})(?:(,)(\d{1,4})?)?\}")
-
-
-class _Parser:
-    """Reads a pattern to a tree."""
-
-    def __init__(self, pattern: str, *, ignores_case: bool) -> None:
-        if not pattern or len(pattern) > MAX_PATTERN_LENGTH:
-            raise PatternError(f"a pattern has 1 to {MAX_PATTERN_LENGTH} characters")
-        self._text = pattern
-        self._at = 0
-        self._ignores_case = ignores_case
-        self.has_start = pattern.startswith("^")
-        self.has_end = bool(re.search(r"(?<!\\)(\\\\)*\$\Z", pattern))
-
-    def parse(self) -> _Node:
-        """The tree of the whole pattern."""
-        self._at = int(self.has_start)
-        self._end = len(self._text) - int(self.has_end)
-        tree = self._choice(0)
-        if self._at < self._end:
-            self._fail("this parenthesis was never opened")
-        if (self.has_start or self.has_end) and isinstance(tree, _Choice):
-            self._at = 0
-            self._fail("with `^` or `$`, put the alternatives in parentheses")
-        return tree
-
-    def _fail(self, problem: str) -> NoReturn:
-        raise PatternError(f"{problem} (at character {self._at + 1})")
-
-    def _next(self) -> str:
-        return self._text[self._at] if self._at < self._end else ""
-
-    def _choice(self, depth: int) -> _Node:
-        if depth > _MAX_DEPTH:
-            self._fail(f"parentheses are nested more than {_MAX_DEPTH} deep")
-        parts = [self._sequence(depth)]
-        while self._next() == "|":
-            self._at += 1
-            parts.append(self._sequence(depth))
-        return parts[0] if len(parts) == 1 else _Choice(tuple(parts))
-
-    def _sequence(self, depth: int) -> _Node:
-        parts: list[_Node] = []
-        while self._next() not in ("", "|", ")"):
-            parts.append(self._repeated(self._atom(depth)))
-        return _Sequence(tuple(parts))
-
-    def _repeated(self, node: _Node) -> _Node:
-        counted = _COUNT.match(self._text, self._at, self._end)
-        if counted is not None:
-            least = int(counted[1])
-            most = least if counted[2] is None else int(counted[3]) if counted[3] is not None else None
-            if most is not None and most < least:
-                self._fail("the bounds of this repetition are reversed")
-            self._at = counted.end()
-        elif self._next() in ("*", "+", "?") and self._next():
-            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[self._next()]
-            self._at += 1
-        elif self._next() == "{":
-            self._fail("expected `{n}`, `{n,}` or `{n,m}`; write `\\{` for a brace")
-        else:
-            return node
-        if self._next() in ("*", "+", "?", "{") and self._next():
-            self._fail("lazy, possessive and repeated repetitions are not supported")
-        return _Repeat(node, least, most)
-
-    def _atom(self, depth: int) -> _Node:
-        character = self._next()
-        match character:
-            case "(":
-                return self._group(depth)
-            case "[":
-                return _Characters(self._set())
-            case ".":
-                self._at += 1
-                return _Characters(_ANY)
-            case "\\":
-                return _Characters(self._escape())
-            case "*" | "+" | "?" | "{":
-                self._fail("there is nothing to repeat")
-            case "^" | "$":
-                self._fail(
-                    f"`{character}` is supported only at the ends; write `\\{character}` for the character"
-                )
-            case _:
-                pass
-        self._at += 1
-        return _Characters(self._cased(_one(character)))
-
-    def _group(self, depth: int) -> _Node:
-        self._at += 1
-        if self._next() == "?":
-            if not self._text.startswith("?:", self._at):
-                self._fail("look-around, references and flags are not supported; `(?: )` and `( )` are")
-            self._at += 2
-        tree = self._choice(depth + 1)
-        if self._next() != ")":
-            self._fail("expected `)`")
-        self._at += 1
-        return tree
-
-    def _escape(self) -> _Ranges:
-        self._at += 1
-        character = self._next()
-        if not character:
-            self._fail("expected a character after `\\`")
-        if character in _ESCAPES:
-            found = _ESCAPES[character]
-        elif character.isalnum():
-            self._fail(f"`\\{character}` is not supported")
-        else:
-            found = _one(character)
-        self._at += 1
-        return found
-
-    def _set(self) -> _Ranges:
-        self._at += 1
-        is_negated = self._next() == "^"
-        self._at += is_negated
-        pairs: list[tuple[int, int]] = []
-        while self._next() != "]" or not pairs:
-            if not self._next():
-                self._fail("expected `]`")
-            first = self._set_member()
-            is_range = self._next() == "-" and self._text[self._at + 1 : self._at + 2] != "]"
-            if is_range and len(first) == 1 and first[0][0] == first[0][1]:
-                self._at += 1
-                last = self._set_member()
-                if len(last) != 1 or last[0][0] != last[0][1] or last[0][0] < first[0][0]:
-                    self._fail("this range is reversed, or does not end in a character")
-                first = ((first[0][0], last[0][0]),)
-            pairs += first
-        self._at += 1
-        found = _ranges(*pairs)
-        return _complement(found) if is_negated else self._cased(found)
-
-    def _set_member(self) -> _Ranges:
-        character = self._next()
-        if character == "\\":
-            return self._escape()
-        if not character:
-            self._fail("expected `]`")
-        if character == "[":
-            self._fail("write `\\[` for a bracket")
-        self._at += 1
-        return _one(character)
-
-    def _cased(self, ranges: _Ranges) -> _Ranges:
-        """The characters in both cases, if case is ignored. Ranges beyond ASCII stay as they are."""
-        if not self._ignores_case:
-            return ranges
-        others = [
-            ord(other)
-            for low, high in ranges
-            for code in (range(low, min(high, 127) + 1) if high - low > 0 else (low,))
-            for other in (chr(code).lower(), chr(code).upper())
-            if len(other) == 1
-        ]
-        return _ranges(*ranges, *((code, code) for code in others))
-
-
 class _Automaton:
     """The deterministic automaton of a tree: a table of states by character classes. State 0 is dead."""
 
-    def __init__(self, tree: _Node, *, is_open_start: bool, is_open_end: bool) -> None:
-        self._characters: list[_Ranges] = []
+    def __init__(self, tree: PatternNode, *, is_open_start: bool, is_open_end: bool) -> None:
+        self._characters: list[Ranges] = []
         self._follow: list[int] = []
         nullable, first, last = self._visit(tree)
         self._classes, members = self._partition()
@@ -319,28 +110,28 @@ class _Automaton:
                 return True
         return self._accepting[state]
 
-    def _visit(self, node: _Node) -> tuple[bool, int, int]:
+    def _visit(self, node: PatternNode) -> tuple[bool, int, int]:
         """Whether a node can be empty, and its first and last positions as bits."""
         match node:
-            case _Characters():
+            case CharacterSet():
                 if len(self._characters) >= MAX_POSITIONS:
                     raise PatternError(f"needs more than {MAX_POSITIONS} characters, repetitions included")
                 self._characters.append(node.ranges)
                 self._follow.append(0)
                 bit = 1 << (len(self._characters) - 1)
                 return False, bit, bit
-            case _Sequence():
+            case Concatenation():
                 return self._join([self._visit(part) for part in node.parts])
-            case _Choice():
+            case Alternatives():
                 parts = [self._visit(part) for part in node.parts]
                 first = last = 0
                 for _, begins, ends in parts:
                     first, last = first | begins, last | ends
                 return any(part[0] for part in parts), first, last
-            case _Repeat():
+            case Repetition():
                 return self._visit_repeat(node)
 
-    def _visit_repeat(self, node: _Repeat) -> tuple[bool, int, int]:
+    def _visit_repeat(self, node: Repetition) -> tuple[bool, int, int]:
         copies = [self._visit(node.part) for _ in range(node.least)]
         if node.most is None:
             _, first, last = self._visit(node.part)
