@@ -14,7 +14,6 @@ from holdfast.policy.analysis.examples import check_examples
 from holdfast.policy.analysis.subsumption import subsumes
 from holdfast.policy.document import PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
-from holdfast.policy.parser import parse_policy
 
 
 class Intent(Value):
@@ -96,6 +95,8 @@ def check_draft(document: PolicyDocument, intents: Sequence[Intent], *, base: Po
 
 def _intent_rules(intents: Sequence[Intent]) -> tuple[Rule, ...]:
     """The intents that allow or stage, as rules. Raises InvalidPolicy if their tests are not those of a rule."""
+    from holdfast.policy.parser import parse_policy  # here, because the YAML library is slow to load
+
     rules = [
         {"name": f"intent-{number}", intent.verdict: list(intent.operations), **intent.only}
         for number, intent in enumerate(intents, 1)
