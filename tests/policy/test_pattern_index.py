@@ -10,8 +10,8 @@ from holdfast.core import Json
 from holdfast.policy import PolicyDocument, Request, Rule, RulePolicy
 from holdfast.policy.document import ArgumentTest
 from holdfast.policy.extend import deny_first
-from holdfast.policy.literal_search import LiteralSearch
 from holdfast.policy.rule_index import RuleIndex
+from holdfast.policy.rule_tests.literal_search import LiteralSearch
 from holdfast.policy.rule_tests.text_patterns import TextPattern
 
 PIECES = [

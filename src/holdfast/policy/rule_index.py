@@ -12,10 +12,10 @@ from holdfast.core import CommandTarget, NameTarget, PathTarget, Role, Target, U
 from holdfast.core.globs import casefold_path
 from holdfast.policy.contract import Request
 from holdfast.policy.document import matches_operation
-from holdfast.policy.literal_search import LiteralSearch
 from holdfast.policy.rule_tests import RuleTest
 from holdfast.policy.rule_tests.arguments import ArgumentMatcher, argument_keys, searched_texts
 from holdfast.policy.rule_tests.commands import program_key
+from holdfast.policy.rule_tests.literal_search import LiteralSearch
 from holdfast.policy.rule_tests.prepared_rule import PreparedRule
 from holdfast.policy.rule_tests.targets import PathMatcher
 from holdfast.policy.targets import includes_subtree
