@@ -75,11 +75,12 @@ class ClaudeProject(Project):
             "IS_SANDBOX": "1",
         }
 
-    async def install(self) -> None:
+    async def install(self, *options: str) -> None:
         """Run `holdfast install claude`, as if our forked program were the installed one."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", [str(self.program)])
-            installed = await asyncio.to_thread(self.run, "install", "claude", "-p", str(self.policy))
+            words = ("install", "claude", "-p", str(self.policy), *options)
+            installed = await asyncio.to_thread(self.run, *words)
         assert installed.returncode == 0
 
     async def output_of(self, *command: str) -> str:

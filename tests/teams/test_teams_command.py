@@ -1,5 +1,6 @@
 """The command `holdfast teams`: create, edit and check a roster, ask teams, show messages and usage."""
 
+import asyncio
 import json
 import sqlite3
 import sys
@@ -9,6 +10,7 @@ import pytest
 from tests.teams import acp_agent
 
 from holdfast.cli import main
+from holdfast.commands import probe_sandbox
 
 ROSTER = (
     "teams:\n  a: {project: HERE, member: scripted}\n  b: {project: HERE, member: scripted, asked_by: [a]}\n"
@@ -235,3 +237,22 @@ def test_f31_status_and_log_show_that_a_conversation_was_summarised(
     )
     assert main(["teams", "usage", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["pairs"][0]["summaries"] == 1
+
+
+def test_a_team_runs_programs_and_their_changes_wait_for_a_person(
+    tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if asyncio.run(probe_sandbox(tmp_path / "probe")).tier != "full":
+        pytest.skip("the full sandbox does not stand here")
+    code = "shell.run(script='echo built > out.txt && cat out.txt')['output']"
+    replies = tmp_path / "replies.json"
+    call = {"kind": "tool-call", "id": "1", "tool": "execute_code", "arguments": {"code": code}}
+    reply = {"message": {"role": "model", "parts": [call]}, "usage": {}, "finish": "tool-calls"}
+    replies.write_text(json.dumps([reply, "It is built."]))
+    project = tmp_path / "project"
+    roster.write_text(f"teams:\n  a: {{project: {project}, member: holdfast, model: 'scripted:{replies}'}}\n")
+    assert main(["teams", "ask", "a", "build it"]) == 0
+    assert capsys.readouterr().out == "It is built.\n"
+    assert not (project / "out.txt").exists()
+    assert main(["proposals", "show"]) == 0
+    assert "+built" in capsys.readouterr().out

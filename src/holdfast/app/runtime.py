@@ -217,6 +217,7 @@ class Runtime:
         secrets: Sequence[str] = (),
         escalations: Path | None = None,
         dirs: Sequence[str] = (),
+        has_shell: bool = False,
     ) -> AbstractAsyncContextManager[ExternalAgentSession]:
         """The gate for an external agent; see `open_external_gate`."""
         return open_external_gate(
@@ -232,4 +233,5 @@ class Runtime:
             secrets=secrets,
             escalations=escalations,
             dirs=dirs,
+            has_shell=has_shell,
         )

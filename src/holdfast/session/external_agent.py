@@ -45,14 +45,22 @@ class ExternalAgentSession:
     """What an external agent sees of a session."""
 
     def __init__(
-        self, gate: Gate, journal: Journal, *, clock: Clock, description: str, transport: str
+        self,
+        gate: Gate,
+        journal: Journal,
+        *,
+        clock: Clock,
+        description: str,
+        transport: str,
+        hidden_tools: frozenset[str] = frozenset(),
     ) -> None:
-        """`description` is the text of a turn whose request is not reported."""
+        """`description` is the text of a turn whose request is not reported; `hidden_tools` are not offered."""
         self._gate = gate
         self._journal = journal
         self._clock = clock
         self._description = description
         self._transport = transport
+        self._hidden_tools = hidden_tools
         self._turn, self._is_open, self._calls = _last_turn_state(journal)
         self._calls_in_flight = 0
         self._beginning = asyncio.Lock()
@@ -79,7 +87,7 @@ class ExternalAgentSession:
 
     def tools(self) -> tuple[Tool, ...]:
         """The tools that the agent may be shown."""
-        return self._gate.tools()
+        return tuple(tool for tool in self._gate.tools() if tool.name not in self._hidden_tools)
 
     async def next_call(self) -> CallId:
         """The id of the next call."""

@@ -17,7 +17,8 @@ from holdfast.gate import (
     OutputFilter,
     record_added_folders,
 )
-from holdfast.policy import Policy, narrowed_by_project
+from holdfast.policy import Policy, SessionFacts, narrowed_by_project
+from holdfast.session.commands.external_shell import ExternalShell, shell_status
 from holdfast.session.external_agent import ExternalAgentSession
 from holdfast.session.open import resolve
 from holdfast.session.resources import SharedResources
@@ -39,13 +40,15 @@ async def open_external_gate(
     secrets: Sequence[str] = (),
     escalations: Path | None = None,
     dirs: Sequence[str] = (),
+    has_shell: bool = False,
 ) -> AsyncIterator[ExternalAgentSession]:
     """The gate for an external agent: whatever it does is recorded in a session like any other.
 
     The session is new, or the one with this id; raises `SessionHeld` while another process holds it. A turn starts with
     `ExternalAgentSession.begin`, or with a call after a pause. The agent works outside our sandbox: our data directory is
     protected even inside the workspace. `secrets` are redacted. Escalations are answered by files in the session's folder,
-    or in `escalations`.
+    or in `escalations`. With `has_shell` the agent can run programs, whose changes are staged in the session; where no
+    sandbox stands, it has no `shell.*` tools.
     """
     resolved = resolve(shared, {"policy": policy, "toolsets": toolsets, "needs_model": False, "dirs": dirs})
     opened = SessionOpened(
@@ -67,19 +70,36 @@ async def open_external_gate(
         journal = await _open_journal(shared, opened, session)
         stack.push_async_callback(journal.release)
         await record_added_folders(journal, resolved.dirs, home=shared.home.root, clock=shared.clock)
+        narrowed = narrowed_by_project(resolved.policy, workspace)
+        shell = None
+        if has_shell and (status := await shell_status(shared)).tier != "none":
+            shell = await ExternalShell.open(
+                shared, journal, workspace=workspace, policy=narrowed, status=status
+            )
+            stack.push_async_callback(shell.commands.close)
         gate = Gate(
             journal=journal,
-            policy=narrowed_by_project(resolved.policy, workspace),
-            toolsets=resolved.toolsets,
+            policy=narrowed,
+            toolsets=(*(shell.toolsets if shell is not None else ()), *resolved.toolsets),
             paths=WorldPaths(workspace, protected=(shared.home.root,), guest_root=None),
             clock=shared.clock,
             control_requests=ControlRequests(shared.home.control_requests(journal.session)),
             settings=settings,
             output_filter=OutputFilter(redactor=shared.redactor),
             fetch_blob=shared.store.blob,
+            effect_writer=shell.writer if shell is not None else None,
+            keep_blob=shared.store.put_blob if shell is not None else None,
+            facts=lambda: shell.commands.facts if shell is not None else SessionFacts(),
         )
+        if shell is not None:
+            shell.commands.connect(gate)
         external = ExternalAgentSession(
-            gate, journal, clock=shared.clock, description=description, transport=transport
+            gate,
+            journal,
+            clock=shared.clock,
+            description=description,
+            transport=transport,
+            hidden_tools=shell.hidden_tools if shell is not None else frozenset(),
         )
         if escalations is None:
             shared.home.prepare_session(journal.session)

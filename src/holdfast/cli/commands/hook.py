@@ -29,6 +29,7 @@ from holdfast.core import (
     Answer,
     Call,
     Failed,
+    Json,
     JsonObject,
     Parked,
     Refused,
@@ -178,6 +179,12 @@ def _sandboxed(request: _HookInput, policy: str) -> JsonObject:
     command = request.tool_input.get("command")
     if not isinstance(command, str):
         raise InvalidInput("the Bash tool was called without a command")
+    if request.tool_input.get("run_in_background"):
+        reason = (
+            "a command in the background would keep the sandbox from every other command; run it to its end, or start "
+            "it with the tool shell__start of `holdfast proxy --shell`"
+        )
+        return _decision("deny", reason)
     session = f"{_session_id(request)}-commands"
     words = [
         sys.executable,
@@ -193,14 +200,8 @@ def _sandboxed(request: _HookInput, policy: str) -> JsonObject:
         "--",
         command,
     ]
-    return {
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "allow",
-            "permissionDecisionReason": "it runs in the sandbox of Holdfast",
-            "updatedInput": {**request.tool_input, "command": shlex.join(words)},
-        }
-    }
+    rewritten: JsonObject = {**request.tool_input, "command": shlex.join(words)}
+    return _decision("allow", "it runs in the sandbox of Holdfast", updatedInput=rewritten)
 
 
 def _hook_output(answer: Answer) -> JsonObject:
@@ -213,10 +214,15 @@ def _hook_output(answer: Answer) -> JsonObject:
             decision, reason = "deny", answer.reason
         case Parked():
             decision, reason = "ask", "Holdfast's policy requires approval for this call"
+    return _decision(decision, reason)
+
+
+def _decision(decision: str, reason: str, **more: Json) -> JsonObject:
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
             "permissionDecision": decision,
             "permissionDecisionReason": reason,
+            **more,
         }
     }

@@ -3,6 +3,7 @@
   holdfast install claude --dry-run     show the changes
   holdfast install claude               for the project in this folder
   holdfast install codex --user         for all your projects
+  holdfast install claude --sandbox-bash    run its commands in the sandbox
   holdfast install claude --remove      remove it again
 
 Claude Code gets the proxy and a hook, so its built-in tools also pass the gate. The other agents get the proxy.
@@ -33,6 +34,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remove", action="store_true", help="remove what was written")
     parser.add_argument("--user", action="store_true", help="for all your projects, not only this folder")
     parser.add_argument(
+        "--sandbox-bash",
+        action="store_true",
+        help="run commands of Claude Code's Bash tool in the command sandbox, so that what they change becomes proposals",
+    )
+    parser.add_argument(
+        "--shell", action="store_true", help="offer tools that run programs in the command sandbox"
+    )
+    parser.add_argument(
         "--trust-elicitation",
         metavar="CLIENT_NAME",
         help="accept approvals from this client, because it shows questions to a human",
@@ -50,6 +59,8 @@ async def run(arguments: argparse.Namespace) -> int:
         home=Path.home(),
         is_for_user=is_for_user,
         policy=arguments.policy or "",
+        has_shell=arguments.shell,
+        sandboxes_bash=arguments.sandbox_bash,
         is_removal=arguments.remove,
     )
     for change in planned.changes:

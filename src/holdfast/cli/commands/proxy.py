@@ -2,10 +2,14 @@
 
   holdfast proxy                        over stdio, as an MCP client starts it
   holdfast proxy --http 0               over HTTP on this machine, with a token
+  holdfast proxy --shell                with tools that run programs in the command sandbox
   holdfast install claude               write the configuration that starts it
 
 The proxy serves the servers in mcp-servers.json in Holdfast's data directory. Every call is recorded in a session; see
 `holdfast audit`. A call that needs approval waits for a file in $ESCALATION_DIR, or in the session's own folder.
+
+With --shell the agent also gets `shell__run` and the like: programs run over the folder, which stays as it is, and `holdfast
+proposals` shows what they changed once the agent has left.
 """
 
 import argparse
@@ -64,6 +68,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_added_folders(parser)
     add_wait_for(parser)
     parser.add_argument(
+        "--shell", action="store_true", help="also offer tools that run programs in the command sandbox"
+    )
+    parser.add_argument(
         "--permission-prompt", action="store_true", help="also judge the built-in tools of Claude Code"
     )
 
@@ -101,8 +108,14 @@ async def run(arguments: argparse.Namespace) -> int:
                 settings=msgspec.structs.replace(SETTINGS, escalation_seconds=arguments.wait_for),
                 escalations=Path(escalation_folder) if escalation_folder else None,
                 dirs=arguments.add_dir,
+                has_shell=arguments.shell,
             ) as gate,
         ):
+            if arguments.shell and not any(tool.group == "shell" for tool in gate.tools()):
+                console.say(
+                    "there are no shell tools: the policy denies them, or no sandbox is available", "bad"
+                )
+                console.say("hint: holdfast doctor")
             proxy = Proxy(
                 gate,
                 servers=toolsets,

@@ -8,6 +8,7 @@ The exit code is the program's own; 128 and the number of the signal if one ende
 """
 
 import argparse
+import asyncio
 import shlex
 import signal
 import sys
@@ -22,12 +23,13 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.result import print_outcome, was_refused
 from holdfast.config import load_config
 from holdfast.core import Error, Json, Ok, Outcome, Proposed, escape_invisible
-from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.core.errors import InvalidInput, SessionExists, SessionHeld, SessionNotFound
 from holdfast.services import notify_about
 from holdfast.session import Session
 from holdfast.store import Home
 
 PROGRESS = "running"
+MAX_WAIT_SECONDS, PAUSE_SECONDS = 600.0, 0.1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -88,9 +90,19 @@ def _script(command: list[str]) -> str:
 async def _session(runtime: Runtime, arguments: argparse.Namespace, workspace: str) -> Session:
     if arguments.session is not None:
         return await runtime.resume(arguments.session, policy=arguments.policy, needs_model=False)
-    if arguments.id is not None:
-        with suppress(SessionNotFound):
+    for _ in range(int(MAX_WAIT_SECONDS / PAUSE_SECONDS) if arguments.id is not None else 0):
+        try:
             return await runtime.resume(arguments.id, policy=arguments.policy, needs_model=False)
+        except SessionHeld:
+            # An agent runs several commands at once, each in a process of its own: they take turns.
+            await asyncio.sleep(PAUSE_SECONDS)
+        except SessionNotFound:
+            with suppress(SessionExists):
+                return await _create(runtime, arguments, workspace)
+    return await _create(runtime, arguments, workspace)
+
+
+async def _create(runtime: Runtime, arguments: argparse.Namespace, workspace: str) -> Session:
     return await runtime.create(
         workspace=workspace,
         policy=arguments.policy,

@@ -56,17 +56,30 @@ def plan(
     home: Path,
     is_for_user: bool,
     policy: str = "",
+    has_shell: bool = False,
+    sandboxes_bash: bool = False,
     is_removal: bool = False,
 ) -> Installation:
-    """What `holdfast install CLIENT` writes, or removes. Raises InvalidInput and InvalidConfig."""
+    """What `holdfast install CLIENT` writes, or removes. Raises InvalidInput and InvalidConfig.
+
+    With `has_shell` the proxy offers tools that run programs; with `sandboxes_bash` the hook runs Claude Code's own commands
+    in the sandbox.
+    """
     planner = _PLANNERS.get(client)
     if planner is None:
         raise InvalidInput(
             f"{client!r} is not a supported client", hint=f"use one of: {', '.join(_PLANNERS)}"
         )
+    if sandboxes_bash and client != "claude":
+        raise InvalidInput(
+            f"{client} has no hook that could run its commands in the sandbox",
+            hint=f"give it tools that do: holdfast install {client} --shell",
+        )
     options = ("-p", policy) if policy else ()
-    entry = None if is_removal else {"command": command[0], "args": [*command[1:], "proxy", *options]}
-    hook = shlex.join((*command, "hook", "claude", *options))
+    shell = ("--shell",) if has_shell else ()
+    entry = None if is_removal else {"command": command[0], "args": [*command[1:], "proxy", *options, *shell]}
+    bash = ("--sandbox-bash",) if sandboxes_bash else ()
+    hook = shlex.join((*command, "hook", "claude", *options, *bash))
     return planner(hook, home if is_for_user else folder, is_for_user, entry)
 
 

@@ -32,6 +32,10 @@ def tool_result(answer: Answer) -> mcp_types.CallToolResult:
             # A server sent it in exactly this form, and the library validates it again.
             wire: Any = value
             return cast("mcp_types.CallToolResult", wire)
+        case Returned(value=dict(value)):
+            # A tool of ours: a client that knows its output schema reads the value itself.
+            text = mcp_types.TextContent(type="text", text=msgspec.json.encode(value).decode())
+            return mcp_types.CallToolResult(content=[text], structured_content=value)
         case Returned():
             return text_result(
                 answer.value if isinstance(answer.value, str) else msgspec.json.encode(answer.value).decode()
