@@ -34,7 +34,7 @@ session options:
       --wait SECONDS          wait for a session that another process holds
   -n, --name NAME             name the new session
       --budget LIMITS         spending limits: usd=1,tokens=50k,time=5m
-      --sandbox ENGINE        where code runs: python, system, wasi, auto or lisp
+      --sandbox ENGINE        engine for code: python, system, wasi, auto, lisp
       --yes-to RULE           approve the calls that this rule asks about
       --add-dir DIR[:ro]      also let the agent use this folder
       --wait-for SECONDS      deny a call that is not answered in this time
