@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
@@ -11,28 +11,48 @@ from holdfast.core import FakeClock
 from holdfast.store import Home, MemoryStore, Store
 from holdfast.store.sqlite.store import SqliteStore
 
+if TYPE_CHECKING:
+    from tests.support.postgres import Databases
+
 
 class Backend(Protocol):
     """Opens a store of one kind, and closes it."""
 
-    def __call__(self, folder: Path, clock: FakeClock) -> AbstractAsyncContextManager[Store]: ...
+    def __call__(
+        self, folder: Path, clock: FakeClock, request: pytest.FixtureRequest
+    ) -> AbstractAsyncContextManager[Store]: ...
 
 
 @asynccontextmanager
-async def memory(folder: Path, clock: FakeClock) -> AsyncIterator[Store]:
+async def memory(folder: Path, clock: FakeClock, request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     store = MemoryStore(clock=clock)
     yield store
     await store.close()
 
 
 @asynccontextmanager
-async def sqlite(folder: Path, clock: FakeClock) -> AsyncIterator[Store]:
+async def sqlite(folder: Path, clock: FakeClock, request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     store = await SqliteStore.start(Home(folder / "home"), clock=clock)
     yield store
     await store.close()
 
 
-BACKENDS: dict[str, Backend] = {"memory": memory, "sqlite": sqlite}
+@asynccontextmanager
+async def postgres(folder: Path, clock: FakeClock, request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    from holdfast.store.postgres.store import PostgresStore
+
+    databases: Databases = request.getfixturevalue("postgres_databases")
+    url = await databases.take()
+    try:
+        store = await PostgresStore.start(url, home=Home(folder / "home"), clock=clock)
+        yield store
+        await store.close()
+    finally:
+        databases.give_back(url)
+
+
+BACKENDS: dict[str, Backend] = {"memory": memory, "sqlite": sqlite, "postgres": postgres}
+DURABLE = [name for name in BACKENDS if name != "memory"]
 
 
 @pytest.fixture
@@ -47,7 +67,13 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture(params=BACKENDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Store]:
-    async with BACKENDS[request.param](tmp_path, clock) as opened:
+    async with BACKENDS[request.param](tmp_path, clock, request) as opened:
+        yield opened
+
+
+@pytest.fixture(params=DURABLE)
+async def durable(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Store]:
+    async with BACKENDS[request.param](tmp_path, clock, request) as opened:
         yield opened
 
 

@@ -28,7 +28,7 @@ from holdfast.core.events import (
     encode_event,
     event_hash,
 )
-from holdfast.store import Home
+from holdfast.store import Home, Store
 from holdfast.store.archive.format import ArchiveReader, RawEvent, pack
 from holdfast.store.contract import ArchiveManifest
 from holdfast.store.sqlite.store import SqliteStore
@@ -36,7 +36,7 @@ from holdfast.store.sqlite.store import SqliteStore
 Forge = Callable[[dict[str, bytes]], None]
 
 
-async def exported(store: SqliteStore, path: Path) -> SessionId:
+async def exported(store: Store, path: Path) -> SessionId:
     """Export a fork with blobs."""
     leaf, large = b"a leaf", b"x" * 2_000_000
     manifest = json.dumps([digest_bytes(leaf), digest_bytes(large)]).encode()
@@ -80,15 +80,15 @@ def check(path: Path, tmp_path: Path) -> int:
 
 
 async def test_an_imported_session_equals_the_exported_one(
-    disk: SqliteStore, clock: FakeClock, tmp_path: Path
+    durable: Store, clock: FakeClock, tmp_path: Path
 ) -> None:
     path = tmp_path / "session.zip"
-    session = await exported(disk, path)
+    session = await exported(durable, path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert check(path, tmp_path) == 0
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     assert await other.import_session(path, now_ms=5) == session
-    before, after = await disk.read(session), await other.read(session)
+    before, after = await durable.read(session), await other.read(session)
     assert list(after)[: len(before)] == list(before)
     assert (await other.verify(session)).is_intact
     assert [line.id for line in await other.sessions()] == [session]
@@ -101,10 +101,10 @@ async def test_an_imported_session_equals_the_exported_one(
 
 
 async def test_permissions_of_another_home_are_not_valid_here(
-    disk: SqliteStore, clock: FakeClock, tmp_path: Path
+    durable: Store, clock: FakeClock, tmp_path: Path
 ) -> None:
     path = tmp_path / "session.zip"
-    session = await exported(disk, path)
+    session = await exported(durable, path)
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     await other.import_session(path, now_ms=5)
     revoked = [one.event for one in await other.read(session) if isinstance(one.event, GrantRevoked)]
@@ -113,37 +113,37 @@ async def test_permissions_of_another_home_are_not_valid_here(
     await other.close()
 
 
-async def test_an_import_does_not_replace_an_existing_session(disk: SqliteStore, tmp_path: Path) -> None:
+async def test_an_import_does_not_replace_an_existing_session(durable: Store, tmp_path: Path) -> None:
     path = tmp_path / "session.zip"
-    session = await exported(disk, path)
+    session = await exported(durable, path)
     with pytest.raises(SessionExists):
-        await disk.import_session(path, now_ms=5)
+        await durable.import_session(path, now_ms=5)
     with pytest.raises(InvalidInput):
-        await disk.export_session(session, path, now_ms=0)
+        await durable.export_session(session, path, now_ms=0)
 
 
-async def test_a_deleted_session_with_forks_cannot_be_imported(disk: SqliteStore, tmp_path: Path) -> None:
-    parent = await disk.create(opened())
-    fork = await disk.fork(parent.session, at=1, opened=opened())
+async def test_a_deleted_session_with_forks_cannot_be_imported(durable: Store, tmp_path: Path) -> None:
+    parent = await durable.create(opened())
+    fork = await durable.fork(parent.session, at=1, opened=opened())
     for journal in (parent, fork):
         await journal.release()
-    await disk.export_session(parent.session, tmp_path / "parent.zip", now_ms=0)
-    await disk.delete(parent.session)
+    await durable.export_session(parent.session, tmp_path / "parent.zip", now_ms=0)
+    await durable.delete(parent.session)
     with pytest.raises(SessionExists, match="forks still use its first events"):
-        await disk.import_session(tmp_path / "parent.zip", now_ms=0)
-    await disk.delete(fork.session)
-    assert await disk.import_session(tmp_path / "parent.zip", now_ms=0) == parent.session
+        await durable.import_session(tmp_path / "parent.zip", now_ms=0)
+    await durable.delete(fork.session)
+    assert await durable.import_session(tmp_path / "parent.zip", now_ms=0) == parent.session
 
 
 async def test_two_imported_forks_share_their_parents_events(
-    disk: SqliteStore, clock: FakeClock, tmp_path: Path
+    durable: Store, clock: FakeClock, tmp_path: Path
 ) -> None:
-    parent = await disk.create(opened(name="trunk"))
+    parent = await durable.create(opened(name="trunk"))
     await parent.append(*turn(1, "one"), *turn(2, "two"))
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     for n, at in enumerate((2, 5)):
-        fork = await disk.fork(parent.session, at=at, opened=opened(name="same" if n else None))
-        await disk.export_session(fork.session, tmp_path / f"{n}.zip", now_ms=0)
+        fork = await durable.fork(parent.session, at=at, opened=opened(name="same" if n else None))
+        await durable.export_session(fork.session, tmp_path / f"{n}.zip", now_ms=0)
         await other.import_session(tmp_path / f"{n}.zip", now_ms=5)
         assert (await other.verify(fork.session)).is_intact
     assert len(await other.sessions()) == 2
@@ -151,9 +151,9 @@ async def test_two_imported_forks_share_their_parents_events(
 
 
 async def test_an_import_does_not_take_the_name_of_another_session(
-    disk: SqliteStore, clock: FakeClock, tmp_path: Path
+    durable: Store, clock: FakeClock, tmp_path: Path
 ) -> None:
-    session = await exported(disk, tmp_path / "s.zip")
+    session = await exported(durable, tmp_path / "s.zip")
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     owner = await other.create(opened(name="branch"))
     await other.import_session(tmp_path / "s.zip", now_ms=5)
@@ -369,23 +369,25 @@ def forged(path: Path, *events: Event, at_ms: int) -> None:
     ids=ascii,
 )
 async def test_an_invalid_name_is_dropped_on_import(
-    disk: SqliteStore, tmp_path: Path, given: str, kept: str | None
+    durable: Store, tmp_path: Path, given: str, kept: str | None
 ) -> None:
     forged(tmp_path / "forged.zip", SessionRenamed(name=given), at_ms=1)
-    session = await disk.import_session(tmp_path / "forged.zip", now_ms=5)
-    assert (await disk.summary(session)).name == kept
-    await disk.rebuild_index()
-    assert (await disk.summary(session)).name == kept
-    assert (await disk.verify(session)).is_intact
+    session = await durable.import_session(tmp_path / "forged.zip", now_ms=5)
+    assert (await durable.summary(session)).name == kept
+    await durable.rebuild_index()
+    assert (await durable.summary(session)).name == kept
+    assert (await durable.verify(session)).is_intact
 
 
-async def test_an_export_contains_the_name_of_the_session(disk: SqliteStore, tmp_path: Path) -> None:
-    journal = await disk.create(opened(name="first"))
+async def test_an_export_contains_the_name_of_the_session(durable: Store, tmp_path: Path) -> None:
+    journal = await durable.create(opened(name="first"))
     names = []
     happened: list[Event] = [said(1), SessionRenamed(name="second"), SessionRenamed(name=None)]
     for number, event in enumerate(happened):
         await journal.append(event)
-        names.append((await disk.export_session(journal.session, tmp_path / f"{number}.zip", now_ms=0)).name)
+        names.append(
+            (await durable.export_session(journal.session, tmp_path / f"{number}.zip", now_ms=0)).name
+        )
     assert names == ["first", "second", None]
 
 

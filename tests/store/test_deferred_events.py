@@ -76,11 +76,13 @@ async def test_an_empty_append_waits_for_deferred_events(store: Store) -> None:
     assert notes(journal.recorded) == ["one"]
 
 
-async def test_a_deferred_event_survives_the_close_of_the_store(tmp_path: Path, clock: FakeClock) -> None:
-    async with BACKENDS["sqlite"](tmp_path, clock) as store:
+async def test_a_deferred_event_survives_the_close_of_the_store(
+    tmp_path: Path, clock: FakeClock, request: pytest.FixtureRequest
+) -> None:
+    async with BACKENDS["sqlite"](tmp_path, clock, request) as store:
         journal = await store.create(opened())
         journal.append_deferred(note("kept"))
-    async with BACKENDS["sqlite"](tmp_path, clock) as store:
+    async with BACKENDS["sqlite"](tmp_path, clock, request) as store:
         assert await on_record(store, journal.session) == ["kept"]
 
 

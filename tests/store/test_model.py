@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -32,8 +33,11 @@ from holdfast.core.events import (
     SessionRewound,
 )
 from holdfast.core.projection import without_rewound
-from holdfast.store import Home, Journal, prune
+from holdfast.store import Home, Journal, Store, prune
 from holdfast.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Databases
 
 NAMES = st.sampled_from(["one", "two", "three", None])
 
@@ -64,15 +68,18 @@ class StoreMachine(RuleBasedStateMachine):
         self.journals: dict[SessionId, Journal] = {}
         self.start()
 
+    def start(self) -> None:
+        self.store = self.runner.run(self.open())
+        assert self.store.notices == ()
+
+    async def open(self) -> Store:
+        self.home = Home(self.folder / str(self.generation))
+        return await SqliteStore.start(self.home, clock=self.clock)
+
     def teardown(self) -> None:
         self.runner.run(self.store.close())
         self.runner.close()
         shutil.rmtree(self.folder)
-
-    def start(self) -> None:
-        self.home = Home(self.folder / str(self.generation))
-        self.store = self.runner.run(SqliteStore.start(self.home, clock=self.clock))
-        assert self.store.notices == ()
 
     def journal(self, session: SessionId) -> Journal:
         if session not in self.journals:
@@ -196,6 +203,42 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.runner.run(self.store.verify(line.id)).is_intact
 
 
+class PostgresMachine(StoreMachine):
+    """The same over PostgreSQL. A killed process leaves its row, and its leases until the row is too old."""
+
+    databases: "Databases"
+
+    async def open(self) -> Store:
+        from holdfast.store.postgres.store import PostgresStore
+
+        if self.generation == 0:
+            self.url = await self.databases.take()
+            self.generation = 1
+        return await PostgresStore.start(self.url, home=Home(self.folder / "home"), clock=self.clock)
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.databases.give_back(self.url)
+
+    @rule()
+    def kill(self) -> None:
+        self.runner.run(self._kill())
+        self.journals.clear()
+        self.start()
+
+    async def _kill(self) -> None:
+        import asyncpg
+
+        connection = await asyncpg.connect(self.url)
+        await connection.execute("CREATE TABLE dead AS SELECT * FROM holdfast.lease WHERE worker IS NOT NULL")
+        await self.store.close()
+        await connection.execute(
+            "UPDATE holdfast.lease SET worker = dead.worker FROM dead WHERE lease.session = dead.session"
+        )
+        await connection.execute("DROP TABLE dead")
+        await connection.close()
+
+
 async def _append(journal: Journal, texts: list[str]) -> None:
     await asyncio.gather(*(journal.append(said(1, text)) for text in texts))
 
@@ -222,6 +265,17 @@ StoreMachine.TestCase.settings = _SHORT
 test_a_store_and_a_dictionary_agree = StoreMachine.TestCase
 
 
+def test_the_store_in_postgresql_and_a_dictionary_agree(postgres_databases: "Databases") -> None:
+    PostgresMachine.databases = postgres_databases
+    run_state_machine_as_test(PostgresMachine, settings=_SHORT)
+
+
 @pytest.mark.soak
 def test_the_store_agrees_with_a_model_in_long_runs() -> None:
     run_state_machine_as_test(StoreMachine, settings=_LONG)
+
+
+@pytest.mark.soak
+def test_the_store_in_postgresql_agrees_with_a_model_in_long_runs(postgres_databases: "Databases") -> None:
+    PostgresMachine.databases = postgres_databases
+    run_state_machine_as_test(PostgresMachine, settings=_LONG)

@@ -13,7 +13,7 @@ from tests.store.sample_events import ended, opened, replied, said, turn
 from holdfast.core import FakeClock, Ok, SessionId, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionNotFound
 from holdfast.core.events import MessagePosted, Noted, RestorePointMade, SessionPinned, TurnEnded
-from holdfast.store import Home, Redactor, prune
+from holdfast.store import Home, Redactor, Store, prune
 from holdfast.store.entries import encode_entry
 from holdfast.store.sqlite.store import SqliteStore
 
@@ -27,52 +27,52 @@ def everything_at_rest(home: Home) -> bytes:
 # -- search
 
 
-async def test_search_finds_words_in_messages_and_replies(disk: SqliteStore) -> None:
-    one = await disk.create(opened())
+async def test_search_finds_words_in_messages_and_replies(durable: Store) -> None:
+    one = await durable.create(opened())
     await one.append(said(1, "Fix the failing test"), replied(1, "The café is Open"), ended(1))
     await one.append(said(2, "日本語 の テスト"))
-    two = await disk.create(opened())
+    two = await durable.create(opened())
     await two.append(said(1, "another failing build"))
-    found = await disk.search("FAIL")
+    found = await durable.search("FAIL")
     assert [(hit.session, hit.turn) for hit in found] == [(two.session, 1), (one.session, 1)]
     assert found[1].snippet == "Fix the failing test"
     assert found[1].pieces == ("Fix the ", "failing", " test")
     assert found[1].seq == 2
-    assert [hit.session for hit in await disk.search("failing test")] == [one.session]
-    assert [hit.turn for hit in await disk.search("cafe open")] == [1]
-    assert [hit.turn for hit in await disk.search("日本")] == [2]
-    assert await disk.search("nowhere") == []
+    assert [hit.session for hit in await durable.search("failing test")] == [one.session]
+    assert [hit.turn for hit in await durable.search("cafe open")] == [1]
+    assert [hit.turn for hit in await durable.search("日本")] == [2]
+    assert await durable.search("nowhere") == []
     await two.append(said(2, "later words"))
-    assert [hit.turn for hit in await disk.search("later")] == [2]
-    assert len(await disk.search("failing", limit=1)) == 1
+    assert [hit.turn for hit in await durable.search("later")] == [2]
+    assert len(await durable.search("failing", limit=1)) == 1
 
 
 @pytest.mark.parametrize("text", ["", "  ", '"', "* - !", "((("])
-async def test_a_query_without_words_is_refused(disk: SqliteStore, text: str) -> None:
+async def test_a_query_without_words_is_refused(durable: Store, text: str) -> None:
     with pytest.raises(InvalidInput):
-        await disk.search(text)
+        await durable.search(text)
 
 
 @pytest.mark.parametrize("text", ['a" OR "c', "NEAR(a b)", "a NOT c", "a AND b", "text:a", "a^2"])
-async def test_query_syntax_is_escaped(disk: SqliteStore, text: str) -> None:
-    journal = await disk.create(opened())
+async def test_query_syntax_is_escaped(durable: Store, text: str) -> None:
+    journal = await durable.create(opened())
     await journal.append(said(1, "a b"))
-    assert not await disk.search(text), "every word counts as a word, and not all of these were said"
+    assert not await durable.search(text), "every word counts as a word, and not all of these were said"
 
 
 @pytest.mark.parametrize("text", ["{a}", "a*b", "(b) a", 'a" "b'])
-async def test_punctuation_in_a_query_is_ignored(disk: SqliteStore, text: str) -> None:
-    journal = await disk.create(opened())
+async def test_punctuation_in_a_query_is_ignored(durable: Store, text: str) -> None:
+    journal = await durable.create(opened())
     await journal.append(said(1, "a b"))
-    assert [hit.session for hit in await disk.search(text)] == [journal.session]
+    assert [hit.session for hit in await durable.search(text)] == [journal.session]
 
 
-async def test_a_reply_that_is_also_the_outcome_is_found_once(disk: SqliteStore) -> None:
-    journal = await disk.create(opened())
+async def test_a_reply_that_is_also_the_outcome_is_found_once(durable: Store) -> None:
+    journal = await durable.create(opened())
     for number in (1, 2):
         ending = TurnEnded(turn=number, outcome=Ok(value="it was the comma"))
         await journal.append(said(number), replied(number, "it was the comma"), ending)
-    assert [hit.turn for hit in await disk.search("comma")] == [2, 1]
+    assert [hit.turn for hit in await durable.search("comma")] == [2, 1]
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"half a file", b"\0" * 40_000])
@@ -104,17 +104,17 @@ async def test_a_search_index_of_another_database_is_rebuilt(home: Home, clock: 
     await store.close()
 
 
-async def test_shared_events_of_a_deleted_session_are_found_in_a_fork(disk: SqliteStore) -> None:
-    parent = await disk.create(opened())
+async def test_shared_events_of_a_deleted_session_are_found_in_a_fork(durable: Store) -> None:
+    parent = await durable.create(opened())
     await parent.append(said(1, "needle"), said(2, "thread"))
-    fork = await disk.fork(parent.session, at=2, opened=opened())
-    second = await disk.fork(fork.session, at=2, opened=opened())
-    assert [hit.session for hit in await disk.search("needle")] == [parent.session]
+    fork = await durable.fork(parent.session, at=2, opened=opened())
+    second = await durable.fork(fork.session, at=2, opened=opened())
+    assert [hit.session for hit in await durable.search("needle")] == [parent.session]
     for journal in (parent, fork):
         await journal.release()
-        await disk.delete(journal.session)
-    assert [(hit.session, hit.turn) for hit in await disk.search("needle")] == [(second.session, 1)]
-    assert await disk.search("thread") == []
+        await durable.delete(journal.session)
+    assert [(hit.session, hit.turn) for hit in await durable.search("needle")] == [(second.session, 1)]
+    assert await durable.search("thread") == []
 
 
 # -- deleting
@@ -143,29 +143,29 @@ async def test_deleted_text_is_in_no_file(home: Home, clock: FakeClock) -> None:
     assert b"canary" not in everything_at_rest(home)
 
 
-async def test_a_blob_that_was_just_stored_again_is_not_swept(disk: SqliteStore, clock: FakeClock) -> None:
+async def test_a_blob_that_was_just_stored_again_is_not_swept(durable: Store, clock: FakeClock) -> None:
     content = b"put twice"
-    doomed = await disk.create(opened())
+    doomed = await durable.create(opened())
     await doomed.append(RestorePointMade(turn=1, manifest=digest_bytes(content)), blobs=[content])
-    await disk.put_blob(content)  # by a caller whose event is not written yet
+    await durable.put_blob(content)  # by a caller whose event is not written yet
     await doomed.release()
-    await disk.delete(doomed.session)
-    assert await disk.blob(digest_bytes(content)) == content
+    await durable.delete(doomed.session)
+    assert await durable.blob(digest_bytes(content)) == content
 
 
-async def test_pruning_sweeps_unreferenced_blobs(disk: SqliteStore, clock: FakeClock) -> None:
+async def test_pruning_sweeps_unreferenced_blobs(durable: Store, clock: FakeClock) -> None:
     old, mentioned, fresh = b"old", b"mentioned", b"fresh"
     for content in (old, mentioned):
-        await disk.put_blob(content)
-    journal = await disk.create(opened())
+        await durable.put_blob(content)
+    journal = await durable.create(opened())
     await journal.append(RestorePointMade(turn=1, manifest=digest_bytes(mentioned)))
     clock.advance(2 * 60 * 60)
-    await disk.put_blob(fresh)
-    await prune(disk, now_ms=clock.now_ms(), keep=5)
+    await durable.put_blob(fresh)
+    await prune(durable, now_ms=clock.now_ms(), keep=5)
     with pytest.raises(JournalDamaged):
-        await disk.blob(digest_bytes(old))
-    assert await disk.blob(digest_bytes(mentioned)) == mentioned
-    assert await disk.blob(digest_bytes(fresh)) == fresh
+        await durable.blob(digest_bytes(old))
+    assert await durable.blob(digest_bytes(mentioned)) == mentioned
+    assert await durable.blob(digest_bytes(fresh)) == fresh
 
 
 class Sweeping(SqliteStore):
@@ -245,7 +245,7 @@ async def test_deleting_the_last_fork_deletes_the_shared_events(home: Home, cloc
 # -- pruning
 
 
-async def _aged(store: SqliteStore, clock: FakeClock, count: int) -> list[SessionId]:
+async def _aged(store: Store, clock: FakeClock, count: int) -> list[SessionId]:
     """Create sessions a day apart, oldest first, none of them open."""
     ids = []
     for _ in range(count):
@@ -256,78 +256,76 @@ async def _aged(store: SqliteStore, clock: FakeClock, count: int) -> list[Sessio
     return ids
 
 
-async def listed(store: SqliteStore) -> list[SessionId]:
+async def listed(store: Store) -> list[SessionId]:
     return [line.id for line in await store.sessions()][::-1]
 
 
-async def test_pruning_keeps_the_newest(disk: SqliteStore, clock: FakeClock) -> None:
-    ids = await _aged(disk, clock, 4)
-    report = await prune(disk, now_ms=clock.now_ms(), keep=2)
+async def test_pruning_keeps_the_newest(durable: Store, clock: FakeClock) -> None:
+    ids = await _aged(durable, clock, 4)
+    report = await prune(durable, now_ms=clock.now_ms(), keep=2)
     assert {one.session for one in report.pruned} == set(ids[:2])
     assert report.kept == 2
-    assert await listed(disk) == ids[2:]
-    assert (await prune(disk, now_ms=clock.now_ms(), keep=5)).pruned == ()
-    assert len((await prune(disk, now_ms=clock.now_ms(), keep=0)).pruned) == 2
+    assert await listed(durable) == ids[2:]
+    assert (await prune(durable, now_ms=clock.now_ms(), keep=5)).pruned == ()
+    assert len((await prune(durable, now_ms=clock.now_ms(), keep=0)).pruned) == 2
 
 
-async def test_pruning_by_age(disk: SqliteStore, clock: FakeClock) -> None:
-    ids = await _aged(disk, clock, 4)
-    report = await prune(disk, now_ms=clock.now_ms(), older_than_ms=int(2.5 * DAY_MS))
+async def test_pruning_by_age(durable: Store, clock: FakeClock) -> None:
+    ids = await _aged(durable, clock, 4)
+    report = await prune(durable, now_ms=clock.now_ms(), older_than_ms=int(2.5 * DAY_MS))
     assert {one.session for one in report.pruned} == set(ids[:2])
-    both = await prune(disk, now_ms=clock.now_ms(), keep=2, older_than_ms=0)
+    both = await prune(durable, now_ms=clock.now_ms(), keep=2, older_than_ms=0)
     assert both.pruned == ()
 
 
-async def test_a_dry_run_reports_the_same_and_deletes_nothing(disk: SqliteStore, clock: FakeClock) -> None:
-    ids = await _aged(disk, clock, 3)
-    dry = await prune(disk, now_ms=clock.now_ms(), keep=1, is_dry_run=True)
-    assert await listed(disk) == ids
-    real = await prune(disk, now_ms=clock.now_ms(), keep=1)
+async def test_a_dry_run_reports_the_same_and_deletes_nothing(durable: Store, clock: FakeClock) -> None:
+    ids = await _aged(durable, clock, 3)
+    dry = await prune(durable, now_ms=clock.now_ms(), keep=1, is_dry_run=True)
+    assert await listed(durable) == ids
+    real = await prune(durable, now_ms=clock.now_ms(), keep=1)
     assert (dry.pruned, dry.kept) == (real.pruned, real.kept)
 
 
-async def test_live_pinned_and_named_sessions_are_spared_by_default(
-    disk: SqliteStore, clock: FakeClock
-) -> None:
-    live = await disk.create(opened())
-    pinned = await disk.create(opened())
+async def test_live_pinned_and_named_sessions_are_spared_by_default(durable: Store, clock: FakeClock) -> None:
+    live = await durable.create(opened())
+    pinned = await durable.create(opened())
     await pinned.append(SessionPinned(is_pinned=True))
-    named = await disk.create(opened(name="mine"))
+    named = await durable.create(opened(name="mine"))
     for journal in (pinned, named):
         await journal.release()
     clock.advance(1)
-    report = await prune(disk, now_ms=clock.now_ms(), keep=0)
+    report = await prune(durable, now_ms=clock.now_ms(), keep=0)
     assert {(one.session, one.why) for one in report.spared} == {
         (live.session, "live"),
         (pinned.session, "pinned"),
         (named.session, "named"),
     }
-    report = await prune(disk, now_ms=clock.now_ms(), keep=0, named_too=True, pinned_too=True)
-    assert await listed(disk) == [live.session]
+    report = await prune(durable, now_ms=clock.now_ms(), keep=0, named_too=True, pinned_too=True)
+    assert await listed(durable) == [live.session]
 
 
 @pytest.mark.parametrize(("keep", "older"), [(None, None), (-1, None), (None, -1)])
 async def test_pruning_without_a_bound_is_refused(
-    disk: SqliteStore, clock: FakeClock, keep: int | None, older: int | None
+    durable: Store, clock: FakeClock, keep: int | None, older: int | None
 ) -> None:
-    await _aged(disk, clock, 2)
+    await _aged(durable, clock, 2)
     with pytest.raises(InvalidInput):
-        await prune(disk, now_ms=clock.now_ms(), keep=keep, older_than_ms=older)
-    assert len(await listed(disk)) == 2
+        await prune(durable, now_ms=clock.now_ms(), keep=keep, older_than_ms=older)
+    assert len(await listed(durable)) == 2
 
 
 async def test_setting_the_clock_back_does_not_prune_the_newest_session(
-    disk: SqliteStore, clock: FakeClock
+    durable: Store, clock: FakeClock
 ) -> None:
-    ids = await _aged(disk, clock, 3)
+    ids = await _aged(durable, clock, 3)
     clock.set_back(30 * 24 * 60 * 60)
-    newest = await disk.create(opened())
+    newest = await durable.create(opened())
     await newest.release()
     clock.advance(30 * 24 * 60 * 60)
-    report = await prune(disk, now_ms=clock.now_ms(), older_than_ms=int(1.5 * DAY_MS))
+    report = await prune(durable, now_ms=clock.now_ms(), older_than_ms=int(1.5 * DAY_MS))
     assert {one.session for one in report.pruned} == set(ids[:2])
-    await prune(disk, now_ms=clock.now_ms(), keep=1)
-    assert await listed(disk) == [newest.session]
+    await prune(durable, now_ms=clock.now_ms(), keep=1)
+    assert await listed(durable) == [newest.session]
 
 
 async def test_a_pruned_session_leaves_a_tombstone(home: Home, clock: FakeClock) -> None:

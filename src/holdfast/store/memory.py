@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import re
 import socket
-import unicodedata
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -59,10 +57,8 @@ from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.event_log import EventLog
 from holdfast.store.names import alias, names_in, possible_names, require_single_match
 from holdfast.store.pending_write import PendingWrite
-from holdfast.store.search_text import query_words, searchable_texts
+from holdfast.store.search_text import query_words, search_tokens, searchable_texts, snippet
 from holdfast.store.summary import SummaryState, advance_summary, empty_summary, is_activity, summarize
-
-_SNIPPET_CHARS = 120
 
 
 class _Session:
@@ -264,21 +260,21 @@ class MemoryStore:
         return await self.shares(tree)
 
     async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
-        words = [token for word in query_words(text) for token in _tokens(word)]
+        words = [token for word in query_words(text) for token in search_tokens(word)]
         found = [
             Passage(
                 session=one.id,
                 seq=record.seq,
                 turn=turn,
                 at_ms=record.at_ms,
-                snippet=said[:_SNIPPET_CHARS],
-                pieces=(said[:_SNIPPET_CHARS],),
+                snippet="".join(snippet(said, words)),
+                pieces=snippet(said, words),
             )
             for one in self._sessions.values()
             for record in one.recorded
             if record.session == one.id
             for turn, said in searchable_texts(record.event)
-            if all(any(token.startswith(word) for token in _tokens(said)) for word in words)
+            if all(any(token.startswith(word) for token in search_tokens(said)) for word in words)
         ]
         return sorted(found, key=lambda one: (one.at_ms, one.seq), reverse=True)[: max(limit, 0)]
 
@@ -461,8 +457,3 @@ class MemoryStore:
                 found.add(digest)
                 pending |= digests_in(self._blobs[digest])
         return found
-
-
-def _tokens(text: str) -> list[str]:
-    plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
-    return re.findall(r"\w+", plain.lower())

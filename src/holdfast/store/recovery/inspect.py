@@ -4,63 +4,32 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 
-import msgspec
-
 from holdfast.core import SessionId
-from holdfast.core.events import GENESIS, RecordedEvent, decode_event, event_hash
+from holdfast.core.events import RecordedEvent
 from holdfast.store.archive.format import RawEvent
-from holdfast.store.contract import Inspection, JournalProblem
+from holdfast.store.contract import Inspection
+from holdfast.store.inspection import InspectedSegment, Row, inspect_rows
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.rows import END, Connection, Segment, lineage, read_summary_state
-
-Row = tuple[int, int, bytes, bytes, bool]
 
 
 def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, list[RecordedEvent]]:
     """Check every event of a session. Returns the problems and the readable events."""
-    problems: list[JournalProblem] = []
-    readable: list[RecordedEvent] = []
-    previous, place, expected = GENESIS, 0, 1
     segments = lineage(connection, session)
-    for segment in segments:
-        for seq, at_ms, link, body, is_typed in _rows(connection, segment):
-            problems += _gap(expected, seq)
-            # After a gap the previous hash is unknown, so only the events after the next one can be checked.
-            is_linked = seq > place + 1 or event_hash(previous, segment.session, seq, at_ms, body) == link
-            if not (is_typed and is_linked):
-                problems.append(JournalProblem(seq=seq, what="changed"))
-            try:
-                event = decode_event(body)
-            except msgspec.MsgspecError:
-                problems.append(JournalProblem(seq=seq, what="unreadable"))
-            else:
-                readable.append(
-                    RecordedEvent(
-                        session=segment.session,
-                        seq=seq,
-                        at_ms=at_ms,
-                        event=event,
-                        hash=link,
-                        previous=previous,
-                    )
-                )
-            previous, place, expected = link, seq, seq + 1
-        if segment.upto < END:
-            problems += _gap(expected, segment.upto + 1)
-            expected = max(expected, segment.upto + 1)
-    # A session has at least its first event, whatever the session list says.
-    problems += _gap(expected, max(read_summary_state(connection, session).summary.events, 1) + 1)
-    with suppress(sqlite3.DatabaseError):  # unreadable rows are already reported as missing
-        added = connection.execute(SQL["added_events"], (session, segments[-1].after)).fetchall()
-        problems += [JournalProblem(seq=seq, what="added") for (seq,) in added]
-    found = Inspection(
-        session=session, events=len(readable), problems=tuple(problems), last_hash=previous.hex()
+    claimed = read_summary_state(connection, session).summary.events
+    added: list[int] = []
+    with suppress(sqlite3.DatabaseError):  # unreadable rows are reported as missing
+        found = connection.execute(SQL["added_events"], (session, segments[-1].after)).fetchall()
+        added = [seq for (seq,) in found]
+    inspected = (
+        InspectedSegment(
+            session=one.session,
+            upto=one.upto if one.upto < END else None,
+            rows=_rows(connection, one),
+        )
+        for one in segments
     )
-    return found, readable
-
-
-def _gap(expected: int, found: int) -> list[JournalProblem]:
-    return [JournalProblem(seq=expected, what="missing", count=found - expected)] if found > expected else []
+    return inspect_rows(session, inspected, claimed=claimed, added=added)
 
 
 def read_raw_events(connection: Connection, session: SessionId) -> Iterator[RawEvent]:

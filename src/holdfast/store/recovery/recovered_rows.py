@@ -8,8 +8,8 @@ import msgspec
 from holdfast.core import SessionId, check_session_id, digest_bytes
 from holdfast.core.errors import InvalidId
 from holdfast.core.events import event_hash
+from holdfast.store.history import decode_summary_state
 from holdfast.store.recovery.sqlite_pages import Column, PageRow
-from holdfast.store.sqlite.rows import decode_summary_state
 from holdfast.store.summary import SummaryState
 
 MAX_ROW_NUMBER = 2**53

@@ -15,11 +15,12 @@ from holdfast.store.archive.transfer import arrival_events, check_target, write_
 from holdfast.store.blobs.store import Blobs, referenced_blobs
 from holdfast.store.contract import ArchiveManifest, Arrival, PrepareArrival
 from holdfast.store.entries import chain_entries, encode_entry
+from holdfast.store.history import parent_columns
 from holdfast.store.names import alias
 from holdfast.store.recovery.inspect import inspect, read_raw_events
 from holdfast.store.sqlite.blob_store import SqliteBlobStore
 from holdfast.store.sqlite.database import SQL
-from holdfast.store.sqlite.rows import append_records, parent_columns, read_summary_state
+from holdfast.store.sqlite.rows import append_records, read_summary_state
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.summary import summarize
 

@@ -11,10 +11,11 @@ from holdfast.core import SessionId
 from holdfast.store.blobs.references import digests_in
 from holdfast.store.blobs.store import Blobs, referenced_blobs
 from holdfast.store.contract import SessionSummary
+from holdfast.store.history import parent_columns
 from holdfast.store.home import Home
-from holdfast.store.rmtree import remove_tree
+from holdfast.store.session_files import remove_session_files
 from holdfast.store.sqlite.database import SQL
-from holdfast.store.sqlite.rows import Connection, parent_columns
+from holdfast.store.sqlite.rows import Connection
 from holdfast.store.sqlite.transaction import Transaction
 
 ORPHAN_GRACE_MS = 60 * 60 * 1000
@@ -50,22 +51,14 @@ def write_tombstone(
 
 def remove_files(home: Home, session: SessionId) -> None:
     """Remove a session's files: its folder, what a team's program recorded, its stat cache and the search index."""
-    _remove_own(home, session)
+    remove_session_files(home, session)
     search.discard(home.search)
 
 
 def remove_leftovers(home: Home, connection: sqlite3.Connection) -> None:
     """Remove files of deleted sessions that a crash or a failing disk left behind."""
     for (session,) in connection.execute(SQL["deleted_sessions"]):
-        _remove_own(home, session)
-
-
-def _remove_own(home: Home, session: SessionId) -> None:
-    for folder in (home.session_folder(session), *home.agent_homes(session)):
-        with suppress(OSError):
-            remove_tree(folder)
-    with suppress(OSError):
-        home.stat_cache(session).unlink()
+        remove_session_files(home, session)
 
 
 def empty_log(home: Home) -> None:

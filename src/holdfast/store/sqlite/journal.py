@@ -7,23 +7,20 @@ from typing import Any
 
 from holdfast.core import Clock, SessionId, Value, encode
 from holdfast.core.errors import InvalidInput, SessionExists
-from holdfast.core.events import Event, RecordedEvent, SessionRewound
+from holdfast.core.events import Event, RecordedEvent
 from holdfast.store.blobs.store import Blobs, NewBlob
 from holdfast.store.contract import Follower, Redact
 from holdfast.store.entries import Entry, chain_entries, encode_entry
 from holdfast.store.event_log import EventLog
+from holdfast.store.history import Head, advance_head, has_rewind
 from holdfast.store.names import NAMING_EVENTS, names_in
 from holdfast.store.pending_write import PendingWrite
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.leases import Leases
-from holdfast.store.sqlite.rows import (
-    Head,
-    append_records,
-    read_history,
-)
+from holdfast.store.sqlite.rows import append_records, read_history
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.writer import Writer
-from holdfast.store.summary import SummaryState, advance_summary, is_activity, summarize
+from holdfast.store.summary import SummaryState, is_activity, summarize
 
 MAX_INLINE_BYTES = 64 * 1024
 """Up to this size, an append can be committed on the event loop."""
@@ -116,7 +113,7 @@ class SqliteJournal:
             records[:] = self._record(transaction, at_ms, entries, drafts, prepared)
 
         is_small = not blobs and sum([len(entry.body) for entry in entries]) < MAX_INLINE_BYTES
-        is_rewind = prepared.head is None if prepared is not None else _has_rewind(entries)
+        is_rewind = prepared.head is None if prepared is not None else has_rewind(entries)
         self._latest = self._writer.submit(
             work, on_committed=lambda _: self._log.extend(records), may_run_inline=is_small and not is_rewind
         )
@@ -212,7 +209,7 @@ class _Prepared(Value):
 def _prepare(session: SessionId, head: Head, at_ms: int, entries: Sequence[Entry]) -> _Prepared:
     """Hash and summarize events before the writer runs, off the critical path. Valid if nothing is written in between."""
     records = chain_entries(session, entries, at_ms=at_ms, seq=head.seq, previous=head.hash)
-    after = head if not records else None if _has_rewind(records) else _advanced(head, records)
+    after = head if not records else None if has_rewind(records) else advance_head(head, records)
     return _Prepared(behind=head, records=records, head=after)
 
 
@@ -222,18 +219,10 @@ def next_head(
     """Return where the journal ends after these records, which are already written."""
     if not records:
         return head
-    if not _has_rewind(records):
-        return _advanced(head, records)
+    if not has_rewind(records):
+        return advance_head(head, records)
     state = summarize(session, read_history(transaction, session))
     return Head(seq=records[-1].seq, hash=records[-1].hash, state=state)
-
-
-def _has_rewind(records: Sequence[RecordedEvent] | Sequence[Entry]) -> bool:
-    return SessionRewound in [type(record.event) for record in records]
-
-
-def _advanced(head: Head, records: Sequence[RecordedEvent]) -> Head:
-    return Head(seq=records[-1].seq, hash=records[-1].hash, state=advance_summary(head.state, records))
 
 
 def check_names(transaction: Transaction, session: SessionId, records: Sequence[RecordedEvent]) -> None:

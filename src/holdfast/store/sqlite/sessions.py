@@ -8,16 +8,13 @@ from holdfast.core.errors import InvalidInput, SessionExists, SessionNotFound
 from holdfast.core.events import GENESIS, RecordedEvent, SessionOpened
 from holdfast.store.contract import Redact, SessionSummary
 from holdfast.store.entries import chain_entries, encode_entry
+from holdfast.store.history import Head, damaged, decode_summary_state, parent_columns
 from holdfast.store.names import possible_names, require_single_match
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.journal import check_names, next_head
 from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.rows import (
     Connection,
-    Head,
-    damaged,
-    decode_summary_state,
-    parent_columns,
     read_history,
     read_summary_state,
     require_listed,

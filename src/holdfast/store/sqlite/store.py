@@ -37,6 +37,7 @@ from holdfast.store.contract import (
     StreamedEvent,
     WaitingEscalation,
 )
+from holdfast.store.history import Head
 from holdfast.store.home import Home
 from holdfast.store.sqlite.blob_store import SqliteBlobStore
 from holdfast.store.sqlite.deletion import (
@@ -52,7 +53,7 @@ from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.log_watch import watch_log
 from holdfast.store.sqlite.process_locks import ProcessLock
 from holdfast.store.sqlite.reader import Reader
-from holdfast.store.sqlite.rows import Connection, Head, read_summary_state
+from holdfast.store.sqlite.rows import Connection, read_summary_state
 from holdfast.store.sqlite.search import parse_query, run_query
 from holdfast.store.sqlite.sessions import (
     CreateSession,

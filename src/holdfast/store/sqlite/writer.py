@@ -18,33 +18,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, StoreUnavailable
+from holdfast.store.coalescing_timer import DEFERRAL_SECONDS, CoalescingTimer
 from holdfast.store.sqlite.transaction import MAX_GROUP_SIZE, Identify, Job, Work, WriteConnection
 
-
-class CoalescingTimer:
-    """Runs callbacks after a delay, all with one timer per event loop, because a timer costs as much as a small write."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._due: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
-
-    def schedule(self, callback: Callable[[], None]) -> None:
-        """Run a callback on this event loop within the delay."""
-        loop = asyncio.get_running_loop()
-        due = self._due.get(loop)
-        if due is None:
-            due = self._due[loop] = []
-            loop.call_later(self._seconds, self._run_due, loop)
-        due.append(callback)
-
-    def _run_due(self, loop: asyncio.AbstractEventLoop) -> None:
-        for callback in self._due.pop(loop):
-            callback()
-
-
 Result = TypeVar("Result")
-DEFERRAL_SECONDS = 0.002
-"""How long a deferred event waits for another append."""
 
 
 class Writer:

@@ -1,0 +1,1 @@
+"""The PostgreSQL store: the journals of many machines in one database. Needs the extra `scale`."""

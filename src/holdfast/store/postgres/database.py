@@ -1,0 +1,193 @@
+"""Connections to PostgreSQL: opening them, the queries, and what errors mean."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from importlib import resources
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from holdfast.core.errors import InvalidInput, StoreUnavailable
+
+SCHEMA = "holdfast"
+"""The schema of all our tables, so that the database can hold other programs' tables too."""
+CONNECT_SECONDS = 10.0
+COMMAND_SECONDS = 30.0
+"""A partition gives no answer at all, so every wait needs a limit."""
+
+LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TooManyConnectionsError,
+    OSError,
+    TimeoutError,
+)
+"""The connection is gone or of no use, and it is unknown whether the last statement was carried out."""
+
+RETRIED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+"""Nothing was done, and the same statement may succeed now."""
+
+_SETTINGS = {
+    "search_path": SCHEMA,
+    "application_name": "holdfast",
+    # A client that vanished in mid-transaction must not keep its locks.
+    "idle_in_transaction_session_timeout": "20000",
+    "tcp_user_timeout": "20000",
+    "jit": "off",  # compiling a statement takes longer than running it
+}
+
+
+def load_queries() -> dict[str, str]:
+    """Load the statements of `sql/queries.sql` by name."""
+    text = (resources.files(__package__) / "sql" / "queries.sql").read_text()
+    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
+    return {
+        name: re.sub(r"^--.*\n", "", body, flags=re.MULTILINE).strip().rstrip(";")
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+async def connect(url: str, *, command_seconds: float = COMMAND_SECONDS) -> asyncpg.Connection:
+    """Open a connection. Raises InvalidInput if the address makes no sense, and what asyncpg raises."""
+    try:
+        return await asyncpg.connect(
+            url, timeout=CONNECT_SECONDS, command_timeout=command_seconds, server_settings=_SETTINGS
+        )
+    except (asyncpg.ClientConfigurationError, ValueError) as problem:
+        raise _not_an_address(url, problem) from problem
+
+
+def shown(url: str) -> str:
+    """The address without its password."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=re.sub(r":[^@]*@", ":***@", parts.netloc)).geturl()
+
+
+def explain(problem: BaseException, url: str) -> StoreUnavailable:
+    """Translate an error of the server or of the connection for the user."""
+    where = shown(url)
+    match problem:
+        case asyncpg.InvalidAuthorizationSpecificationError():
+            text, hint = "refused the login", "check user and password in the address"
+        case asyncpg.InvalidCatalogNameError():
+            text, hint = "has no such database", f"create it, then run: holdfast store init {where}"
+        case asyncpg.UndefinedTableError() | asyncpg.InvalidSchemaNameError():
+            text, hint = "has no Holdfast schema", f"run: holdfast store init {where}"
+        case asyncpg.DiskFullError():
+            text, hint = "has no disk space left", "free some space on its disk and try again"
+        case asyncpg.ReadOnlySQLTransactionError():
+            text, hint = "only allows reading: it is a standby", "use the address of the primary server"
+        case asyncpg.PostgresError() if not isinstance(problem, LOST):
+            text, hint = f"refused a statement: {problem}", "check the server's log"
+        case _:
+            detail = str(problem) or type(problem).__name__
+            text, hint = (
+                f"cannot be reached: {detail}",
+                "check that the server runs and that the address is right",
+            )
+    return StoreUnavailable(f"the store {where!r} {text}", hint=hint)
+
+
+Result = TypeVar("Result")
+Work = Callable[[asyncpg.Connection], Awaitable[Result]]
+OUTAGE_SECONDS = 30.0
+"""How long a restart of the server may take before an operation gives up."""
+_PAUSE_SECONDS = 0.2
+MAX_CONNECTIONS = 4
+
+
+class Database:
+    """A few connections for everything but appends, which have one of their own."""
+
+    def __init__(self, url: str, pool: asyncpg.Pool, outage_seconds: float) -> None:
+        self.url = url
+        self.outage_seconds = outage_seconds
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, url: str, *, outage_seconds: float = OUTAGE_SECONDS) -> "Database":
+        """Connect. Raises StoreUnavailable."""
+        try:
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=MAX_CONNECTIONS,
+                timeout=CONNECT_SECONDS,
+                command_timeout=COMMAND_SECONDS,
+                server_settings=_SETTINGS,
+                reset=_keep,
+            )
+        except (asyncpg.ClientConfigurationError, ValueError) as problem:
+            raise _not_an_address(url, problem) from problem
+        except (*LOST, asyncpg.PostgresError) as problem:
+            raise explain(problem, url) from problem
+        return cls(url, pool, outage_seconds)
+
+    async def read(self, work: Work[Result]) -> Result:
+        """Run statements that may be run again. They are, while the server restarts. Raises StoreUnavailable."""
+        return await self._run(work, is_repeatable=True)
+
+    async def write(self, work: Work[Result], *, is_repeatable: bool = False) -> Result:
+        """Run statements in a transaction. If the connection is lost, they may have taken effect. Raises StoreUnavailable.
+
+        What is repeatable finds out by itself whether it has taken effect already, and is run again.
+        """
+
+        async def transaction(connection: asyncpg.Connection) -> Result:
+            async with connection.transaction():
+                return await work(connection)
+
+        return await self._run(transaction, is_repeatable=is_repeatable)
+
+    async def _run(self, work: Work[Result], *, is_repeatable: bool) -> Result:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.outage_seconds
+        while True:
+            try:
+                async with self._pool.acquire(timeout=COMMAND_SECONDS) as connection:
+                    return await work(connection)
+            except RETRIED:
+                await asyncio.sleep(0)
+            except LOST as problem:
+                if not is_repeatable or loop.time() > deadline or self._pool.is_closing():
+                    raise explain(problem, self.url) from problem
+                await asyncio.sleep(_PAUSE_SECONDS)
+            except asyncpg.UniqueViolationError:
+                raise
+            except asyncpg.PostgresError as problem:
+                raise explain(problem, self.url) from problem
+
+    async def close(self) -> None:
+        """Close the connections, without waiting for a server that does not answer."""
+        try:
+            await asyncio.wait_for(self._pool.close(), 5)
+        except (*LOST, asyncpg.PostgresError):
+            self._pool.terminate()
+
+
+async def _keep(_: Any) -> None:
+    """A connection that comes back needs no reset: we leave no settings, locks or cursors behind."""
+
+
+def _not_an_address(url: str, problem: Exception) -> InvalidInput:
+    return InvalidInput(
+        f"{shown(url)!r} is not the address of a PostgreSQL database: {problem}",
+        hint="for example: postgresql://user@host/database",
+    )
+
+
+async def close_quickly(connection: asyncpg.Connection) -> None:
+    """Close a connection, without waiting for a server that does not answer."""
+    try:
+        await asyncio.wait_for(connection.close(), 5)
+    except (*LOST, asyncpg.PostgresError):
+        connection.terminate()
+
+
+SQL = load_queries()

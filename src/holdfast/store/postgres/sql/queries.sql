@@ -1,0 +1,302 @@
+-- name: append
+-- One round trip for the appends of many sessions. The row lock of `held` is the fence: a plain SELECT would let a takeover
+-- commit between the check and the insert. A session that is not returned has lost its lease; the others do not suffer.
+WITH wanted AS (
+    SELECT * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[], $8::boolean[])
+        AS w (session, fence, seq, upto, hash, tally, is_activity)
+), held AS (
+    UPDATE lease SET seq = wanted.upto, hash = wanted.hash FROM wanted
+    WHERE lease.session = wanted.session AND lease.worker = $1 AND lease.fence = wanted.fence AND lease.seq = wanted.seq
+    RETURNING lease.session
+), listed AS (
+    UPDATE session SET tally = wanted.tally,
+        rank = CASE WHEN wanted.is_activity THEN nextval('activity') ELSE session.rank END
+    FROM wanted JOIN held USING (session) WHERE session.id = wanted.session
+), stored AS (
+    INSERT INTO blob (digest, size, content, put_ms)
+    SELECT DISTINCT ON (b.digest) b.digest, b.size, b.content, b.put_ms
+    FROM unnest($14::text[], $15::bytea[], $16::bigint[], $17::bytea[], $18::bigint[])
+        AS b (session, digest, size, content, put_ms)
+    JOIN held USING (session)
+    ON CONFLICT (digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms
+), recorded AS (
+    INSERT INTO event (session, seq, at_ms, hash, body)
+    SELECT e.session, e.seq, e.at_ms, e.hash, e.body
+    FROM unnest($9::text[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bytea[]) AS e (session, seq, at_ms, hash, body)
+    JOIN held USING (session)
+)
+SELECT session FROM held;
+
+-- name: written
+-- After the answer to an append was lost: which of the last events are there, and what the leases say.
+SELECT w.session, event.hash FROM unnest($1::text[], $2::bigint[]) AS w (session, seq)
+JOIN event ON event.session = w.session AND event.seq = w.seq;
+
+-- name: list_again
+-- The columns of the session list that few appends change.
+UPDATE session SET name = $2, folder = $3 WHERE id = $1;
+
+-- name: lock_names
+-- Names and ids share one set of references. The locks end with the transaction; equal order, so that nobody waits in a circle.
+SELECT pg_advisory_xact_lock(7266331, hashtext(word)) FROM unnest($1::text[]) AS w (word) ORDER BY hashtext(word);
+
+-- name: is_taken
+-- An id is taken by a session, or by a deleted one whose events forks still share.
+SELECT 1 FROM session WHERE id = $1 UNION ALL SELECT 1 FROM tombstone WHERE session = $1 AND kept_seq > 0;
+
+-- name: name_taken
+-- A name is taken by another session's name or id.
+SELECT 1 FROM session WHERE (name = $2 OR id = $2) AND id <> $1 LIMIT 1;
+
+-- name: insert_session
+INSERT INTO session (id, name, folder, rank, parent, parent_seq, tally)
+VALUES ($1, $2, $3, nextval('activity'), $4, $5, $6);
+
+-- name: insert_lease
+-- Of a new session; an imported one is free.
+INSERT INTO lease (session, fence, worker, since_ms, seq, hash) VALUES ($1, 1, $2, $3, $4, $5);
+
+-- name: insert_events
+INSERT INTO event (session, seq, at_ms, hash, body)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[]);
+
+-- name: lock_session
+-- A fork shares the events of its parent, so the parent must not be deleted in the meantime.
+SELECT 1 FROM session WHERE id = $1 FOR SHARE;
+
+-- name: take_lease
+-- The number increases with every grant, so an old holder's number is never valid again. A lease of this process for which
+-- it has no journal is one whose grant was not answered.
+UPDATE lease SET fence = fence + 1, worker = $2, since_ms = $3
+WHERE session = $1 AND (worker IS NULL OR worker = $2 OR NOT EXISTS (
+    SELECT 1 FROM worker WHERE worker.id = lease.worker AND worker.seen > now() - $4::interval))
+RETURNING fence;
+
+-- name: lock_lease
+-- Whether a live process holds the session; the row stays as it is until the transaction ends.
+SELECT worker.pid, worker.host, lease.since_ms,
+    worker.seen > now() - $2::interval AS is_alive
+FROM lease LEFT JOIN worker ON worker.id = lease.worker WHERE lease.session = $1 FOR UPDATE OF lease;
+
+-- name: holder
+SELECT worker.pid, worker.host, lease.since_ms FROM lease JOIN worker ON worker.id = lease.worker
+WHERE lease.session = $1 AND worker.seen > now() - $2::interval;
+
+-- name: release_lease
+-- Only by the holder.
+UPDATE lease SET worker = NULL WHERE session = $1 AND fence = $2 AND worker = $3;
+
+-- name: others_alive
+-- Whether another process has the store open, or a session is open anywhere.
+SELECT EXISTS (SELECT 1 FROM worker WHERE id <> $1 AND seen > now() - $2::interval)
+    OR EXISTS (SELECT 1 FROM lease WHERE worker IS NOT NULL);
+
+-- name: arrive
+INSERT INTO worker (id, host, pid, version) VALUES ($1, $2, $3, $4);
+
+-- name: beat
+-- A row that was removed in an outage is inserted again.
+INSERT INTO worker (id, host, pid, version) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO UPDATE SET seen = now();
+
+-- name: leave
+DELETE FROM worker WHERE id = $1;
+
+-- name: forget_dead
+-- Rows of processes that died long ago.
+DELETE FROM worker WHERE seen < now() - interval '1 day';
+
+-- name: history
+-- A session's events, including those of its ancestors, between two positions. A deleted ancestor has a tombstone.
+WITH RECURSIVE line (session, after, upto, parent, depth) AS (
+    SELECT id, coalesce(parent_seq, 0), $3::bigint, parent, 1 FROM session WHERE id = $1
+    UNION ALL
+    SELECT above.id, coalesce(above.parent_seq, 0), least(line.upto, line.after), above.parent, line.depth + 1
+    FROM line CROSS JOIN LATERAL (
+        SELECT id, parent, parent_seq FROM session WHERE id = line.parent
+        UNION ALL
+        SELECT session, parent, parent_seq FROM tombstone WHERE session = line.parent AND kept_seq > 0
+    ) AS above
+    WHERE line.after > $2 AND line.depth < 10000
+)
+SELECT event.session, event.seq, event.at_ms, event.hash, event.body
+FROM line JOIN event ON event.session = line.session
+    AND event.seq > greatest(line.after, $2) AND event.seq <= line.upto
+ORDER BY event.seq;
+
+-- name: tally_of
+SELECT tally FROM session WHERE id = $1;
+
+-- name: list_sessions
+-- Newest activity first; NULL means no limit.
+SELECT id, tally FROM session ORDER BY rank DESC LIMIT $1;
+
+-- name: list_folder
+SELECT id, tally FROM session WHERE folder = $2 ORDER BY rank DESC LIMIT $1;
+
+-- name: named
+-- By id or by one of the names that a reference can stand for; the id first.
+SELECT id FROM session WHERE id = $1 OR name = ANY ($2::text[]) ORDER BY id <> $1 LIMIT 1;
+
+-- name: beginning
+-- A few are enough to show that there are several.
+SELECT id FROM session WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6;
+
+-- name: ending
+-- By the short id that lists show, which is the random end of an id.
+SELECT id FROM session WHERE right(id, length($1) + 1) = '-' || $1 ORDER BY id LIMIT 6;
+
+-- name: removal_of
+-- Explains that a session was deleted, by its id or old name.
+SELECT session, reason, deleted_ms FROM tombstone
+WHERE (session = ANY ($1::text[]) OR name = ANY ($1::text[])) AND reason IN ('deleted', 'pruned')
+ORDER BY deleted_ms DESC LIMIT 1;
+
+-- name: put_blobs
+-- Equal contents are one blob.
+INSERT INTO blob (digest, size, content, put_ms)
+SELECT digest, size, content, $4 FROM unnest($1::bytea[], $2::bigint[], $3::bytea[]) AS b (digest, size, content)
+ON CONFLICT (digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms;
+
+-- name: touch_blobs
+-- Blobs that are stored already are stored again without their content. Returns the digests that are there.
+UPDATE blob SET puts = puts + 1, put_ms = $2 WHERE digest = ANY ($1::bytea[]) RETURNING digest;
+
+-- name: get_blobs
+SELECT digest, content FROM blob WHERE digest = ANY ($1::bytea[]);
+
+-- name: blob_sizes
+SELECT digest, size FROM blob WHERE digest = ANY ($1::bytea[]);
+
+-- name: settled_blobs
+-- Blobs that are old enough for their event to exist.
+SELECT digest FROM blob WHERE put_ms <= $1;
+
+-- name: drop_blobs
+-- Except a blob that was just stored again, because its event may not be written yet.
+DELETE FROM blob WHERE digest = ANY ($1::bytea[]) AND NOT (puts > 1 AND put_ms > $2) RETURNING digest;
+
+-- name: all_bodies
+SELECT body FROM event;
+
+-- name: delete_session
+DELETE FROM session WHERE id = $1;
+
+-- name: delete_lease
+DELETE FROM lease WHERE session = $1;
+
+-- name: write_tombstone
+-- An id can be used and deleted again.
+INSERT INTO tombstone (session, name, deleted_ms, reason, events, last_hash, kept_seq, parent, parent_seq)
+VALUES ($1, $2, $3, $4, $5, $6, $5, $7, $8)
+ON CONFLICT (session) DO UPDATE SET name = excluded.name, deleted_ms = excluded.deleted_ms, reason = excluded.reason,
+    events = excluded.events, last_hash = excluded.last_hash, kept_seq = excluded.kept_seq, parent = excluded.parent,
+    parent_seq = excluded.parent_seq;
+
+-- name: tombstone_of
+SELECT kept_seq, parent FROM tombstone WHERE session = $1 FOR UPDATE;
+
+-- name: forks_of
+-- The last event that a fork of this session shares.
+SELECT max(parent_seq) FROM (
+    SELECT parent_seq FROM session WHERE parent = $1
+    UNION ALL
+    SELECT parent_seq FROM tombstone WHERE parent = $1 AND kept_seq > 0
+) AS fork;
+
+-- name: delete_events
+-- All events that no fork shares.
+DELETE FROM event WHERE session = $1 AND seq > $2 RETURNING body;
+
+-- name: delete_passages
+DELETE FROM passage WHERE session = $1 AND seq > $2;
+
+-- name: shrink_searched
+UPDATE searched SET seq = least(seq, $2) WHERE session = $1;
+
+-- name: shrink_tombstone
+UPDATE tombstone SET kept_seq = least(kept_seq, $2) WHERE session = $1;
+
+-- name: event_hashes
+-- The known events of a session that is being imported, up to a position.
+SELECT seq, hash FROM event WHERE session = $1 AND seq <= $2;
+
+-- name: journals
+-- Every session that has events or a row, in the order of their first events, with its row and its lease.
+SELECT known.id, session.tally, lease.session IS NOT NULL AS has_lease
+FROM (SELECT session AS id, min(xid) AS first FROM event GROUP BY session
+      UNION ALL SELECT id, NULL FROM session WHERE NOT EXISTS (SELECT 1 FROM event WHERE event.session = session.id)) AS known
+LEFT JOIN session USING (id) LEFT JOIN lease ON lease.session = known.id
+WHERE NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.session = known.id AND kept_seq > 0 AND session.id IS NULL)
+ORDER BY known.first NULLS LAST, known.id;
+
+-- name: own_events
+SELECT seq, at_ms, hash, body FROM event WHERE session = $1 ORDER BY seq;
+
+-- name: parent_of
+SELECT parent, parent_seq FROM session WHERE id = $1
+UNION ALL
+SELECT parent, parent_seq FROM tombstone WHERE session = $1 AND kept_seq > 0;
+
+-- name: events_between
+SELECT seq, at_ms, hash, body FROM event WHERE session = $1 AND seq > $2 AND seq <= $3 ORDER BY seq;
+
+-- name: added_events
+-- Rows of a session at impossible positions: before its own part begins.
+SELECT seq FROM event WHERE session = $1 AND seq <= $2;
+
+-- name: first_event
+SELECT body FROM event WHERE session = $1 ORDER BY seq LIMIT 1;
+
+-- name: put_tally
+UPDATE session SET tally = $2, name = $3, folder = $4 WHERE id = $1;
+
+-- name: search_horizon
+-- One process at a time extends the index.
+SELECT horizon::text::bigint AS horizon, pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS now
+FROM search_progress FOR UPDATE;
+
+-- name: begin_search
+INSERT INTO search_progress (horizon) SELECT '0' WHERE NOT EXISTS (SELECT 1 FROM search_progress);
+
+-- name: restart_xids
+-- In a database that was restored elsewhere, the numbers of the old server's transactions mean nothing.
+UPDATE event SET xid = '1' WHERE xid >= $1::text::xid8;
+
+-- name: unsearched
+-- Events that the index may lack: written since the horizon, and beyond what was read of their session.
+SELECT event.session, event.seq, event.at_ms, event.body FROM event LEFT JOIN searched USING (session)
+WHERE event.xid >= $1::text::xid8 AND event.seq > coalesce(searched.seq, 0)
+ORDER BY event.xid, event.session, event.seq LIMIT $2;
+
+-- name: note_searched
+INSERT INTO searched (session, seq) SELECT * FROM unnest($1::text[], $2::bigint[])
+ON CONFLICT (session) DO UPDATE SET seq = excluded.seq;
+
+-- name: set_horizon
+UPDATE search_progress SET horizon = $1::text::xid8;
+
+-- name: add_passages
+INSERT INTO passage (session, seq, turn, at_ms, text, words)
+SELECT session, seq, turn, at_ms, text, array_to_tsvector(string_to_array(words, ' '))
+FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+    AS p (session, seq, turn, at_ms, text, words);
+
+-- name: find_passages
+SELECT session, seq, turn, at_ms, text FROM passage WHERE words @@ $1::text::tsquery ORDER BY id DESC LIMIT $2;
+
+-- name: owner_of
+-- The session that shows an event: its own or, if that was deleted, the newest fork that shares it.
+WITH RECURSIVE owner (id) AS (
+    SELECT $1::text COLLATE "C"
+    UNION
+    SELECT fork.id FROM owner JOIN (
+        SELECT id, parent, parent_seq FROM session
+        UNION ALL
+        SELECT session, parent, parent_seq FROM tombstone WHERE kept_seq > 0
+    ) AS fork ON fork.parent = owner.id AND fork.parent_seq >= $2
+    WHERE NOT EXISTS (SELECT 1 FROM session WHERE id = $1)
+)
+SELECT session.id FROM session JOIN owner USING (id) ORDER BY session.rank DESC LIMIT 1;
+
+-- name: clear_search
+TRUNCATE passage, searched, search_progress;

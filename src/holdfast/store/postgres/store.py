@@ -1,0 +1,357 @@
+"""The PostgreSQL store: the journals of many machines in one database.
+
+Reads use a few connections, appends have one of their own (`writer`), and so has the presence of this process.
+"""
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
+
+import asyncpg
+import msgspec
+
+import holdfast.store.postgres.archive as archive
+import holdfast.store.postgres.inspection as inspection
+import holdfast.store.postgres.search as search
+from holdfast.core import Clock, SessionId, check_session_id, new_session_id
+from holdfast.core.errors import JournalDamaged, StoreUnavailable
+from holdfast.core.events import Parent, RecordedEvent, SessionOpened
+from holdfast.store.archive.transfer import check_target
+from holdfast.store.contract import (
+    ArchiveManifest,
+    Arrival,
+    Inspection,
+    LeaseHolder,
+    Passage,
+    PrepareArrival,
+    Redact,
+    SessionSummary,
+)
+from holdfast.store.history import Head
+from holdfast.store.home import Home
+from holdfast.store.postgres.blob_store import PostgresBlobStore
+from holdfast.store.postgres.database import OUTAGE_SECONDS, SQL, Database
+from holdfast.store.postgres.journal import PostgresJournal
+from holdfast.store.postgres.migrations import require_current, schema_status
+from holdfast.store.postgres.presence import PRESENCE_SECONDS, Presence
+from holdfast.store.postgres.rows import list_sessions, load, load_after, load_upto, read_state
+from holdfast.store.postgres.sessions import (
+    IdTaken,
+    NewSession,
+    find,
+    held,
+    holder_of,
+    remove,
+    require_session,
+)
+from holdfast.store.postgres.writer import Writer
+from holdfast.store.session_files import remove_session_files
+
+Result = TypeVar("Result")
+
+
+class PostgresStore(PostgresBlobStore):
+    """The store in a PostgreSQL database. Created by `start`, ended by `close`."""
+
+    notices: tuple[str, ...] = ()
+
+    def __init__(
+        self, *, home: Home, clock: Clock, database: Database, presence: Presence, redact: Redact
+    ) -> None:
+        super().__init__(database=database, clock=clock)
+        self._home = home
+        self._redact = redact
+        self._presence = presence
+        self._writer = Writer(
+            database.url,
+            worker=presence.id,
+            outage_seconds=database.outage_seconds,
+            on_commit=lambda _: None,
+        )
+        self._journals: weakref.WeakValueDictionary[SessionId, PostgresJournal] = (
+            weakref.WeakValueDictionary()
+        )
+        self._taking: dict[SessionId, asyncio.Task[object]] = {}
+        """Leases that are being taken, also for callers who no longer wait."""
+        self._is_closed = False
+
+    @classmethod
+    async def start(
+        cls,
+        url: str,
+        *,
+        home: Home,
+        clock: Clock,
+        redact: Redact = bytes,
+        presence_seconds: float = PRESENCE_SECONDS,
+        outage_seconds: float = OUTAGE_SECONDS,
+    ) -> "PostgresStore":
+        """Open the store at an address; `home` is for what stays on this machine. Raises StoreUnavailable."""
+        database = await Database.open(url, outage_seconds=outage_seconds)
+        presence = Presence(url, version=version("holdfast"), seconds=presence_seconds)
+        try:
+            require_current(await database.read(schema_status), url)
+            home.prepare()
+            await database.read(presence.arrive)
+        except BaseException:
+            await database.close()
+            raise
+        presence.start()
+        return cls(home=home, clock=clock, database=database, presence=presence, redact=redact)
+
+    @property
+    def home(self) -> Home:
+        """The data directory of this machine."""
+        return self._home
+
+    async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> PostgresJournal:
+        return await self._create(opened, session, ())
+
+    async def open(self, session: SessionId) -> PostgresJournal:
+        key = check_session_id(session)
+        return await self._taken(key, lambda: self._open(key))
+
+    async def fork(self, session: SessionId, *, at: int, opened: SessionOpened) -> PostgresJournal:
+        source = check_session_id(session)
+        known = self._journals.get(source)
+        if known is not None and 1 <= at <= len(known.recorded):
+            history: Sequence[RecordedEvent] = known.recorded[:at]
+        else:
+            history = await self._database.read(lambda connection: load_upto(connection, source, at))
+        opened = msgspec.structs.replace(opened, parent=Parent(session=source, seq=at))
+        return await self._create(opened, None, history)
+
+    async def read(self, session: SessionId, *, after: int = 0) -> Sequence[RecordedEvent]:
+        key = check_session_id(session)
+        return await self._database.read(lambda connection: load_after(connection, key, after))
+
+    async def holder(self, session: SessionId) -> LeaseHolder | None:
+        key = check_session_id(session)
+
+        async def look(connection: asyncpg.Connection) -> LeaseHolder | None:
+            await require_session(connection, key)
+            return await holder_of(connection, key, self._presence)
+
+        return await self._database.read(look)
+
+    async def sessions(
+        self, *, limit: int | None = None, folder: str | None = None
+    ) -> Sequence[SessionSummary]:
+        return await self._database.read(
+            lambda connection: list_sessions(connection, limit=limit, folder=folder)
+        )
+
+    async def summary(self, session: SessionId) -> SessionSummary:
+        key = check_session_id(session)
+        return (await self._database.read(lambda connection: read_state(connection, key))).summary
+
+    async def find(self, reference: str) -> SessionId:
+        return await self._database.read(lambda connection: find(connection, reference))
+
+    async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
+        words = search.query_tokens(text)
+        await self._database.write(search.catch_up)
+        return await self._database.read(
+            lambda connection: search.find_passages(connection, words, max(limit, 0))
+        )
+
+    async def delete(self, session: SessionId) -> None:
+        await self._sweep(await self.remove(session, reason="deleted"))
+
+    async def remove(self, session: SessionId, *, reason: str) -> frozenset[str]:
+        key = check_session_id(session)
+        now_ms = self._clock.now_ms()
+        mentioned = await self._database.write(
+            lambda connection: remove(connection, key, reason=reason, now_ms=now_ms, presence=self._presence)
+        )
+        await asyncio.to_thread(remove_session_files, self._home, key)
+        return mentioned
+
+    async def sweep(self, removed: frozenset[str] = frozenset()) -> int:
+        before_ms = self._clock.now_ms() - 60 * 60 * 1000
+        rows = await self._database.read(lambda connection: connection.fetch(SQL["settled_blobs"], before_ms))
+        return await self._sweep(removed | {row["digest"].hex() for row in rows})
+
+    async def verify(self, session: SessionId) -> Inspection:
+        return await self._verify(check_session_id(session))
+
+    async def verify_all(self) -> Sequence[Inspection]:
+        listed = [line.id for line in await self.sessions()]
+        if set(await self._database.read(inspection.journals)) - set(listed):
+            await self.rebuild_index()
+            listed = [line.id for line in await self.sessions()]
+        return [await self._verify(session) for session in listed]
+
+    async def rebuild_index(self) -> int:
+        await self._database.write(lambda connection: connection.execute(SQL["clear_search"]))
+        found = await self._database.read(inspection.journals)
+        for session in found:
+            await self._database.write(partial(inspection.rebuild, session=session))
+        return len(found)
+
+    async def export_session(self, session: SessionId, path: Path, *, now_ms: int) -> ArchiveManifest:
+        key = check_session_id(session)
+        check_target(path)
+        inspected = await self._inspect(key)
+        name = (await self.summary(key)).name
+        return await archive.export(self, inspected, path, name=name, now_ms=now_ms)
+
+    async def import_session(
+        self, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+    ) -> SessionId:
+        lines, recorded = await archive.read_archive(self, path)
+        session = lines[-1].session
+        await self._database.read(lambda connection: archive.check_absent(connection, session))
+        # Files first: a session that is listed is complete, even if this process is killed here.
+        arrival = await prepare(session, recorded) if prepare is not None else Arrival()
+        if not arrival.workspace:
+            arrival = msgspec.structs.replace(arrival, workspace=str(self._home.workspace(session)))
+        await self._database.write(
+            lambda connection: archive.insert_session(connection, lines, recorded, arrival, now_ms)
+        )
+        return session
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            await asyncio.gather(*self._taking.values(), return_exceptions=True)
+            for journal in tuple(self._journals.values()):
+                await journal.release()
+            await self._writer.close()
+            await self._presence.stop()
+            await self._database.read(self._presence.leave)
+        except StoreUnavailable:
+            pass  # a lease that cannot be released ends with the presence
+        finally:
+            await self._presence.stop()
+            await self._database.close()
+
+    async def _taken(
+        self, session: SessionId, take: Callable[[], Awaitable[PostgresJournal]]
+    ) -> PostgresJournal:
+        """Take a lease. If the caller is cancelled, the lease is taken nevertheless and then released."""
+        while (earlier := self._taking.get(session)) is not None:
+            await asyncio.wait([earlier])
+        is_wanted = True
+
+        async def work() -> PostgresJournal:
+            try:
+                journal = await take()
+                if not is_wanted:
+                    await journal.release()
+                return journal
+            finally:
+                del self._taking[session]
+
+        task = asyncio.create_task(work())
+        self._taking[session] = task
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            is_wanted = False
+            task.add_done_callback(_retrieve)
+            raise
+
+    async def _open(self, session: SessionId) -> PostgresJournal:
+        now_ms = self._clock.now_ms()
+
+        async def take(connection: asyncpg.Connection) -> int:
+            patience = timedelta(seconds=self._presence.seconds)
+            await require_session(connection, session)
+            known = self._journals.get(session)
+            if known is None or known.is_released:
+                fence = await connection.fetchval(
+                    SQL["take_lease"], session, self._presence.id, now_ms, patience
+                )
+                if fence is not None:
+                    return int(fence)
+            holder = await holder_of(connection, session, self._presence)
+            own = LeaseHolder(pid=self._presence.pid, host=self._presence.host, since_ms=now_ms)
+            raise held(session, holder or own, now_ms)
+
+        fence = await self._database.write(take, is_repeatable=True)
+        try:
+            head, history = await self._database.read(lambda connection: load(connection, session))
+        except BaseException as problem:
+            await self._release(session, fence)
+            if isinstance(problem, JournalDamaged):
+                await self._database.write(lambda connection: inspection.mark_damaged(connection, session))
+            raise
+        return self._journal(session, fence, head, history)
+
+    async def _create(
+        self, opened: SessionOpened, session: SessionId | None, history: Sequence[RecordedEvent]
+    ) -> PostgresJournal:
+        while True:
+            key = check_session_id(session) if session is not None else new_session_id(self._clock)
+            new = NewSession(key, opened, history=history, at_ms=self._clock.now_ms(), redact=self._redact)
+            try:
+                return await self._taken(key, partial(self._insert_new, new))
+            except IdTaken:
+                if session is not None:
+                    raise
+
+    async def _insert_new(self, new: NewSession) -> PostgresJournal:
+        try:
+            await self._database.write(
+                lambda connection: new.create(connection, self._presence.id), is_repeatable=True
+            )
+        except asyncpg.UniqueViolationError as problem:  # a name or id that was taken without its lock
+            raise IdTaken(f"there is already a session {new.session!r}") from problem
+        return self._journal(new.session, 1, new.head, new.history)
+
+    def _journal(
+        self, session: SessionId, fence: int, head: Head, history: Sequence[RecordedEvent]
+    ) -> PostgresJournal:
+        journal = PostgresJournal(
+            session=session,
+            fence=fence,
+            history=history,
+            head=head,
+            writer=self._writer,
+            clock=self._clock,
+            redact=self._redact,
+            release=lambda: self._release(session, fence),
+        )
+        self._journals[session] = journal
+        return journal
+
+    async def _release(self, session: SessionId, fence: int) -> None:
+        with suppress(StoreUnavailable):  # then the lease ends when this process is not seen any more
+            await self._database.read(
+                lambda connection: connection.execute(SQL["release_lease"], session, fence, self._presence.id)
+            )
+
+    async def _sweep(self, digests: frozenset[str] | set[str]) -> int:
+        patience = timedelta(seconds=self._presence.seconds)
+        is_idle = not await self._database.read(
+            lambda connection: connection.fetchval(SQL["others_alive"], self._presence.id, patience)
+        )
+        return await self.sweep_blobs(frozenset(digests), is_idle=is_idle)
+
+    async def _inspect(self, session: SessionId) -> inspection.InspectedJournal:
+        async def look(connection: asyncpg.Connection) -> inspection.InspectedJournal:
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                return await inspection.inspect(connection, session)
+
+        return await self._database.read(look)
+
+    async def _verify(self, session: SessionId) -> Inspection:
+        found = (await self._inspect(session)).found
+        if not found.is_intact:
+            await self._database.write(lambda connection: inspection.mark_damaged(connection, session))
+        return found
+
+
+def _retrieve(task: "asyncio.Task[PostgresJournal]") -> None:
+    """Nobody waits for the result any more."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,16 @@
+"""The files of one session in the data directory of this machine."""
+
+from contextlib import suppress
+
+from holdfast.core import SessionId
+from holdfast.store.home import Home
+from holdfast.store.rmtree import remove_tree
+
+
+def remove_session_files(home: Home, session: SessionId) -> None:
+    """Remove a session's folder, what a team's program recorded for it, and its stat cache."""
+    for folder in (home.session_folder(session), *home.agent_homes(session)):
+        with suppress(OSError):
+            remove_tree(folder)
+    with suppress(OSError):
+        home.stat_cache(session).unlink()
