@@ -15,6 +15,8 @@ import asyncpg
 
 from holdfast.store.postgres.migrations import migrate
 
+_KEPT = ("migration", "place_offset")
+"""Tables that a migration fills."""
 _ROOT = Path(__file__).parents[3]
 
 
@@ -71,7 +73,7 @@ class Databases:
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
             tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'holdfast'")
-            names = [f'DELETE FROM "{row[0]}"' for row in tables if row[0] != "migration"]
+            names = [f'DELETE FROM "{row[0]}"' for row in tables if row[0] not in _KEPT]
             await connection.execute(";".join(names))
         finally:
             await connection.close()

@@ -8,7 +8,7 @@ import asyncpg
 
 from holdfast.core import SessionId, digest_bytes, encode
 from holdfast.core.errors import InvalidName, SessionExists
-from holdfast.core.events import GENESIS, RecordedEvent, decode_event
+from holdfast.core.events import RecordedEvent, decode_event
 from holdfast.store.archive.format import ArchiveReader, RawEvent, segments
 from holdfast.store.archive.transfer import arrival_events, write_archive
 from holdfast.store.contract import ArchiveManifest, Arrival
@@ -93,13 +93,14 @@ async def insert_session(
     session = own[0].session
     await connection.execute(SQL["lock_names"], sorted({line.session for line in lines}))
     await check_absent(connection, session)
+    missing: list[RawEvent] = []
     for segment in ancestors:
         rest = await _missing_events(connection, segment)
-        await _insert_events(connection, rest)
+        missing += rest
         if rest:
             await _insert_tombstone(connection, segment, now_ms)
-    await _insert_events(connection, own)
-    await _record_arrival(connection, arrival, session, recorded, now_ms)
+    added = await _record_arrival(connection, arrival, session, recorded, now_ms)
+    await _insert_events(connection, [*missing, *own, *added])
 
 
 async def _missing_events(connection: asyncpg.Connection, segment: Sequence[RawEvent]) -> Sequence[RawEvent]:
@@ -141,26 +142,24 @@ async def _record_arrival(
     session: SessionId,
     recorded: list[RecordedEvent],
     now_ms: int,
-) -> None:
+) -> list[RawEvent]:
+    """Insert the row and the lease of the session, and return the events that end its import."""
     old_name = summarize(session, recorded).summary.name
     name = await _free_name(connection, session, old_name) if old_name is not None else None
     events = arrival_events(recorded, arrival, old_name=old_name, name=name)
     entries = [encode_entry(event, bytes) for event in events]
     last = recorded[-1]
     added = chain_entries(session, entries, at_ms=now_ms, seq=last.seq, previous=last.hash)
-    await _insert_events(
-        connection,
-        [
-            RawEvent(session=session, seq=one.seq, at_ms=one.at_ms, hash=one.hash, body=entry.body)
-            for one, entry in zip(added, entries, strict=True)
-        ],
-    )
     state = summarize(session, [*recorded, *added])
     line = state.summary
-    row = (session, line.name, line.folder, *parent_columns(line.parent), encode(state))
+    row = (session, line.name, line.folder, *parent_columns(line.parent), encode(state), line.activity)
     await connection.execute(SQL["insert_session"], *row)
     end = added[-1] if added else last
-    await connection.execute(SQL["insert_lease"], session, None, 0, end.seq, end.hash or GENESIS)
+    await connection.execute(SQL["insert_lease"], session, None, 0, end.seq, end.hash)
+    return [
+        RawEvent(session=session, seq=one.seq, at_ms=one.at_ms, hash=one.hash, body=entry.body)
+        for one, entry in zip(added, entries, strict=True)
+    ]
 
 
 async def _free_name(connection: asyncpg.Connection, session: SessionId, given: str) -> str | None:

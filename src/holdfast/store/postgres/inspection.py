@@ -77,10 +77,10 @@ async def rebuild(connection: asyncpg.Connection, session: SessionId) -> None:
     line = _decoded(body, session) if body is not None else None
     if body is None:
         parent = await _parent_in(connection, session)
-        row = (session, None, "", *parent_columns(parent), encode(empty_summary(session)))
+        row = (session, None, "", *parent_columns(parent), encode(empty_summary(session)), "ready")
         await connection.execute(SQL["insert_session"], *row)
     elif line is None:
-        await connection.execute(SQL["put_tally"], session, encode(empty_summary(session)), None, "")
+        await _put(connection, session, empty_summary(session))
     inspected = await inspect(connection, session)
     readable = inspected.readable
     state = summarize(session, readable) if readable else line or empty_summary(session)
@@ -104,7 +104,7 @@ async def rebuild(connection: asyncpg.Connection, session: SessionId) -> None:
 
 async def _put(connection: asyncpg.Connection, session: SessionId, state: SummaryState) -> None:
     line = state.summary
-    await connection.execute(SQL["put_tally"], session, encode(state), line.name, line.folder)
+    await connection.execute(SQL["put_tally"], session, encode(state), line.name, line.folder, line.activity)
 
 
 def _decoded(body: bytes, session: SessionId) -> SummaryState | None:

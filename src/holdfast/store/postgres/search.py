@@ -23,15 +23,13 @@ def query_tokens(text: str) -> list[str]:
 async def catch_up(connection: asyncpg.Connection) -> None:
     """Add the events that are not in the index yet. In a transaction; one process at a time."""
     await connection.execute(SQL["begin_search"])
-    horizon, now = await connection.fetchrow(SQL["search_horizon"])
-    if horizon > now:  # restored from a dump of another server
-        await connection.execute(SQL["restart_xids"], str(now))
-        horizon = 0
-    while rows := await connection.fetch(SQL["unsearched"], str(horizon), BATCH_SIZE):
+    horizon = await connection.fetchval(SQL["search_horizon"])
+    now = await connection.fetchval(SQL["settled_place"])
+    while rows := await connection.fetch(SQL["unsearched"], horizon, BATCH_SIZE):
         await _add(connection, rows)
         if len(rows) < BATCH_SIZE:
             break
-    await connection.execute(SQL["set_horizon"], str(now))
+    await connection.execute(SQL["set_horizon"], now)
 
 
 async def _add(connection: asyncpg.Connection, rows: list[asyncpg.Record]) -> None:

@@ -67,7 +67,13 @@ class NewSession:
         line, first = self.head.state.summary, self.history[-1]
         parent = parent_columns(line.parent)
         await connection.execute(
-            SQL["insert_session"], self.session, line.name, line.folder, *parent, encode(self.head.state)
+            SQL["insert_session"],
+            self.session,
+            line.name,
+            line.folder,
+            *parent,
+            encode(self.head.state),
+            line.activity,
         )
         await connection.execute(
             SQL["insert_lease"], self.session, worker, self._at_ms, self.head.seq, self.head.hash

@@ -6,12 +6,12 @@ Reads use a few connections, appends have one of their own (`writer`), and so ha
 import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import asyncpg
 import msgspec
@@ -19,6 +19,7 @@ import msgspec
 import holdfast.store.postgres.archive as archive
 import holdfast.store.postgres.inspection as inspection
 import holdfast.store.postgres.search as search
+import holdfast.store.postgres.stream as stream
 from holdfast.core import Clock, SessionId, check_session_id, new_session_id
 from holdfast.core.errors import JournalDamaged, StoreUnavailable
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
@@ -31,7 +32,11 @@ from holdfast.store.contract import (
     Passage,
     PrepareArrival,
     Redact,
+    SessionPage,
     SessionSummary,
+    StoreWatch,
+    StreamedEvent,
+    WaitingEscalation,
 )
 from holdfast.store.history import Head
 from holdfast.store.home import Home
@@ -39,6 +44,7 @@ from holdfast.store.postgres.blob_store import PostgresBlobStore
 from holdfast.store.postgres.database import OUTAGE_SECONDS, SQL, Database
 from holdfast.store.postgres.journal import PostgresJournal
 from holdfast.store.postgres.migrations import require_current, schema_status
+from holdfast.store.postgres.news import News
 from holdfast.store.postgres.presence import PRESENCE_SECONDS, Presence
 from holdfast.store.postgres.rows import list_sessions, load, load_after, load_upto, read_state
 from holdfast.store.postgres.sessions import (
@@ -68,11 +74,12 @@ class PostgresStore(PostgresBlobStore):
         self._home = home
         self._redact = redact
         self._presence = presence
+        self._news = News(database)
         self._writer = Writer(
             database.url,
             worker=presence.id,
             outage_seconds=database.outage_seconds,
-            on_commit=lambda _: None,
+            on_commit=self._news.recorded,
         )
         self._journals: weakref.WeakValueDictionary[SessionId, PostgresJournal] = (
             weakref.WeakValueDictionary()
@@ -98,6 +105,7 @@ class PostgresStore(PostgresBlobStore):
         try:
             require_current(await database.read(schema_status), url)
             home.prepare()
+            await database.write(lambda connection: connection.execute(SQL["move_places"]))
             await database.read(presence.arrive)
         except BaseException:
             await database.close()
@@ -146,6 +154,31 @@ class PostgresStore(PostgresBlobStore):
         return await self._database.read(
             lambda connection: list_sessions(connection, limit=limit, folder=folder)
         )
+
+    async def session_page(
+        self,
+        *,
+        before: str | None = None,
+        limit: int = 50,
+        folder: str | None = None,
+        activity: Literal["processing", "waiting"] | None = None,
+    ) -> SessionPage:
+        return await self._database.read(
+            partial(stream.page_sessions, before=before, limit=limit, folder=folder, activity=activity)
+        )
+
+    async def waiting(self, session: SessionId | None = None) -> Sequence[WaitingEscalation]:
+        key = check_session_id(session) if session is not None else None
+        return await self._database.read(lambda connection: stream.read_waiting(connection, key))
+
+    async def last_row(self) -> int:
+        return await stream.last_row(self._database)
+
+    async def events_after(self, row: int, *, limit: int = 1000) -> Sequence[StreamedEvent]:
+        return await stream.read_events_after(self._database, row, limit)
+
+    def watch(self) -> AbstractContextManager[StoreWatch]:
+        return self._news.watch()
 
     async def summary(self, session: SessionId) -> SessionSummary:
         key = check_session_id(session)
@@ -215,6 +248,7 @@ class PostgresStore(PostgresBlobStore):
         await self._database.write(
             lambda connection: archive.insert_session(connection, lines, recorded, arrival, now_ms)
         )
+        self._news.recorded((session,))
         return session
 
     async def close(self) -> None:
@@ -226,11 +260,13 @@ class PostgresStore(PostgresBlobStore):
             for journal in tuple(self._journals.values()):
                 await journal.release()
             await self._writer.close()
+            await self._news.close()
             await self._presence.stop()
             await self._database.read(self._presence.leave)
         except StoreUnavailable:
             pass  # a lease that cannot be released ends with the presence
         finally:
+            await self._news.close()
             await self._presence.stop()
             await self._database.close()
 
@@ -306,6 +342,7 @@ class PostgresStore(PostgresBlobStore):
             )
         except asyncpg.UniqueViolationError as problem:  # a name or id that was taken without its lock
             raise IdTaken(f"there is already a session {new.session!r}") from problem
+        self._news.recorded((new.session,))
         return self._journal(new.session, 1, new.head, new.history)
 
     def _journal(

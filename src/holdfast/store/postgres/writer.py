@@ -318,6 +318,7 @@ async def _record(connection: asyncpg.Connection, worker: str, staged: Sequence[
         [each.head.hash for each in staged],
         [encode(each.head.state) for each in staged],
         [any(map(is_activity, each.records)) for each in staged],
+        [each.head.state.summary.activity for each in staged],
         *(list(column) for column in (zip(*events, strict=True) if events else ((),) * 5)),
         *(list(column) for column in (zip(*blobs, strict=True) if blobs else ((),) * 5)),
     )

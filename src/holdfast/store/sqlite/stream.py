@@ -5,14 +5,15 @@ from typing import Literal
 import msgspec
 
 from holdfast.core import Escalation, SessionId
-from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.core.errors import SessionNotFound
 from holdfast.core.events import EscalationOpened, RecordedEvent, decode_event
 from holdfast.store.contract import SessionPage, StreamedEvent, WaitingEscalation
+from holdfast.store.history import decode_summary_state
+from holdfast.store.page_place import MAX_PAGE, parse_place
 from holdfast.store.sqlite.database import SQL
-from holdfast.store.sqlite.rows import END, Connection, decode_summary_state, read_history
+from holdfast.store.sqlite.rows import END, Connection, read_history
 from holdfast.store.summary import SummaryState
 
-MAX_PAGE = 1000
 _LAST = "\U0010ffff"
 """Sorts behind every id."""
 
@@ -26,7 +27,7 @@ def page_sessions(
     activity: Literal["processing", "waiting"] | None,
 ) -> SessionPage:
     """One page of the session list."""
-    rank, id = (END, _LAST) if before is None else _parse_place(before)
+    rank, id = (END, _LAST) if before is None else parse_place(before)
     size = max(1, min(limit, MAX_PAGE))
     part = b"" if activity is None else f'"activity":"{activity}"'.encode()
     rows = connection.execute(SQL["page_sessions"], (rank, id, folder, part, size + 1)).fetchall()
@@ -35,13 +36,6 @@ def page_sessions(
         sessions=tuple(decode_summary_state(body, id).summary for id, body, _ in shown),
         next=f"{shown[-1][2]}.{shown[-1][0]}" if len(rows) > size else None,
     )
-
-
-def _parse_place(before: str) -> tuple[int, str]:
-    rank, _, id = before.partition(".")
-    if not rank.isascii() or not rank.isdigit() or len(rank) > 18:
-        raise InvalidInput(f"{before!r} is not a place in the session list", hint="start with the first page")
-    return int(rank), id
 
 
 def read_waiting(connection: Connection, session: SessionId | None) -> list[WaitingEscalation]:

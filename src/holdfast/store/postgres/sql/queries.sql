@@ -2,27 +2,29 @@
 -- One round trip for the appends of many sessions. The row lock of `held` is the fence: a plain SELECT would let a takeover
 -- commit between the check and the insert. A session that is not returned has lost its lease; the others do not suffer.
 WITH wanted AS (
-    SELECT * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[], $8::boolean[])
-        AS w (session, fence, seq, upto, hash, tally, is_activity)
+    SELECT * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[], $8::boolean[],
+        $9::text[]) AS w (session, fence, seq, upto, hash, tally, is_activity, activity)
 ), held AS (
     UPDATE lease SET seq = wanted.upto, hash = wanted.hash FROM wanted
     WHERE lease.session = wanted.session AND lease.worker = $1 AND lease.fence = wanted.fence AND lease.seq = wanted.seq
     RETURNING lease.session
 ), listed AS (
-    UPDATE session SET tally = wanted.tally,
+    UPDATE session SET tally = wanted.tally, activity = wanted.activity,
         rank = CASE WHEN wanted.is_activity THEN nextval('activity') ELSE session.rank END
     FROM wanted JOIN held USING (session) WHERE session.id = wanted.session
 ), stored AS (
     INSERT INTO blob (digest, size, content, put_ms)
     SELECT DISTINCT ON (b.digest) b.digest, b.size, b.content, b.put_ms
-    FROM unnest($14::text[], $15::bytea[], $16::bigint[], $17::bytea[], $18::bigint[])
+    FROM unnest($15::text[], $16::bytea[], $17::bigint[], $18::bytea[], $19::bigint[])
         AS b (session, digest, size, content, put_ms)
     JOIN held USING (session)
     ON CONFLICT (digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms
 ), recorded AS (
-    INSERT INTO event (session, seq, at_ms, hash, body)
-    SELECT e.session, e.seq, e.at_ms, e.hash, e.body
-    FROM unnest($9::text[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bytea[]) AS e (session, seq, at_ms, hash, body)
+    INSERT INTO event (session, seq, at_ms, hash, body, place, part)
+    SELECT e.session, e.seq, e.at_ms, e.hash, e.body,
+        (SELECT value + pg_current_xact_id()::text::bigint FROM place_offset), e.part
+    FROM unnest($10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[]) WITH ORDINALITY
+        AS e (session, seq, at_ms, hash, body, part)
     JOIN held USING (session)
 )
 SELECT session FROM held;
@@ -49,16 +51,19 @@ SELECT 1 FROM session WHERE id = $1 UNION ALL SELECT 1 FROM tombstone WHERE sess
 SELECT 1 FROM session WHERE (name = $2 OR id = $2) AND id <> $1 LIMIT 1;
 
 -- name: insert_session
-INSERT INTO session (id, name, folder, rank, parent, parent_seq, tally)
-VALUES ($1, $2, $3, nextval('activity'), $4, $5, $6);
+INSERT INTO session (id, name, folder, rank, parent, parent_seq, tally, activity)
+VALUES ($1, $2, $3, nextval('activity'), $4, $5, $6, $7);
 
 -- name: insert_lease
 -- Of a new session; an imported one is free.
 INSERT INTO lease (session, fence, worker, since_ms, seq, hash) VALUES ($1, 1, $2, $3, $4, $5);
 
 -- name: insert_events
-INSERT INTO event (session, seq, at_ms, hash, body)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[]);
+-- Once in a transaction, so that every event has a place of its own.
+INSERT INTO event (session, seq, at_ms, hash, body, place, part)
+SELECT session, seq, at_ms, hash, body, (SELECT value + pg_current_xact_id()::text::bigint FROM place_offset), part
+FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[]) WITH ORDINALITY
+    AS e (session, seq, at_ms, hash, body, part);
 
 -- name: lock_session
 -- A fork shares the events of its parent, so the parent must not be deleted in the meantime.
@@ -223,7 +228,7 @@ SELECT seq, hash FROM event WHERE session = $1 AND seq <= $2;
 -- name: journals
 -- Every session that has events or a row, in the order of their first events, with its row and its lease.
 SELECT known.id, session.tally, lease.session IS NOT NULL AS has_lease
-FROM (SELECT session AS id, min(xid) AS first FROM event GROUP BY session
+FROM (SELECT session AS id, min(place) AS first FROM event GROUP BY session
       UNION ALL SELECT id, NULL FROM session WHERE NOT EXISTS (SELECT 1 FROM event WHERE event.session = session.id)) AS known
 LEFT JOIN session USING (id) LEFT JOIN lease ON lease.session = known.id
 WHERE NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.session = known.id AND kept_seq > 0 AND session.id IS NULL)
@@ -248,32 +253,39 @@ SELECT seq FROM event WHERE session = $1 AND seq <= $2;
 SELECT body FROM event WHERE session = $1 ORDER BY seq LIMIT 1;
 
 -- name: put_tally
-UPDATE session SET tally = $2, name = $3, folder = $4 WHERE id = $1;
+UPDATE session SET tally = $2, name = $3, folder = $4, activity = $5 WHERE id = $1;
 
 -- name: search_horizon
 -- One process at a time extends the index.
-SELECT horizon::text::bigint AS horizon, pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS now
-FROM search_progress FOR UPDATE;
+SELECT horizon FROM search_progress FOR UPDATE;
 
 -- name: begin_search
-INSERT INTO search_progress (horizon) SELECT '0' WHERE NOT EXISTS (SELECT 1 FROM search_progress);
+INSERT INTO search_progress (horizon) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM search_progress);
 
--- name: restart_xids
--- In a database that was restored elsewhere, the numbers of the old server's transactions mean nothing.
-UPDATE event SET xid = '1' WHERE xid >= $1::text::xid8;
+-- name: settled_place
+-- Every transaction before this one has ended: nothing more appears there.
+SELECT value + pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM place_offset;
+
+-- name: newest_place
+SELECT max(place) FROM event;
+
+-- name: move_places
+-- After a restore on another server: the next transaction comes behind everything that was restored.
+UPDATE place_offset SET value = (SELECT max(place) FROM event) + 1
+WHERE value + pg_snapshot_xmax(pg_current_snapshot())::text::bigint <= (SELECT max(place) FROM event);
 
 -- name: unsearched
 -- Events that the index may lack: written since the horizon, and beyond what was read of their session.
 SELECT event.session, event.seq, event.at_ms, event.body FROM event LEFT JOIN searched USING (session)
-WHERE event.xid >= $1::text::xid8 AND event.seq > coalesce(searched.seq, 0)
-ORDER BY event.xid, event.session, event.seq LIMIT $2;
+WHERE event.place >= $1 AND event.seq > coalesce(searched.seq, 0)
+ORDER BY event.place, event.part LIMIT $2;
 
 -- name: note_searched
 INSERT INTO searched (session, seq) SELECT * FROM unnest($1::text[], $2::bigint[])
 ON CONFLICT (session) DO UPDATE SET seq = excluded.seq;
 
 -- name: set_horizon
-UPDATE search_progress SET horizon = $1::text::xid8;
+UPDATE search_progress SET horizon = $1;
 
 -- name: add_passages
 INSERT INTO passage (session, seq, turn, at_ms, text, words)
@@ -300,3 +312,31 @@ SELECT session.id FROM session JOIN owner USING (id) ORDER BY session.rank DESC 
 
 -- name: clear_search
 TRUNCATE passage, searched, search_progress;
+
+-- name: events_after
+-- In the order of the transactions, of those that have all ended.
+SELECT place, part, session, seq, at_ms, body FROM event
+WHERE (place, part) > ($1, $2) AND place < $3 ORDER BY place, part LIMIT $4;
+
+-- name: last_place
+SELECT place, part FROM event WHERE place < $1 ORDER BY place DESC, part DESC LIMIT 1;
+
+-- name: page_sessions
+-- A page behind a place in the list; NULL means any folder or activity.
+SELECT id, tally, rank FROM session WHERE (rank, id) < ($1, $2) AND ($3::text IS NULL OR folder = $3)
+ORDER BY rank DESC, id DESC LIMIT $4;
+
+-- name: page_active
+SELECT id, tally, rank FROM session
+WHERE activity = $5 AND activity <> 'ready' AND (rank, id) < ($1, $2) AND ($3::text IS NULL OR folder = $3)
+ORDER BY rank DESC, id DESC LIMIT $4;
+
+-- name: waiting_sessions
+SELECT id, tally FROM session WHERE activity = 'waiting' AND activity <> 'ready' ORDER BY rank DESC;
+
+-- name: events_at
+SELECT event.session, event.seq, event.body FROM unnest($1::text[], $2::bigint[]) AS w (session, seq)
+JOIN event ON event.session = w.session AND event.seq = w.seq;
+
+-- name: notify
+SELECT pg_notify('holdfast', $1);

@@ -20,18 +20,24 @@ CREATE TABLE lease (
     hash     bytea  NOT NULL
 ) WITH (fillfactor = 50);
 
--- The journals. A row is written once and never changed. `xid` is the transaction that wrote it: a reader that follows
--- all sessions cannot use a counter, because numbers are not committed in their order.
+-- The journals. A row is written once and never changed. `place` is the transaction that wrote it and `part` the position in
+-- it: a reader that follows all sessions cannot use a counter, because numbers are not committed in their order. It reads up
+-- to the oldest transaction that is still running.
 CREATE TABLE event (
     session text COLLATE "C" NOT NULL,
     seq     bigint NOT NULL,
     at_ms   bigint NOT NULL,
     hash    bytea  NOT NULL,
     body    bytea  NOT NULL,
-    xid     xid8   NOT NULL DEFAULT pg_current_xact_id(),
+    place   bigint NOT NULL,
+    part    integer NOT NULL,
     PRIMARY KEY (session, seq)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02);
-CREATE INDEX event_xid ON event (xid);
+CREATE INDEX event_place ON event (place, part);
+
+-- What is added to the number of a transaction. In a database that was restored on another server, numbers start again.
+CREATE TABLE place_offset (value bigint NOT NULL);
+INSERT INTO place_offset VALUES (0);
 
 -- The session list, derived from the journals. `rank` is the order of the last activity; `tally` is the summary.
 CREATE SEQUENCE activity;
@@ -39,6 +45,7 @@ CREATE TABLE session (
     id         text COLLATE "C" PRIMARY KEY,
     name       text COLLATE "C" UNIQUE,
     folder     text COLLATE "C" NOT NULL,
+    activity   text COLLATE "C" NOT NULL,
     rank       bigint NOT NULL,
     parent     text COLLATE "C",
     parent_seq bigint,
@@ -46,6 +53,7 @@ CREATE TABLE session (
 ) WITH (fillfactor = 80);
 CREATE INDEX session_rank ON session (rank);
 CREATE INDEX session_folder ON session (folder, rank);
+CREATE INDEX session_activity ON session (activity, rank) WHERE activity <> 'ready';
 CREATE INDEX session_parent ON session (parent) WHERE parent IS NOT NULL;
 
 -- The blobs that events refer to. One whose content is NULL is in the object store.
@@ -87,4 +95,4 @@ CREATE TABLE passage (
 CREATE INDEX passage_words ON passage USING gin (words);
 CREATE INDEX passage_session ON passage (session, seq);
 CREATE TABLE searched (session text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
-CREATE TABLE search_progress (horizon xid8 NOT NULL);
+CREATE TABLE search_progress (horizon bigint NOT NULL);
