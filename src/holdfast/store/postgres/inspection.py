@@ -12,6 +12,7 @@ from holdfast.store.history import not_found, parent_columns
 from holdfast.store.inspection import InspectedSegment, inspect_rows
 from holdfast.store.postgres.database import SQL
 from holdfast.store.postgres.rows import END, decode_state
+from holdfast.store.postgres.shares import drop_damaged
 from holdfast.store.summary import SummaryState, empty_summary, summarize
 
 
@@ -93,6 +94,7 @@ async def rebuild(connection: asyncpg.Connection, session: SessionId) -> None:
         # Two journals have the same name only if rows were lost; the second is still found by its id.
         state = _with_summary(state, name=None)
     await _put(connection, session, state)
+    await drop_damaged(connection, session)
     last = inspected.rows[-1] if inspected.rows else None
     end = (last.seq, last.hash) if last is not None else (0, GENESIS)
     await connection.execute(

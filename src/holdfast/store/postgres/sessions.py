@@ -155,6 +155,7 @@ async def remove(
     last = await connection.fetchval("SELECT hash FROM lease WHERE session = $1", session)
     await connection.execute(SQL["delete_session"], session)
     await connection.execute(SQL["delete_lease"], session)
+    await connection.execute(SQL["delete_shares"], session)
     tombstone = (session, line.name, now_ms, reason, line.events, last or b"")
     await connection.execute(SQL["write_tombstone"], *tombstone, *parent_columns(line.parent))
     digests: set[str] = set()

@@ -27,6 +27,7 @@ from holdfast.store.archive.transfer import check_target
 from holdfast.store.contract import (
     ArchiveManifest,
     Arrival,
+    ChangeShares,
     Inspection,
     LeaseHolder,
     Passage,
@@ -34,6 +35,7 @@ from holdfast.store.contract import (
     Redact,
     SessionPage,
     SessionSummary,
+    Shares,
     StoreWatch,
     StreamedEvent,
     WaitingEscalation,
@@ -56,6 +58,7 @@ from holdfast.store.postgres.sessions import (
     remove,
     require_session,
 )
+from holdfast.store.postgres.shares import TreeShares
 from holdfast.store.postgres.writer import Writer
 from holdfast.store.session_files import remove_session_files
 
@@ -75,6 +78,7 @@ class PostgresStore(PostgresBlobStore):
         self._redact = redact
         self._presence = presence
         self._news = News(database)
+        self._shares = TreeShares(database)
         self._writer = Writer(
             database.url,
             worker=presence.id,
@@ -186,6 +190,12 @@ class PostgresStore(PostgresBlobStore):
 
     async def find(self, reference: str) -> SessionId:
         return await self._database.read(lambda connection: find(connection, reference))
+
+    async def shares(self, tree: SessionId) -> Shares:
+        return await self._shares.read(check_session_id(tree))
+
+    async def change_shares(self, tree: SessionId, change: ChangeShares) -> Shares:
+        return await self._shares.change(check_session_id(tree), change)
 
     async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
         words = search.query_tokens(text)

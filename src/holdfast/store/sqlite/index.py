@@ -13,12 +13,8 @@ from holdfast.core.events import Parent, RecordedEvent, SessionOpened, decode_ev
 from holdfast.store.history import decode_summary_state, parent_columns
 from holdfast.store.recovery.inspect import inspect
 from holdfast.store.sqlite.database import SQL
-<<<<<<< HEAD
-from holdfast.store.sqlite.rows import Connection, decode_summary_state, parent_columns
-from holdfast.store.sqlite.shares import drop_damaged_shares
-=======
 from holdfast.store.sqlite.rows import Connection
->>>>>>> 09d1ea2 (Add a store in PostgreSQL that passes the store suite)
+from holdfast.store.sqlite.shares import drop_damaged_shares
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.summary import SummaryState, empty_summary, is_activity, summarize
 

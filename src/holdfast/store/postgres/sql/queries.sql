@@ -340,3 +340,27 @@ JOIN event ON event.session = w.session AND event.seq = w.seq;
 
 -- name: notify
 SELECT pg_notify('holdfast', $1);
+
+-- name: shares_of
+-- The version of a tree whose first session is still there, with its shares.
+SELECT share_tree.version, share_tree.change, share.session, share.amounts
+FROM session JOIN share_tree ON share_tree.tree = session.id LEFT JOIN share ON share.tree = session.id
+WHERE session.id = $1;
+
+-- name: begin_tree
+INSERT INTO share_tree (tree) SELECT id FROM session WHERE id = $1 ON CONFLICT DO NOTHING;
+
+-- name: put_shares
+-- Writes only what was computed from the newest shares: otherwise the version differs, and nothing is returned.
+WITH current AS (
+    UPDATE share_tree SET version = version + 1, change = $5 WHERE tree = $1 AND version = $2 RETURNING version
+), written AS (
+    INSERT INTO share (tree, session, amounts)
+    SELECT $1, s.session, s.amounts FROM current, unnest($3::text[], $4::bytea[]) AS s (session, amounts)
+    ON CONFLICT (tree, session) DO UPDATE SET amounts = excluded.amounts
+)
+SELECT version FROM current;
+
+-- name: delete_shares
+-- A tree whose first session is deleted has no limits.
+WITH gone AS (DELETE FROM share_tree WHERE tree = $1) DELETE FROM share WHERE tree = $1;

@@ -96,3 +96,18 @@ CREATE INDEX passage_words ON passage USING gin (words);
 CREATE INDEX passage_session ON passage (session, seq);
 CREATE TABLE searched (session text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
 CREATE TABLE search_progress (horizon bigint NOT NULL);
+
+-- What each session of a tree has spent and reserved; `tree` is the first session. A tree without rows gets them from the
+-- journals. `amounts` is JSON. `version` changes with every change of a tree; it starts at random, so that a tree of a new
+-- session with an old id is not taken for the old one. `change` names the last change, for a writer whose answer was lost.
+CREATE TABLE share_tree (
+    tree    text COLLATE "C" PRIMARY KEY,
+    version bigint NOT NULL DEFAULT floor(random() * 1e15),
+    change  text COLLATE "C" NOT NULL DEFAULT ''
+) WITH (fillfactor = 50);
+CREATE TABLE share (
+    tree    text COLLATE "C" NOT NULL,
+    session text COLLATE "C" NOT NULL,
+    amounts bytea NOT NULL,
+    PRIMARY KEY (tree, session)
+) WITH (fillfactor = 50);
