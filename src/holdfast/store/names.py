@@ -7,10 +7,14 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from holdfast.core import MAX_NAME_LENGTH, SessionId, check_session_id, sanitise_name
-from holdfast.core.errors import InvalidId, InvalidName, SessionAmbiguous, SessionNotFound
+from holdfast.core.errors import InvalidId, InvalidName, SessionAmbiguous, SessionExists, SessionNotFound
 from holdfast.core.events import Event, SessionOpened, SessionRenamed
 
 NAMING_EVENTS = (SessionOpened, SessionRenamed)
+
+
+class IdTaken(SessionExists):
+    """The id is taken; if it was generated, another one is generated."""
 
 
 def alias(name: str) -> str:

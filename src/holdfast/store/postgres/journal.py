@@ -14,7 +14,7 @@ from holdfast.store.event_log import EventLog
 from holdfast.store.history import Head
 from holdfast.store.names import names_in
 from holdfast.store.pending_write import PendingWrite
-from holdfast.store.postgres.writer import Append, Writer
+from holdfast.store.postgres.writer import Append, GroupWriter
 
 
 class PostgresJournal:
@@ -27,7 +27,7 @@ class PostgresJournal:
         fence: int,
         history: Sequence[RecordedEvent],
         head: Head,
-        writer: Writer,
+        writer: GroupWriter,
         clock: Clock,
         redact: Redact,
         release: Callable[[], Coroutine[Any, Any, None]],

@@ -21,7 +21,7 @@ POLL_SECONDS = 1.0
 _MAX_PAYLOAD_BYTES = 7000
 
 
-class Watch:
+class NewsWatch:
     """Wakes its owner after news."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class News:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._watches: list[Watch] = []
+        self._watches: list[NewsWatch] = []
         self._unsent: set[SessionId] = set()
         self._sender: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
@@ -54,9 +54,9 @@ class News:
             self._sender = asyncio.create_task(self._send(), name="holdfast-news")
 
     @contextmanager
-    def watch(self) -> Iterator[Watch]:
-        """Watch for news for the duration of the block."""
-        watch = Watch()
+    def watch(self) -> Iterator[NewsWatch]:
+        """NewsWatch for news for the duration of the block."""
+        watch = NewsWatch()
         self._watches.append(watch)
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen(), name="holdfast-listener")

@@ -6,22 +6,18 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 
 from holdfast.core import SessionId, encode, is_short_id
-from holdfast.core.errors import SessionExists, SessionHeld, SessionNotFound
+from holdfast.core.errors import SessionHeld, SessionNotFound
 from holdfast.core.events import GENESIS, RecordedEvent, SessionOpened
 from holdfast.store.blobs.references import digests_in
 from holdfast.store.contract import LeaseHolder, Redact
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.history import Head, advance_head, not_found, parent_columns
-from holdfast.store.names import names_in, possible_names, require_single_match
+from holdfast.store.names import IdTaken, names_in, possible_names, require_single_match
 from holdfast.store.postgres.database import SQL
 from holdfast.store.postgres.presence import Presence
 from holdfast.store.postgres.rows import read_state
 from holdfast.store.postgres.writer import check_names
 from holdfast.store.summary import empty_summary, summarize
-
-
-class IdTaken(SessionExists):
-    """The id is taken; if it was generated, another one is generated."""
 
 
 class NewSession:

@@ -42,6 +42,7 @@ from holdfast.store.contract import (
 )
 from holdfast.store.history import Head
 from holdfast.store.home import Home
+from holdfast.store.names import IdTaken
 from holdfast.store.postgres.blob_store import PostgresBlobStore
 from holdfast.store.postgres.database import OUTAGE_SECONDS, SQL, Database
 from holdfast.store.postgres.journal import PostgresJournal
@@ -50,7 +51,6 @@ from holdfast.store.postgres.news import News
 from holdfast.store.postgres.presence import PRESENCE_SECONDS, Presence
 from holdfast.store.postgres.rows import list_sessions, load, load_after, load_upto, read_state
 from holdfast.store.postgres.sessions import (
-    IdTaken,
     NewSession,
     find,
     held,
@@ -59,7 +59,7 @@ from holdfast.store.postgres.sessions import (
     require_session,
 )
 from holdfast.store.postgres.shares import TreeShares
-from holdfast.store.postgres.writer import Writer
+from holdfast.store.postgres.writer import GroupWriter
 from holdfast.store.session_files import remove_session_files
 
 Result = TypeVar("Result")
@@ -79,7 +79,7 @@ class PostgresStore(PostgresBlobStore):
         self._presence = presence
         self._news = News(database)
         self._shares = TreeShares(database)
-        self._writer = Writer(
+        self._writer = GroupWriter(
             database.url,
             worker=presence.id,
             outage_seconds=database.outage_seconds,

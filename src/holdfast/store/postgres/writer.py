@@ -98,7 +98,7 @@ class _Staged:
             each.settle(problem)
 
 
-class Writer:
+class GroupWriter:
     """Owns the connection for appends of one process."""
 
     def __init__(

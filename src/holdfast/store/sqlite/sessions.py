@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.core import SessionId, encode, is_short_id
-from holdfast.core.errors import InvalidInput, SessionExists, SessionNotFound
+from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.events import GENESIS, RecordedEvent, SessionOpened
 from holdfast.store.contract import Redact, SessionSummary
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.history import Head, damaged, decode_summary_state, parent_columns
-from holdfast.store.names import possible_names, require_single_match
+from holdfast.store.names import IdTaken, possible_names, require_single_match
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.journal import check_names, next_head
 from holdfast.store.sqlite.leases import Leases
@@ -22,10 +22,6 @@ from holdfast.store.sqlite.rows import (
 )
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.summary import empty_summary, summarize
-
-
-class IdTaken(SessionExists):
-    """The id is taken; if it was generated, another one is generated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ from holdfast.store.contract import (
 )
 from holdfast.store.history import Head
 from holdfast.store.home import Home
+from holdfast.store.names import IdTaken
 from holdfast.store.sqlite.blob_store import SqliteBlobStore
 from holdfast.store.sqlite.deletion import (
     empty_log,
@@ -57,7 +58,6 @@ from holdfast.store.sqlite.rows import Connection, read_summary_state
 from holdfast.store.sqlite.search import parse_query, run_query
 from holdfast.store.sqlite.sessions import (
     CreateSession,
-    IdTaken,
     find,
     list_sessions,
     load,
