@@ -2,10 +2,10 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.fork_server import forked_python
 
 PAGES = Path(__file__).parent.parent / "docs" / "concepts"
 
@@ -14,8 +14,9 @@ PAGES = Path(__file__).parent.parent / "docs" / "concepts"
 def test_the_program_of_a_page_prints_what_the_page_says(page: str, tmp_path: Path) -> None:
     text = (PAGES / page).read_text(encoding="utf-8")
     [(program, printed)] = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "program.py").write_text(program)
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        forked_python(str(tmp_path / "program.py")),
         env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
         cwd=tmp_path,
         capture_output=True,

@@ -3,11 +3,11 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.terminals import runs
+from tests.support.fork_server import forked_python
 
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
 
@@ -15,8 +15,9 @@ GUIDES = Path(__file__).parent.parent / "docs" / "guides"
 def run(program: str, folder: Path, *replies: object, typed: str = "") -> str:
     """Run a program with a scripted model in a folder of its own, and return what it prints."""
     (folder / "script.json").write_text(json.dumps(replies))
+    (folder / "program.py").write_text(program)
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        forked_python(str(folder / "program.py")),
         env={
             "HOLDFAST_HOME": str(folder / "home"),
             "HOLDFAST_MODEL": f"scripted:{folder / 'script.json'}",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.support.fork_server import forked_python
 
 from holdfast.cli import main
 
@@ -83,7 +84,7 @@ def holdfast_process(
 ) -> "subprocess.CompletedProcess[str]":
     """Run a command in a process of its own, as a shell does."""
     return subprocess.run(
-        [sys.executable, "-m", "holdfast", *words],
+        [*forked_python("-m", "holdfast"), *words],
         env={**environment(home), **variables},
         cwd=home,
         capture_output=True,

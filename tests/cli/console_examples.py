@@ -7,6 +7,7 @@ Other lines must appear in this order; `...` matches anything, also within a lin
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cli.terminals import TerminalUser, at_terminal
+from tests.support.fork_server import forked_python
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _KEY = re.compile(r"\[(\d)\]")
@@ -64,7 +66,7 @@ def run_page(page: Path, home: Path) -> None:
     """Run the examples of a page, step by step, and compare the output."""
     (home / "bin").mkdir()
     program = home / "bin" / "holdfast"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m holdfast "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(forked_python("-m", "holdfast"))} "$@"\n')
     program.chmod(0o755)
     for step in steps(page.read_text(encoding="utf-8")):
         seen = _chat(step, home) if step.is_chat else _shell(step, home)

@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.support.fork_server import forked_python
+
 WAIT_SECONDS = 60.0
 ASKING = (
     "policy: asking\nrules:\n"
@@ -89,13 +91,22 @@ class TerminalUser:
 @contextlib.contextmanager
 def terminal(*words: str, home: Path, **environment: str) -> Iterator[TerminalUser]:
     """Start holdfast at a terminal of 120 by 40."""
-    with at_terminal([sys.executable, "-m", "holdfast", *words], home=home, **environment) as user:
+    command = forked_python("-m", "holdfast", *words, owns_terminal=True)
+    with _at_terminal(command, home=home, is_forked=True, **environment) as user:
         yield user
 
 
 @contextlib.contextmanager
 def at_terminal(command: Sequence[str], *, home: Path, **environment: str) -> Iterator[TerminalUser]:
     """Start any program at a terminal of 120 by 40, with its own home directory."""
+    with _at_terminal(command, home=home, is_forked=False, **environment) as user:
+        yield user
+
+
+@contextlib.contextmanager
+def _at_terminal(
+    command: Sequence[str], *, home: Path, is_forked: bool, **environment: str
+) -> Iterator[TerminalUser]:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     process = subprocess.Popen(
@@ -114,7 +125,7 @@ def at_terminal(command: Sequence[str], *, home: Path, **environment: str) -> It
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        preexec_fn=_own_terminal,
+        preexec_fn=None if is_forked else _own_terminal,  # a forked program takes the terminal by itself
     )
     os.close(theirs)
     try:

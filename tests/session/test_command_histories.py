@@ -232,8 +232,13 @@ def run_histories(seeds: range, root: Path, *, is_real: bool) -> None:
     asyncio.run(run())
 
 
-def test_200_histories_with_the_scripted_sandbox(memory_path: Path) -> None:
-    run_histories(range(200), memory_path, is_real=False)
+def test_histories_with_the_scripted_sandbox(memory_path: Path) -> None:
+    run_histories(range(60), memory_path, is_real=False)
+
+
+@pytest.mark.soak
+def test_2_000_histories_with_the_scripted_sandbox(memory_path: Path) -> None:
+    run_histories(range(60, 2_000), memory_path, is_real=False)
 
 
 def test_histories_with_the_real_sandbox(tmp_path: Path) -> None:

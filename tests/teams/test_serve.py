@@ -17,6 +17,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
+from tests.support.fork_server import forked_python
 
 from holdfast.cli import main
 
@@ -39,24 +40,19 @@ class ServerHome:
         self.environment = {"PATH": os.environ["PATH"], "HOLDFAST_HOME": str(self.home), "HOME": str(root)}
 
     def command(self, *words: str) -> list[str]:
-        return ["-m", "holdfast", "teams", "serve", *words]
-
-    def python(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "holdfast", *words]
+        return forked_python("-m", "holdfast", "teams", "serve", *words)
 
     def over_stdio(self, *words: str) -> Client:
         """The official client, which starts the server."""
+        program, *arguments = self.command(*words)
         return Client(
-            stdio_client(
-                StdioServerParameters(command=sys.executable, args=self.command(*words), env=self.environment)
-            )
+            stdio_client(StdioServerParameters(command=program, args=arguments, env=self.environment))
         )
 
     @asynccontextmanager
     async def over_http(self) -> AsyncIterator[tuple[str, dict[str, str]]]:
         """Run the server as a process; yield its URL and a token for each caller."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
             *self.command("--http", "0"),
             stdout=asyncio.subprocess.PIPE,
             env=self.environment,
@@ -149,7 +145,7 @@ async def test_f32_a_member_asked_by_any_command_can_ask_other_teams(
     roster.write_text(f"{roster.read_text()}  relay: {{project: {server_home.project}, {member}}}\n")
     if how == "ask":
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "holdfast", "teams", "ask", "relay", "relay a kelp"),
+            *forked_python("-m", "holdfast", "teams", "ask", "relay", "relay a kelp"),
             stdout=asyncio.subprocess.PIPE,
             env=server_home.environment,
         )
@@ -162,7 +158,6 @@ async def test_f32_a_member_asked_by_any_command_can_ask_other_teams(
 
 async def test_a_stdio_server_can_be_interrupted_while_its_client_is_silent(server_home: ServerHome) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
         *server_home.command(),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

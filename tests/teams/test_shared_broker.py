@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from mcp.client.client import Client
+from tests.support.fork_server import forked_python
 from tests.teams.team_broker import roster, team_broker
 from tests.teams.test_serve import ServerHome, call
 
@@ -46,7 +47,7 @@ async def test_f28_two_clients_of_one_team_use_the_same_awake_member(server_home
                 assert sent.get("state", sent) in ("queued", "working", "answered")
             assert await report_when_settled(second) == ["answered"] * 5
             asked = await asyncio.create_subprocess_exec(
-                *server_home.python("teams", "ask", "b", "hi", "--from", "a"),
+                *forked_python("-m", "holdfast", "teams", "ask", "b", "hi", "--from", "a"),
                 stdout=asyncio.subprocess.PIPE,
                 env=server_home.environment,
             )

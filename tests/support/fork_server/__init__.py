@@ -1,6 +1,7 @@
 """Python processes that start in milliseconds: a fork server with the slow libraries already loaded.
 
-Importing the MCP library takes a process one to two seconds of CPU, and the tests start hundreds of them.
+Importing the MCP library takes a process one to two seconds of CPU, the command line half a second, and the tests start
+hundreds of them.
 `forked_python` returns a command line that behaves like `python ...`: its own process, environment, folder, standard
 streams, signals and exit code. `client_main` hands all of these to `server_main`, which forks.
 
@@ -20,11 +21,15 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 
 
-def forked_python(*arguments: str) -> list[str]:
-    """The command line that runs `python SCRIPT ...` or `python -m MODULE ...` in a fork of the server."""
+def forked_python(*arguments: str, owns_terminal: bool = False) -> list[str]:
+    """The command line that runs `python SCRIPT ...` or `python -m MODULE ...` in a fork of the server.
+
+    With `owns_terminal`, standard input is a terminal of no session yet, and becomes that of the program.
+    """
     if not hasattr(os, "pidfd_open"):
         return [sys.executable, *arguments]  # only Linux has what the server needs
-    return [sys.executable, "-I", "-S", str(_HERE / "client_main.py"), _server(), *arguments]
+    client = [sys.executable, "-I", "-S", str(_HERE / "client_main.py"), _server()]
+    return [*client, "owns-terminal" if owns_terminal else "", *arguments]
 
 
 @functools.cache

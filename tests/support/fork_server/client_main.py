@@ -1,4 +1,4 @@
-"""The stand-in for one forked program: `client_main.py SOCKET SCRIPT ...` or `client_main.py SOCKET -m MODULE ...`.
+"""The stand-in for one forked program: `client_main.py SOCKET TERMINAL SCRIPT ...` or `... TERMINAL -m MODULE ...`.
 
 Runs on the bare interpreter. It gives its descriptors away, passes signals on, and ends as the program ends.
 """
@@ -9,7 +9,12 @@ import signal
 import socket
 import sys
 
-request = {"arguments": sys.argv[2:], "folder": os.getcwd(), "environment": dict(os.environ)}
+request = {
+    "terminal": sys.argv[2],
+    "arguments": sys.argv[3:],
+    "folder": os.getcwd(),
+    "environment": dict(os.environ),
+}
 body = json.dumps(request).encode()
 server = socket.socket(socket.AF_UNIX)
 server.connect(sys.argv[1])

@@ -4,6 +4,7 @@ Each connection of `client_main` carries three descriptors and one JSON object. 
 answers with its exit status, and kills it when the client goes away.
 """
 
+import fcntl
 import gc
 import json
 import os
@@ -12,7 +13,10 @@ import select
 import signal
 import socket
 import sys
+import tempfile
+import termios
 import threading
+import time
 import traceback
 from importlib import import_module
 from typing import Any, NoReturn
@@ -24,6 +28,9 @@ PRELOADED = (
     "holdfast.cli.commands.hook",
     "holdfast.cli.commands.proxy",
     "holdfast.cli.main",
+    "holdfast.cli.chat.chat",
+    "holdfast.cli.terminal.line_editor",
+    "holdfast.cli.commands.session",
     "holdfast.mcp.client.connection",
     "holdfast.mcp.client.http",
     "holdfast.mcp.client.stdio",
@@ -80,12 +87,17 @@ def run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    if request["terminal"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # Ctrl-C and a new size of the window are signals to the program
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - open as long as the process
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    time.tzset()
+    tempfile.tempdir = None  # it remembers $TMPDIR
     arguments = request["arguments"]
     code: object = 0
     try:
