@@ -33,10 +33,10 @@ FLOORS = {
     "testing": 7,
     "workspace": 7,
     "__init__": 7,
-    "cli": 8,
+    "cli": 9,
     "web": 8,
     "messengers": 8,
-    "__main__": 8,
+    "__main__": 9,
 }
 DOORS = {
     *(f"holdfast.core.{name}" for name in ("approval_text", "events", "errors", "globs", "projection")),

@@ -73,3 +73,8 @@ def test_the_program_of_the_guide_prints_what_it_shows(tmp_path: Path, guide: st
     text = (GUIDES / guide).read_text(encoding="utf-8")
     [shown] = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     assert run(program, tmp_path, "Hello.", "Goodbye.", typed="hi\nbye\n") == shown
+
+
+def test_a_messenger_of_your_own_talks_with_a_session(project: Path) -> None:
+    printed = run(programs("messengers.md")[0], project, "Hello.", "Goodbye.", typed="hi\n/waiting\nbye\n")
+    assert printed == "Hello.\nNothing waits in this thread.\nGoodbye.\n"

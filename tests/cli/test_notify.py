@@ -90,7 +90,7 @@ async def test_a_target_that_fails_is_in_the_doctor_and_in_the_list(tmp_path: Pa
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (['kind = "webhook"', 'url = "http://example.com/"'], "would send in the clear"),
+        (['kind = "webhook"', 'url = "http://example.com/"'], "must be https"),
         (['kind = "webhook"', 'adress = "x"'], "adress"),
         (['kind = "pigeon"'], "pigeon"),
     ],

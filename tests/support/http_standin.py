@@ -1,7 +1,7 @@
 """A local HTTP server that records requests and answers what a test wants. It speaks the real wire on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,11 +16,13 @@ class ReceivedRequest:
 
 @dataclass
 class HttpStandIn:
-    """Answers each request with the next of `answers`: a status, and headers. Without one it answers 200."""
+    """Answers each request with the next of `answers`: a status, and headers. Without one it asks `respond`, or answers 200."""
 
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     requests: list[ReceivedRequest] = field(default_factory=list)
     is_silent: bool = False
+    respond: Callable[[ReceivedRequest], Awaitable[tuple[int, bytes]]] | None = None
+    """Answers a request with a status and a body where `answers` has none."""
     port: int = 0
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -45,13 +47,19 @@ class HttpStandIn:
                     name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
                 }
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
-                self.requests.append(ReceivedRequest(method, path, headers, body))
+                received = ReceivedRequest(method, path, headers, body)
+                self.requests.append(received)
                 self._arrived.set()
                 if self.is_silent:
                     await asyncio.Event().wait()
-                status, extra = self.answers.pop(0) if self.answers else (200, {})
+                status, extra, answer = 200, dict[str, str](), b""
+                if self.answers:
+                    status, extra = self.answers.pop(0)
+                elif self.respond is not None:
+                    status, answer = await self.respond(received)
                 shown = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
-                writer.write(f"HTTP/1.1 {status} X\r\n{shown}Content-Length: 0\r\n\r\n".encode())
+                start = f"HTTP/1.1 {status} X\r\n{shown}Content-Length: {len(answer)}\r\n\r\n"
+                writer.write(start.encode() + answer)
                 await writer.drain()
         finally:
             writer.close()

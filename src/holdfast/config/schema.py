@@ -44,7 +44,7 @@ def fields(kind: type[Value] = Settings, prefix: str = "") -> tuple[ConfigField,
         else:
             top.append(
                 ConfigField(
-                    key, _kind(field.type), field.type, field.default, descriptions.get(field.name, "")
+                    key, _kind(field.type), field.type, _default(field), descriptions.get(field.name, "")
                 )
             )
     return (*top, *in_tables)
@@ -54,6 +54,12 @@ def tables(kind: type[Value] = Settings) -> dict[str, str]:
     """The tables and their descriptions."""
     names = {field.key.rpartition(".")[0] for field in fields(kind)}
     return {name: text for name, text in _descriptions(kind).items() if name in names}
+
+
+def _default(field: msgspec.structs.FieldInfo) -> object:
+    if field.default is msgspec.NODEFAULT and field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
 
 
 def _descriptions(kind: type[Value]) -> dict[str, str]:

@@ -15,11 +15,22 @@ CallId = NewType("CallId", str)
 EscalationId = NewType("EscalationId", str)
 GrantId = NewType("GrantId", str)
 Principal = NewType("Principal", str)
-"""Who makes a request: `person`, `agent`, `external`, `team:NAME`."""
+"""Who makes a request: `person`, `person:NAME`, `agent`, `external`, `team:NAME`."""
 
 PERSON = Principal("person")
 AGENT = Principal("agent")
 EXTERNAL = Principal("external")
+
+
+def named_person(name: str) -> Principal:
+    """A person whom a transport knows by name, such as a member of a chat."""
+    return Principal(f"{PERSON}:{name}")
+
+
+def is_person(principal: str) -> bool:
+    """Whether a person makes the request, known by name or not."""
+    return principal == PERSON or principal.startswith(f"{PERSON}:")
+
 
 MAX_ID_LENGTH = 128
 MAX_NAME_LENGTH = 64

@@ -9,7 +9,6 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from holdfast.core import (
-    PERSON,
     Call,
     Clock,
     Decision,
@@ -22,6 +21,7 @@ from holdfast.core import (
     Target,
     Tool,
     is_covered,
+    is_person,
     new_token,
     off_loop,
     outside_paths,
@@ -163,7 +163,7 @@ class Authorizer:
             is_denied = ruling.verdict == "deny"
             said = "the person denied it" if is_denied else "the person did not answer"
             refusal = _refusal(decision, "person", ": ".join(filter(None, (said, ruling.reason))))
-            is_by_person = is_denied and ruling.principal == PERSON
+            is_by_person = is_denied and ruling.principal is not None and is_person(ruling.principal)
             return msgspec.structs.replace(refusal, is_by_person=is_by_person)
         shown = (asked.digest, asked.tool_digest, asked.policy_digest)
         if shown != (judgement.digest, registered.digest, self._judge.policy.digest):

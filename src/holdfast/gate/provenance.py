@@ -6,7 +6,7 @@ label can show that a value came from somewhere, never that it did not.
 
 from collections.abc import Iterator
 
-from holdfast.core import PERSON, Call, CallId, Json, Label, Principal
+from holdfast.core import PERSON, Call, CallId, Json, Label, Principal, is_person
 from holdfast.core.events import CallIntended, CallSettled, CodePosted, MessagePosted
 from holdfast.store import Journal
 
@@ -51,9 +51,9 @@ class Provenance:
         for entry in reversed(recorded):
             match entry.event:
                 case MessagePosted(turn=turn, text=text, principal=sender):
-                    yield text, _source("message", turn, sender), sender == PERSON
+                    yield text, _source("message", turn, sender), is_person(sender)
                 case CodePosted(turn=turn, code=text, principal=sender):
-                    yield text, _source("code", turn, sender), sender == PERSON
+                    yield text, _source("code", turn, sender), is_person(sender)
                 case CallSettled(call=call, status="ok", result=result):
                     source = f"what {operations.get(call, 'a call')} returned in call {call}"
                     yield "\n".join(_strings(result)), source, False

@@ -17,6 +17,9 @@ from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.resources import SharedResources
 from holdfast.session.session import Session
 from holdfast.session.settings import (
+    ChannelSettings,
+    ConfiguredMessenger,
+    MessengerSettings,
     NotifyApprise,
     NotifyCommand,
     NotifyDesktop,
@@ -26,6 +29,7 @@ from holdfast.session.settings import (
     NotifyTarget,
     NotifyWebhook,
     Settings,
+    TelegramSettings,
     Topic,
 )
 from holdfast.session.status import Lifecycle, Status, TurnRecord, is_imported, workspace_of
@@ -38,6 +42,8 @@ __all__ = [
     "VIEW_TOOLS",
     "AnswerPending",
     "Approver",
+    "ChannelSettings",
+    "ConfiguredMessenger",
     "ControlWatch",
     "Diagnostic",
     "Divergence",
@@ -47,6 +53,7 @@ __all__ = [
     "LiveSessions",
     "MergeConflict",
     "MergePlan",
+    "MessengerSettings",
     "NotifyApprise",
     "NotifyCommand",
     "NotifyDesktop",
@@ -64,6 +71,7 @@ __all__ = [
     "Settings",
     "SharedResources",
     "Status",
+    "TelegramSettings",
     "Topic",
     "TurnDriver",
     "TurnRecord",

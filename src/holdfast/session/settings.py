@@ -1,4 +1,4 @@
-"""Session settings: model, policy, sandbox, limits, notifications. Frozen; `config` reads them from a file."""
+"""Session settings: model, policy, sandbox, limits, notifications, messengers. Frozen; `config` reads them from a file."""
 
 from typing import Literal
 
@@ -22,6 +22,11 @@ class NotifyTargetBase(Value, tag_field="kind", forbid_unknown_fields=True):
     """Whether the target may see the call that waits and the answer of the agent. Otherwise it gets only names and counts."""
     after_seconds: float = 5.0
     """A call that is answered sooner is not reported, nor is a turn that was shorter."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the target, as in the configuration."""
+        return str(self.__struct_config__.tag)
 
 
 class NotifyWebhook(NotifyTargetBase, tag="webhook"):
@@ -84,6 +89,43 @@ class NotifySettings(Value, forbid_unknown_fields=True):
     docs/guides/notifications.md."""
 
 
+class ChannelSettings(Value, forbid_unknown_fields=True):
+    """What sessions of a channel work with. What is empty is as for the whole messenger."""
+
+    workspace: str = ""
+    policy: str = ""
+    model: str = ""
+    budget: str = ""
+    """As for `--budget`, such as "usd=1,tokens=50k"."""
+
+
+class MessengerSettings(ChannelSettings, tag_field="kind", forbid_unknown_fields=True):
+    """What every messenger has. Without a workspace, each conversation has an empty folder of its own."""
+
+    members: dict[str, str] = msgspec.field(default_factory=dict)
+    """Who may talk and answer: the id of the service, and the name for the record. Nobody else gets a reply."""
+    channels: dict[str, ChannelSettings] = msgspec.field(default_factory=dict)
+    """Settings of single channels, by the id of the service."""
+    messages_per_minute: int = 20
+    """Of one member. More are refused."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the service, as in the configuration."""
+        return str(self.__struct_config__.tag)
+
+
+class TelegramSettings(MessengerSettings, tag="telegram"):
+    """A bot of Telegram, which BotFather made. It needs no public address."""
+
+    token: str
+    """`${VARIABLE}` or `keyring:NAME`."""
+    base_url: str = "https://api.telegram.org"
+
+
+ConfiguredMessenger = TelegramSettings
+
+
 class Settings(Value, forbid_unknown_fields=True):
     """The settings of a session, which are the keys of config.toml. Every default is safe to keep."""
 
@@ -125,6 +167,9 @@ class Settings(Value, forbid_unknown_fields=True):
     """Limits of one turn."""
     notify: NotifySettings = NotifySettings()
     """How you learn that a call waits, or that a turn finished or failed, while you look elsewhere."""
+    messengers: dict[str, ConfiguredMessenger] = msgspec.field(default_factory=dict)
+    """Chat services from which you can talk with sessions: one table for each, such as [messengers.bot] with kind = "telegram".
+    See docs/guides/messengers.md."""
     shell: ShellSettings = ShellSettings()
     """Programs that the agent runs in the command sandbox: whether, with which limits, and what they may see."""
     code: GuestLimits = GuestLimits()

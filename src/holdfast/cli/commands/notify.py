@@ -52,7 +52,7 @@ def _list(targets: dict[str, NotifyTarget], home: Home, console: Console, *, is_
     failures = {each.target: each for each in read_failures(home)}
     if is_json:
         rows = [
-            {"name": name, "kind": _kind(target), "topics": target.topics, "failed": failures.get(name)}
+            {"name": name, "kind": target.kind, "topics": target.topics, "failed": failures.get(name)}
             for name, target in targets.items()
         ]
         console.json(rows)
@@ -60,7 +60,7 @@ def _list(targets: dict[str, NotifyTarget], home: Home, console: Console, *, is_
     now_ms = SystemClock().now_ms()
     for name, target in targets.items():
         private = ", private" if target.private else ""
-        console.show(f"{name}: {_kind(target)}, told when: {', '.join(target.topics)}{private}")
+        console.show(f"{name}: {target.kind}, told when: {', '.join(target.topics)}{private}")
         if failed := failures.get(name):
             age = format_age(max(0, now_ms - failed.at_ms))
             console.show(f"  last failure {age} ago: {failed.reason}")
@@ -82,7 +82,3 @@ async def _test(targets: dict[str, NotifyTarget], console: Console, *, is_json: 
             [{"name": name, "sent": not reason, "reason": reason} for name, reason in results.items()]
         )
     return exit_codes.ERROR if any(results.values()) else exit_codes.OK
-
-
-def _kind(target: NotifyTarget) -> str:
-    return str(type(target).__struct_config__.tag)

@@ -18,7 +18,6 @@ from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import describe_call, describe_end
-from holdfast.cli.views.result import describe_outcome
 from holdfast.cli.views.session_table import sentence
 from holdfast.core import Json, SystemClock, encode, escape_invisible, escape_json
 from holdfast.core.errors import InvalidInput
@@ -45,6 +44,7 @@ from holdfast.core.events import (
 )
 from holdfast.core.projection import without_rewound
 from holdfast.gate import LargeValues
+from holdfast.services import describe_outcome
 from holdfast.store import tail
 
 PROGRESS = "reading the journal"

@@ -7,17 +7,15 @@ from holdfast.cli.terminal.console import Console, MessageOutput
 from holdfast.core import (
     Cycle,
     Error,
-    Json,
     Needs,
     Nonconverged,
     Ok,
     Outcome,
     Proposed,
     budget_word,
-    encode,
     escape_invisible,
-    pluralize,
 )
+from holdfast.services import answer_text, describe_outcome
 from holdfast.session import Session
 
 
@@ -41,7 +39,7 @@ def report(
             }
         )
     elif isinstance(outcome, Ok | Proposed) and outcome.value is not None:
-        console.print(escape_invisible(_value_text(outcome.value)))
+        console.print(escape_invisible(answer_text(outcome.value)))
     print_outcome(outcome, console)
     if isinstance(outcome, Error) and was_refused(session):
         return exit_codes.DENIED
@@ -88,29 +86,6 @@ def print_outcome(outcome: Outcome, console: MessageOutput) -> None:
         console.say(f"hint: {outcome.hint or f'holdfast explain {outcome.code}'}", folds=True)
 
 
-def describe_outcome(outcome: Outcome) -> str:
-    """The outcome in words, for people. Programs read the outcome names in JSON."""
-    match outcome:
-        case Ok():
-            return "done"
-        case Proposed():
-            return f"staged, not committed: {', '.join(map(escape_invisible, outcome.proposals))}"
-        case Needs():
-            return escape_invisible(outcome.description)
-        case Nonconverged(reason="budget"):
-            return f"stopped: the {budget_word(outcome.dimension)} limit was reached"
-        case Nonconverged(reason="cancelled"):
-            return "stopped by you or by the program that runs it"
-        case Nonconverged():
-            return f"stopped without a result after {pluralize(outcome.iterations, 'round')}"
-        case Cycle():
-            return f"stopped: the same step gave the same result {outcome.length} times"
-        case Error():
-            return f"error: {escape_invisible(outcome.message)} ({outcome.code})"
-        case _:
-            assert_never(outcome)
-
-
 def exit_code(outcome: Outcome) -> int:
     """The exit code of an outcome."""
     match outcome:
@@ -122,9 +97,3 @@ def exit_code(outcome: Outcome) -> int:
             return exit_codes.INTERRUPTED if outcome.reason == "cancelled" else exit_codes.BUDGET
         case _:
             return exit_codes.ERROR
-
-
-def _value_text(value: Json) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else encode(value).decode()

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from holdfast.cli.views.narrator import describe_call, run_error_summary
-from holdfast.cli.views.result import describe_outcome
 from holdfast.core import budget_word, escape_invisible, pluralize
 from holdfast.core.events import (
     BudgetWarned,
@@ -27,6 +26,7 @@ from holdfast.core.events import (
     SessionRewound,
     TurnEnded,
 )
+from holdfast.services import describe_outcome
 
 MAX_EVENTS = 10_000
 """`holdfast show --events` shows the rest of a longer session."""

@@ -1,6 +1,12 @@
 """Notifications: told elsewhere that a call waits, that a turn ended, or that a budget is nearly spent."""
 
-from holdfast.services.notifications.deliver import DeliveryFailed, check_target, deliver
+from holdfast.services.notifications.deliver import (
+    DeliveryFailed,
+    check_target,
+    deliver,
+    is_safe_address,
+    resolve_secret,
+)
 from holdfast.services.notifications.follow import notify_about
 from holdfast.services.notifications.notification import Notification, sample_notification
 from holdfast.services.notifications.sender import NotificationSender, read_failures
@@ -11,7 +17,9 @@ __all__ = [
     "NotificationSender",
     "check_target",
     "deliver",
+    "is_safe_address",
     "notify_about",
     "read_failures",
+    "resolve_secret",
     "sample_notification",
 ]

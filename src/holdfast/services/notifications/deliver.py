@@ -124,15 +124,9 @@ def check_target(name: str, target: NotifyTarget) -> None:
     where = f"notify.targets.{name}"
     match target:
         case NotifyWebhook() | NotifyNtfy():
-            address = urlsplit(target.url)
-            if "${" not in target.url and not target.url.startswith("keyring:"):
-                if address.scheme not in ("http", "https") or not address.hostname:
-                    raise InvalidConfig(f"{where}: url must be an http or https address")
-                if address.scheme == "http" and not _is_local(address.hostname):
-                    raise InvalidConfig(
-                        f"{where}: url would send in the clear",
-                        hint="use https, or an address of this machine",
-                    )
+            is_secret = "${" in target.url or target.url.startswith("keyring:")
+            if not is_secret and not is_safe_address(target.url):
+                raise InvalidConfig(f"{where}: url must be https, or an address of this machine")
         case NotifyCommand():
             if not target.command:
                 raise InvalidConfig(f"{where}: command is empty")
@@ -149,6 +143,13 @@ def check_target(name: str, target: NotifyTarget) -> None:
             pass
         case _:
             assert_never(target)
+
+
+def is_safe_address(url: str) -> bool:
+    """Whether an address is https, or plain http on this machine."""
+    address = urlsplit(url)
+    is_https = address.scheme == "https" and bool(address.hostname)
+    return is_https or (address.scheme == "http" and _is_local(address.hostname or ""))
 
 
 def _is_local(host: str) -> bool:
