@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.gate.command_runner import Terminal
@@ -56,11 +57,12 @@ def test_a_limit_can_be_raised_while_another_process_holds_the_session(terminal:
         assert isinstance(await session.execute(lists(2), language="lisp"), Nonconverged)
         await terminal.beside("budget", "add", session.id, "calls=1")
         assert "in use" in terminal.said
-        shown = json.loads(await terminal.beside("budget", "show", session.id, "--json"))
-        assert (shown["requests"], shown["limits"]["calls"]) == (1, 1), "requested and not applied yet"
+        shown: dict[str, Any] = {"requests": 1}
+        async with asyncio.timeout(60):
+            while shown["requests"]:  # the process that holds the session applies it by itself
+                shown = json.loads(await terminal.beside("budget", "show", session.id, "--json"))
+        assert shown["limits"]["calls"] == 2
         assert isinstance(await session.advance(), Ok)
-        shown = json.loads(await terminal.beside("budget", "show", session.id, "--json"))
-        assert (shown["requests"], shown["limits"]["calls"]) == (0, 2)
 
     live(terminal, work, limits=Limits(calls=1))
 
