@@ -19,6 +19,7 @@ from holdfast.core.events import (
     RunEnded,
     RunStarted,
 )
+from holdfast.mcp.proxy.approvals import describe as describe_elicitation
 from holdfast.services import call_lines
 from holdfast.session import Settings
 
@@ -81,6 +82,14 @@ def test_f43_an_approval_costs_the_same_for_any_argument(kind: str, examined: li
     assert not is_whole
     assert describe_effect(escalation_of(call))
     assert sum(map(len, lines)) < MAX_EXAMINED
+    assert sum(examined) < MAX_EXAMINED
+
+
+@pytest.mark.parametrize("kind", ["a text", "lines", "many names"])
+def test_f43_an_elicitation_costs_the_same_for_any_argument(kind: str, examined: list[int]) -> None:
+    shown = describe_elicitation(escalation_of(call_with(VALUES[kind])))
+    assert "characters omitted: review them before you approve" in shown
+    assert len(shown) < MAX_EXAMINED
     assert sum(examined) < MAX_EXAMINED
 
 

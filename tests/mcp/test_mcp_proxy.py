@@ -479,7 +479,7 @@ async def test_f50_host_and_origin_are_compared_exactly(
 async def test_f50_half_a_header_ends_the_connection(
     open_proxy: OpenProxy, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr("holdfast.mcp.proxy.http.HEADER_SECONDS", 0.05)
+    monkeypatch.setattr("holdfast.mcp.loopback_guards.HEADER_SECONDS", 0.05)
     harness = await open_proxy()
     async with harness.proxy.serving_http() as (address, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", int(address.split(":")[2].split("/")[0]))

@@ -1,11 +1,13 @@
 """Messages as members read them: data from a named sender, between marks that the sender cannot forge."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import EXTERNAL, Principal
+from holdfast.core.errors import InvalidInput
 from holdfast.teams import TeamMessage, render_message
-from holdfast.teams.message_text import extract_message
+from holdfast.teams.message_text import MAX_TEXT, check_text, extract_message
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 
@@ -38,3 +40,10 @@ def test_a_sender_that_chooses_the_id_cannot_choose_the_marks() -> None:
     assert one != other
     assert extract_message(one) == extract_message(other) == forged
     assert one.count(f"\n{ID[:8]}]") == 1  # the forged mark closes nothing: the real one differs
+
+
+@pytest.mark.parametrize("text", ["", " \n", "x" * (MAX_TEXT + 1), "\ud800"])
+def test_an_empty_a_too_long_and_a_broken_text_are_refused(text: str) -> None:
+    assert check_text("x" * MAX_TEXT)
+    with pytest.raises(InvalidInput):
+        check_text(text)

@@ -10,6 +10,7 @@ from holdfast.core import Error, FakeClock, Nonconverged, SystemClock
 from holdfast.core.errors import InvalidInput
 from holdfast.store import Home, MemoryStore, open_store
 from holdfast.teams import Broker, MessageStatus, OnCall, Pair, Roster, ScriptedProgram, TeamMessage, echo
+from holdfast.teams.errors import AskRefused
 from holdfast.teams.pair_log import PairLog, QueuedMessages
 
 MESSAGE = "550e8400-e29b-41d4-a716-446655440000"
@@ -222,3 +223,26 @@ async def test_f28_concurrent_writers_of_one_pair_log_do_not_lose_each_others_le
         assert {each.state for each in await settled(broker)} == {"answered"}
         assert len(await broker.notices("alpha", "beta")) == 10
     await store.close()
+
+
+async def test_notices_and_messages_that_wait_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.teams.pair_log.MAX_NOTICES", 3)
+    monkeypatch.setattr("holdfast.teams.pair_log.MAX_TEXT", 100)
+    monkeypatch.setattr("holdfast.teams.broker.MAX_WAITING_MESSAGES", 2)
+    async with team_broker(tmp_path, teams(tmp_path), program=ScriptedProgram(stuck)) as broker:
+        await broker.notify("alpha", "beta", "x" * 60)
+        with pytest.raises(AskRefused, match="1 notice to 'beta' wait"):
+            await broker.notify("alpha", "beta", "x" * 60)
+        for text in ("one", "two"):
+            await broker.notify("alpha", "beta", text)
+        with pytest.raises(AskRefused, match="at most 3 may"):
+            await broker.notify("alpha", "beta", "four")
+        await broker.notify("gamma", "beta", "another pair")
+        for text in ("one", "two"):
+            await broker.send("alpha", "beta", text)
+        for attempt in (broker.send("alpha", "beta", "three"), broker.ask("alpha", "beta", "three")):
+            with pytest.raises(AskRefused, match="2 messages from 'alpha' to 'beta' have no answer yet"):
+                await attempt
+        assert (await broker.send("gamma", "beta", "another pair")).state == "queued"

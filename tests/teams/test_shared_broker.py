@@ -128,6 +128,19 @@ async def test_f28_a_call_is_repeated_with_the_next_leader_only_if_that_is_harml
         assert other.content["text"] == "answer to next"
 
 
+async def test_an_answer_that_is_too_long_for_another_process_is_an_error(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with held.open(), held.open() as joined:
+        held.let_go.set()
+        question: JsonObject = {"team": "beta", "question": "k" * 500, "timeout": 0}
+        monkeypatch.setattr("holdfast.teams.server.shared_broker.MAX_BYTES", 700)
+        answer = await joined.call(ALPHA, "teams_ask", question)
+        assert answer.is_error
+        assert isinstance(answer.content, dict)
+        assert "between processes it may have 700" in str(answer.content["error"])
+
+
 async def test_f28_a_call_whose_process_ends_is_cancelled(held: Held) -> None:
     async with held.open() as leader:
         joined = held.open()

@@ -23,6 +23,7 @@ from holdfast.mcp.contract import (
 )
 from holdfast.mcp.external_tools import UNJUDGED_TOOLS, ExternalTools, with_default_path
 from holdfast.mcp.install.agents import FileChange, Installation, plan
+from holdfast.mcp.loopback import HOST, serve_on_loopback
 from holdfast.mcp.proxy.proxy import Proxy, serve_over_stdio
 from holdfast.mcp.trust.argument_roles import Annotations, ToolRoles, kind_of, known_roles
 from holdfast.mcp.trust.pins import Comparison, PinnedServer, Pins
@@ -34,6 +35,7 @@ from holdfast.mcp.trust.suggest_roles import (
 )
 
 __all__ = [
+    "HOST",
     "UNJUDGED_TOOLS",
     "Annotations",
     "Comparison",
@@ -69,6 +71,7 @@ __all__ = [
     "refine_with_model",
     "resembled_server",
     "secrets_of",
+    "serve_on_loopback",
     "serve_over_stdio",
     "start_servers",
     "suggest_roles",

@@ -132,7 +132,7 @@ class TurnLock:
         if self._status.lifecycle in ("completed", "aborted", "failed"):
             raise SessionIsClosed(
                 f"session {self._session} was {self._status.lifecycle}",
-                hint="fork it to continue: holdfast fork",
+                hint=f"fork it to continue: holdfast fork {self._session}",
             )
 
     def check_ready(self) -> None:

@@ -31,6 +31,8 @@ from holdfast.teams.queue import MessageQueue
 from holdfast.teams.stats import TeamsStats, teams_stats
 
 MAX_TTL_DAYS = 365.0
+MAX_WAITING_MESSAGES = 100
+"""Messages of one pair without a reply."""
 
 
 class Broker:
@@ -254,6 +256,11 @@ class Broker:
         if asking_session is not None and current is None:
             # Without a turn there is no message whose hops could be counted.
             raise AskRefused("a member asks other teams only while it answers a message")
+        if (waiting := self._in_flight_table.waiting(pair)) >= MAX_WAITING_MESSAGES:
+            raise AskRefused(
+                f"{waiting} messages from {sender!r} to {receiver!r} have no answer yet",
+                hint="wait for answers before you send more",
+            )
         message = TeamMessage(
             id=parse_message_id(message_id),
             text=check_text(text),

@@ -64,6 +64,10 @@ class InFlightTable:
         in_flight = self._in_flight_table[message.id] = InFlight(message, pair)
         return in_flight
 
+    def waiting(self, pair: Pair) -> int:
+        """How many messages of one pair have no reply yet."""
+        return sum(each.pair == pair and each.reply is None for each in self._in_flight_table.values())
+
     def current(self, session: SessionId) -> InFlight | None:
         """The message that a session is answering."""
         return self._working.get(session)

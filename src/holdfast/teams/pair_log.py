@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from holdfast.core import Clock, Outcome, SessionId, Value
+from holdfast.core import Clock, Outcome, SessionId, Value, pluralize
 from holdfast.core.errors import SessionExists, SessionNotFound
 from holdfast.core.events import (
     Event,
@@ -24,7 +24,8 @@ from holdfast.core.events import (
 )
 from holdfast.store import Store, open_when_released
 from holdfast.teams.contract import TeamMessage
-from holdfast.teams.errors import with_recovery_hint
+from holdfast.teams.errors import AskRefused, with_recovery_hint
+from holdfast.teams.message_text import MAX_TEXT
 from holdfast.teams.pairs import Pair
 
 LEASE_SECONDS = 10.0
@@ -97,6 +98,8 @@ def _log_folder(folder: str) -> str:
 
 
 DAY_MS = 86_400_000
+MAX_NOTICES = 100
+"""Notices of one pair that wait to be delivered. All of them are part of the next message."""
 
 
 class Notice(Value):
@@ -119,7 +122,14 @@ class Notices:
         self._clock = clock
 
     async def add(self, text: str, *, ttl_days: float) -> Notice:
-        """Queue a notice; it is durable when this returns."""
+        """Queue a notice; it is durable when this returns. Raises AskRefused if too much waits already."""
+        waiting = await self.pending()
+        if len(waiting) >= MAX_NOTICES or sum(len(each.text) for each in waiting) + len(text) > MAX_TEXT:
+            raise AskRefused(
+                f"{pluralize(len(waiting), 'notice')} to {self._log.pair.receiver!r} wait already; at most "
+                f"{MAX_NOTICES} may, with {MAX_TEXT:,} characters together",
+                hint="send a message: the notices are delivered with it",
+            )
         now = self._clock.now_ms()
         notice = Notice(id=str(uuid4()), text=text, left_ms=now, expires_ms=now + round(ttl_days * DAY_MS))
         await self._log.append(

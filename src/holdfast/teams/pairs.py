@@ -14,7 +14,7 @@ EXTERNAL_SENDER = "external"
 RESERVED = frozenset([EXTERNAL_SENDER, "person", "agent", "operator"])
 MAX_NAME_LENGTH = 64
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]*")
 _WRITTEN = re.compile(r"(?P<sender>\S+) -> (?P<receiver>\S+?)(?: #(?P<thread>\S+))?")
 
 
@@ -51,7 +51,7 @@ def check_name(text: object, what: str = "team name") -> str:
     if not isinstance(text, str) or not _NAME.fullmatch(text) or len(text) > MAX_NAME_LENGTH or ".." in text:
         raise InvalidInput(
             f"{text!r} is not a valid {what}",
-            hint=f"use letters, digits, '_', '-' and dots, at most {MAX_NAME_LENGTH} of them",
+            hint=f"use letters, digits, '_', '-', '@' and dots, at most {MAX_NAME_LENGTH} of them",
         )
     return text
 

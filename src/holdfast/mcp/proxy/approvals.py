@@ -152,10 +152,12 @@ class ElicitationApprovals:
 
 def describe(escalation: Escalation) -> str:
     """The text for the human, in the words of every approval."""
-    shown = "\n".join(f"  {visible(line)}" for line in describe_call_lines(escalation.call))
-    if len(shown) > MAX_SHOWN_CHARACTERS:
-        left_out = len(shown) - MAX_SHOWN_CHARACTERS
-        shown = f"{shown[:MAX_SHOWN_CHARACTERS]}\n[... {left_out} characters omitted: review them before you approve ...]"
+    # Cut before it is escaped, so that the cost does not grow with the arguments, and again after it, because escapes are longer.
+    whole = "\n".join(f"  {line}" for line in describe_call_lines(escalation.call))
+    shown = "\n".join(map(visible, whole[:MAX_SHOWN_CHARACTERS].split("\n")))
+    if len(whole) > MAX_SHOWN_CHARACTERS or len(shown) > MAX_SHOWN_CHARACTERS:
+        omitted = f"some of {len(whole):,} characters omitted: review them before you approve"
+        shown = f"{shown[:MAX_SHOWN_CHARACTERS]}\n[... {omitted} ...]"
     facts = [*describe_facts(escalation), *describe_time_left(escalation, SystemClock().now_ms())]
     return "\n".join([describe_effect(escalation), shown, *facts])
 

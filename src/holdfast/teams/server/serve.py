@@ -1,18 +1,14 @@
 """Serves the teams server over stdio to one client, or over HTTP on loopback to clients with a token."""
 
 import contextlib
-import socket
-from asyncio import create_task, sleep
 from collections.abc import AsyncIterator
 from functools import partial
 
-from holdfast.mcp import serve_over_stdio
+from holdfast.mcp import HOST, serve_on_loopback, serve_over_stdio
 from holdfast.teams.broker import Broker
 from holdfast.teams.server.auth import Caller, Callers
 from holdfast.teams.server.calls import call_tool
 from holdfast.teams.server.shared_broker import SharedBroker
-
-HOST = "127.0.0.1"
 
 
 async def serve_stdio(shared: SharedBroker, caller: Caller) -> None:
@@ -27,22 +23,11 @@ async def serving_http(
     broker: Broker | SharedBroker, callers: Callers, *, port: int = 0
 ) -> AsyncIterator[str]:
     """Serve on loopback while the block runs, and yield the URL. Every request needs a token we issued."""
-    import uvicorn
-
     from holdfast.teams.server.http_auth import TokenMiddleware, caller_of
     from holdfast.teams.server.mcp_server import TeamsMcpServer
 
     call = broker.call if isinstance(broker, SharedBroker) else partial(call_tool, broker)
     messenger = TeamsMcpServer(call, lambda context: caller_of(context.request, callers))
     app = TokenMiddleware(messenger.server.streamable_http_app(host=HOST, stateless_http=True), callers)
-    listener = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
-    with socket.create_server((HOST, port)) as listening:
-        serving = create_task(listener.serve([listening]))
-        try:
-            while not listener.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
-                await sleep(0.005)
-            yield f"http://{HOST}:{listening.getsockname()[1]}/mcp"
-        finally:
-            listener.should_exit = True
-            listener.force_exit = True
-            await serving
+    async with serve_on_loopback(app, port=port) as address:
+        yield f"{address}/mcp"

@@ -187,7 +187,14 @@ class SharedBroker:
         try:
             await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)
             if call.done():
-                await _write(writer, msgspec.json.encode(call.result()))
+                content = msgspec.json.encode(call.result())
+                if len(content) > MAX_BYTES:
+                    # The other process would take a longer answer for a lost connection, and repeat the call for ever.
+                    problem = (
+                        f"the answer has {len(content):,} bytes; between processes it may have {MAX_BYTES:,}"
+                    )
+                    content = msgspec.json.encode(error_answer(TeamError(problem)))
+                await _write(writer, content)
         finally:
             call.cancel()
             gone.cancel()
