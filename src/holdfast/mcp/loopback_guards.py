@@ -7,8 +7,6 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from holdfast.mcp.loopback import HOST
-
 HEADER_SECONDS = 10.0
 """How long a client may take to send the header of a request."""
 
@@ -21,8 +19,8 @@ class LocalOnlyMiddleware:
 
     def __init__(self, app: ASGIApp, authority: str) -> None:
         self._app = app
-        port = authority.rpartition(":")[2]
-        self._hosts = frozenset(f"{name}:{port}".encode() for name in (HOST, "localhost"))
+        host, _, port = authority.rpartition(":")
+        self._hosts = frozenset(f"{name}:{port}".encode() for name in (host, "localhost"))
         self._origins = frozenset(b"http://" + host for host in self._hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
