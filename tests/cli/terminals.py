@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.cli.screen_emulator import shown_rows
 from tests.support.fork_server import forked_python
 
 WAIT_SECONDS = 60.0
@@ -60,6 +61,16 @@ class TerminalUser:
                 return text in self.seen[self._position :]
         self._position = position + len(text)
         return True
+
+    def wait_for_row(
+        self, text: str, *, rows: int = 40, columns: int = 120, seconds: float = WAIT_SECONDS
+    ) -> list[str]:
+        """Read until a row of the screen contains a text; returns all rows. For programs that draw only what changes."""
+        end = time.monotonic() + seconds
+        while text not in "\n".join(shown := shown_rows(self.seen, rows, columns)):
+            if time.monotonic() > end or not self.read(0.5):
+                raise AssertionError("\n".join([f"waiting for {text!r} on:", *shown]))
+        return shown
 
     def read(self, seconds: float) -> bool:
         """Read available output; False when the program has closed the terminal."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import Run, run
 
-from holdfast.cli.views.tables import proposal_lines
+from holdfast.cli.views.diff_lines import diff_lines
 from holdfast.core import Call, call_id
 from holdfast.core.executed_files import EXECUTED_FILES, runs_when
 from holdfast.core.globs import glob_problem
@@ -77,8 +77,9 @@ def test_a_proposal_says_when_its_file_runs() -> None:
     world.write("Makefile", b"all:\n\techo\n")
     world.write("notes.txt", b"x\n")
     makefile, notes = world.proposals()
-    assert next(iter(proposal_lines(makefile))) == ("Makefile: this runs when you run make", "ask")
-    assert not any("this runs" in line for line, _ in proposal_lines(notes))
+    first = diff_lines(makefile)[0]
+    assert (first.kind, first.text) == ("note", "Makefile: this runs when you run make")
+    assert not any("this runs" in line.text for line in diff_lines(notes))
     assert (makefile.runs_when, notes.runs_when) == ("run make", None)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.cli.commands import files, proposals, rewind
 from holdfast.cli.exit_codes import DENIED, OK
-from holdfast.cli.views.tables import proposal_lines
+from holdfast.cli.views.diff_lines import diff_lines
 from holdfast.core import PERSON, Amount, Call, CallId, Change, Decision, Ok, call_id, digest_bytes
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError, InvalidInput
@@ -153,7 +153,7 @@ def test_a_proposal_is_shown_by_its_kind() -> None:
     staged.move("old.txt", "new.txt")
     staged.write("picture", b"\x00\x01\x02")
     staged.write("esc", b"\x1b]0;owned\x07\n")
-    text = "\n".join(line for proposal in staged.proposals() for line, _ in proposal_lines(proposal))
+    text = "\n".join(line.text for proposal in staged.proposals() for line in diff_lines(proposal))
     assert "new.txt renamed from old.txt" in text
     assert "binary file picture: 2 bytes" in text
     assert "\x1b" not in text, "nothing in a diff steers the terminal"

@@ -22,6 +22,7 @@ from holdfast.services.proposals import (
     DecidedProposals,
     ProposalAction,
     choose_proposals,
+    decide_hunks,
     decide_proposals,
 )
 from holdfast.services.timeline import Timeline, TimelineEntry, timeline_of
@@ -47,6 +48,7 @@ __all__ = [
     "check_response",
     "check_target",
     "choose_proposals",
+    "decide_hunks",
     "decide_proposals",
     "deliver",
     "deliver_answer",

@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 from holdfast.core import Value
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
-from holdfast.world import Proposal
+from holdfast.world import HunkDecision, Proposal
 
 ProposalAction = Literal["commit", "reject"]
 
@@ -43,3 +43,10 @@ async def decide_proposals(
         case _:
             assert_never(action)
     return DecidedProposals(action=action, paths=done, asking=asking)
+
+
+async def decide_hunks(session: Session, decisions: Sequence[HunkDecision]) -> DecidedProposals:
+    """Commit the accepted hunks, drop the rejected ones, keep the others staged. Raises CommitConflict."""
+    done = await session.decide_hunks(*decisions)
+    asking = tuple(each.path for each in session.proposals() if each.asks)
+    return DecidedProposals(action="commit", paths=done, asking=asking)

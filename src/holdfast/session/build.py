@@ -31,7 +31,7 @@ from holdfast.session.commands.session_commands import SessionCommands
 from holdfast.session.restore_points import TurnRestorePoints, open_restore_points
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
-from holdfast.session.staged_changes import already_committed, restage, staged_changes
+from holdfast.session.staged_changes import already_committed, restage
 from holdfast.session.status import Status
 from holdfast.session.tools import PersonToolset, ViewToolset, as_json
 from holdfast.store import Home, Journal, Redactor, Store
@@ -93,7 +93,7 @@ async def build_session(parts: SessionParts) -> Session:
     """Build a live session; its staged changes are rebuilt from the journal."""
     journal = parts.journal
     await restage(parts.staged, journal, parts.store)
-    await _record_lost_commit(parts.staged, journal)
+    await _record_lost_commit(parts.staged, journal, parts.store)
     status, conversation = Status(journal), Conversation(journal)
     commands = _commands(parts)
     gate = _gate(parts, status, commands, commit=lambda: session.commit())
@@ -281,11 +281,12 @@ async def _open_restore_points(parts: SessionParts, resources: AsyncExitStack) -
     return TurnRestorePoints(parts.journal, points)
 
 
-async def _record_lost_commit(staged: StagedWorld, journal: Journal) -> None:
+async def _record_lost_commit(staged: StagedWorld, journal: Journal, store: Store) -> None:
     """Record a commit that was made just before the process died, so that it is not mistaken for a conflict."""
-    committed = already_committed(staged, staged_changes(journal.recorded))
+    committed = already_committed(staged, journal.recorded)
     if committed:
         if still_staged := [change.path for change in committed if change.path in staged.staged_paths()]:
             staged.reject(still_staged)
         changes = tuple(msgspec.structs.replace(change, is_staged=False) for change in committed)
         await journal.append(ProposalsCommitted(changes=changes, principal=PERSON))
+        await restage(staged, journal, store)  # of a file that was committed in part, the rest stays staged

@@ -35,6 +35,7 @@ from holdfast.core.events import (
     Noted,
     ProposalsCommitted,
     ProposalsRejected,
+    ProposalsSplit,
     RecordedEvent,
     SessionClosed,
     SessionPaused,
@@ -69,7 +70,7 @@ from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turn_lock import TurnLock
 from holdfast.session.turn_result import TurnResult
 from holdfast.store import Journal, Store, chosen_name, shortened_note
-from holdfast.world import Proposal, StagedWorld, World
+from holdfast.world import HunkDecision, Proposal, StagedWorld, World
 
 
 class Session:
@@ -313,6 +314,33 @@ class Session:
         await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
         if self.status.turns and self._lock.holder is None and not self.status.has_open_turn:
             # A fork starts from here, where nothing that was committed is staged.
+            await self._restore_points.make(len(self.status.turns))
+        return tuple(change.path for change in changes)
+
+    async def decide_hunks(self, *decisions: HunkDecision, principal: Principal = PERSON) -> tuple[str, ...]:
+        """Commit the accepted hunks of staged changes, all or none, and drop the rejected ones; the others stay staged.
+
+        Returns the files that were changed. Raises CommitConflict if a file or a proposal is not what was shown, InvalidInput
+        if a hunk does not exist.
+        """
+        self._lock.check_not_closed()
+        split = await asyncio.to_thread(self._staged.split, decisions)
+        parts, rests = self._staged.recorded(split)
+        if parts or rests:
+            # Before the commit, so that after a crash it is known what stays staged.
+            blobs = [*split.parts.values(), *split.rests.values()]
+            await self._journal.append(
+                ProposalsSplit(parts=parts, rests=rests, principal=principal), blobs=blobs
+            )
+        changes = self._staged.apply_split(split)
+        events: list[Event] = []
+        if split.dropped:
+            events.append(ProposalsRejected(paths=tuple(split.dropped), principal=principal))
+        if changes:
+            events.append(ProposalsCommitted(changes=changes, principal=principal))
+        if events:
+            await self._journal.append(*events)
+        if changes and self.status.turns and self._lock.holder is None and not self.status.has_open_turn:
             await self._restore_points.make(len(self.status.turns))
         return tuple(change.path for change in changes)
 

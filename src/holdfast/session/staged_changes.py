@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from holdfast.core import Change
 from holdfast.core.errors import InvalidInput
@@ -10,6 +11,7 @@ from holdfast.core.events import (
     ForkChangesStaged,
     ProposalsCommitted,
     ProposalsRejected,
+    ProposalsSplit,
     RecordedEvent,
 )
 from holdfast.core.projection import without_rewound
@@ -19,19 +21,42 @@ from holdfast.world import StagedWorld
 
 def staged_changes(recorded: Iterable[RecordedEvent]) -> list[Change]:
     """Staged changes in the order they were made; the overlay of a resumed session is rebuilt from them."""
+    return _replay(recorded).staged
+
+
+class _Replayed(NamedTuple):
+    staged: list[Change]
+    split: dict[str, tuple[Change, Change | None]]
+    """By path: the part of a split that is to be committed, and what then stays staged."""
+
+
+def _replay(recorded: Iterable[RecordedEvent]) -> _Replayed:
     staged: list[Change] = []
+    split: dict[str, tuple[Change, Change | None]] = {}
     for entry in without_rewound(recorded):
         match event := entry.event:
             case CallSettled() | ForkChangesStaged():
-                staged += [change for change in event.changes if change.is_staged]
+                new = [change for change in event.changes if change.is_staged]
+                staged += new
+                for change in new:
+                    split.pop(change.path, None)
+            case ProposalsSplit():
+                rests = {change.path: change for change in event.rests}
+                split |= {part.path: (part, rests.pop(part.path, None)) for part in event.parts}
+                staged = [change for change in staged if change.path not in rests]
+                staged += rests.values()
             case ProposalsCommitted():
-                gone = {change.path for change in event.changes}
+                gone = {change.path: change for change in event.changes}
                 staged = [change for change in staged if change.path not in gone]
+                for path, change in gone.items():
+                    part, rest = split.pop(path, (None, None))
+                    if part is not None and rest is not None and part.after == change.after:
+                        staged.append(rest)
             case ProposalsRejected():
                 staged = [change for change in staged if change.path not in event.paths]
             case _:
                 pass
-    return staged
+    return _Replayed(staged, split)
 
 
 def approved_paths(staged: StagedWorld, paths: Sequence[str], *, approve: bool) -> Sequence[str] | None:
@@ -60,7 +85,9 @@ async def restage(staged: StagedWorld, journal: Journal, store: Store) -> None:
     staged.restage(changes, contents.__getitem__)
 
 
-def already_committed(staged: StagedWorld, changes: Iterable[Change]) -> tuple[Change, ...]:
+def already_committed(staged: StagedWorld, recorded: Iterable[RecordedEvent]) -> tuple[Change, ...]:
     """Staged changes that the base already has: committed, but not recorded before the process died."""
-    latest = {change.path: change for change in changes}
+    replayed = _replay(recorded)
+    latest = {change.path: change for change in replayed.staged}
+    latest |= {path: part for path, (part, _) in replayed.split.items() if staged.is_committed(part)}
     return tuple(change for _, change in sorted(latest.items()) if staged.is_committed(change))

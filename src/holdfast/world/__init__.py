@@ -13,6 +13,7 @@ from holdfast.world.paths.locate import WorldPaths
 from holdfast.world.restore_points.changes_since import ChangesSince
 from holdfast.world.restore_points.points import MAX_QUICK_BYTES, Restored, RestorePoint, RestorePoints
 from holdfast.world.staging.commit import Recovered, UndoJournal
+from holdfast.world.staging.hunks import Hunk, HunkDecision, hunks_of, proposal_digest, unit_count
 from holdfast.world.staging.proposals import Proposal
 from holdfast.world.staging.staged_world import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
@@ -25,6 +26,8 @@ __all__ = [
     "EffectWriter",
     "FolderWorld",
     "Hit",
+    "Hunk",
+    "HunkDecision",
     "MemoryWorld",
     "Proposal",
     "Quota",
@@ -39,9 +42,12 @@ __all__ = [
     "World",
     "WorldPaths",
     "WorldToolset",
+    "hunks_of",
     "links_in",
     "list_files",
     "open_folder",
+    "proposal_digest",
     "read_project_file",
     "reopen_folder",
+    "unit_count",
 ]

@@ -193,6 +193,13 @@ class Chat:
             await asyncio.wait({self._turn}, timeout=0 if self.session.escalations() else _TURN_CLOSE_SECONDS)
         return not self.is_busy
 
+    async def run_now(self, words: str) -> Outcome | None:
+        """Run a message or a command as a turn, and return its outcome; None if it was stopped. Only while no turn runs."""
+        self._is_command = words.startswith(COMMAND_MARK)
+        turn = asyncio.create_task(self._driver.run(words))
+        await self._one(turn)
+        return None if turn.cancelled() or turn.exception() is not None else turn.result()
+
     def interrupt(self) -> bool:
         """Cancel the running turn and drop the queue; False if no turn is running."""
         if not self.is_busy:

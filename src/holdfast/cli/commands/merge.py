@@ -18,6 +18,7 @@ from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import progress_hidden
+from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.cli.views.merge import merge_lines
 from holdfast.core import escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
@@ -45,7 +46,10 @@ async def run(arguments: argparse.Namespace) -> int:
     try:
         plan = await runtime.plan_merge(fork, *arguments.paths)
         if not arguments.json:
-            for line, tone in merge_lines(plan, shows_diff=not arguments.yes or arguments.dry_run):
+            for proposal in plan.proposals if not arguments.yes or arguments.dry_run else ():
+                for each in diff_lines(proposal):
+                    console.show_line(each.pieces, LINE_TONES[each.kind])
+            for line, tone in merge_lines(plan):
                 console.show(line, tone)
         if not arguments.dry_run:
             plan.check()

@@ -1,6 +1,7 @@
 """Show, commit or reject the staged changes of a session.
 
 holdfast proposals show shop                     unified diffs, to read or to pipe into git apply
+holdfast proposals review shop                   accept or reject hunk by hunk, on the full screen
 holdfast proposals commit shop                   all or none; refused if a file has changed in the meantime
 holdfast proposals commit shop report.py         only this file
 holdfast proposals commit shop --check 'pytest -q'   only if the command succeeds on a copy with the changes
@@ -16,12 +17,13 @@ from tempfile import TemporaryDirectory
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
-from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.console import Console, wants_plain
+from holdfast.cli.terminal.diff_viewer import review as review_hunks
 from holdfast.cli.terminal.progress import progress_hidden
-from holdfast.cli.views.tables import proposal_lines
+from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
-from holdfast.services import choose_proposals, decide_proposals
+from holdfast.services import choose_proposals, decide_hunks, decide_proposals
 from holdfast.session import Session
 
 PROGRESS = "opening the session"
@@ -29,7 +31,7 @@ PROGRESS = "opening the session"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("action", choices=["show", "commit", "reject"], help="the action")
+    parser.add_argument("action", choices=["show", "review", "commit", "reject"], help="the action")
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     parser.add_argument(
         "paths", nargs="*", default=[], metavar="PATH", help="only these paths (default: all)"
@@ -54,6 +56,8 @@ async def run(arguments: argparse.Namespace) -> int:
         if not session.staged_paths() and not arguments.paths:
             console.say("nothing is staged")
             return exit_codes.OK
+        if arguments.action == "review":
+            return await _review(session, arguments, console)
         if arguments.check is not None and not await _passes(session, arguments, console):
             return exit_codes.DENIED
         done = await decide_proposals(session, arguments.action, arguments.paths)
@@ -69,6 +73,25 @@ async def run(arguments: argparse.Namespace) -> int:
         if done.asking:
             names = " ".join(map(escape_invisible, done.asking))
             console.say(f"still staged, because you must approve it by name: {names}", "ask", folds=True)
+    return exit_codes.OK
+
+
+async def _review(session: Session, arguments: argparse.Namespace, console: Console) -> int:
+    """Let the user decide hunk by hunk."""
+    if wants_plain() or not console.is_interactive:
+        raise InvalidInput("a review needs a terminal", hint="use `show`, then `commit` with paths")
+    with progress_hidden():
+        decisions = await review_hunks(choose_proposals(session, arguments.paths))
+    if not decisions:
+        console.say("nothing was decided")
+        return exit_codes.OK
+    done = await decide_hunks(session, decisions)
+    if arguments.json:
+        console.json(done)
+    for path in () if arguments.json else done.paths:
+        console.say(f"committed {escape_invisible(path)}")
+    if left := session.proposals():
+        console.say(f"still staged: {', '.join(escape_invisible(each.path) for each in left)}", folds=True)
     return exit_codes.OK
 
 
@@ -97,5 +120,5 @@ def _show(session: Session, arguments: argparse.Namespace, console: Console) -> 
     if not proposals:
         console.say("nothing is staged")
     for proposal in proposals:
-        for line, tone in proposal_lines(proposal):
-            console.show(line, tone)
+        for line in diff_lines(proposal):
+            console.show_line(line.pieces, LINE_TONES[line.kind])

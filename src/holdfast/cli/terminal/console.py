@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Literal, Protocol, TextIO
 
 from holdfast.cli.terminal.progress import is_linear, progress_hidden
@@ -68,6 +69,11 @@ class Console:
         with progress_hidden():
             print(paint(text, tone, self._out), file=self._out, flush=True)
 
+    def show_line(self, pieces: Sequence[tuple[str, bool]], tone: Tone = "plain") -> None:
+        """Like `show`, for a line in pieces; the marked ones are emphasised."""
+        with progress_hidden():
+            print(paint_line(pieces, tone, self._out), file=self._out, flush=True)
+
     def show_highlighted(self, *pieces: str) -> None:
         """Like `show`, wrapped, with every second piece highlighted."""
         shown = (
@@ -117,6 +123,17 @@ def paint(text: str, tone: Tone, stream: TextIO) -> str:
     if not code or not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def paint_line(pieces: Sequence[tuple[str, bool]], tone: Tone, stream: TextIO) -> str:
+    """A line in pieces, escaped, in the colour of its tone; the marked pieces are reversed where there is colour."""
+    plain = "".join(_escape(text) for text, _ in pieces)
+    if paint(plain, tone, stream) == plain:
+        return plain
+    marked = "".join(
+        f"\x1b[7m{_escape(text)}\x1b[27m" if is_marked else _escape(text) for text, is_marked in pieces
+    )
+    return f"\x1b[{_CODES[tone]}m{marked}\x1b[0m"
 
 
 def _escape(text: str) -> str:

@@ -3,10 +3,10 @@
 import asyncio
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from holdfast.cli.terminal.console import Tone, paint
+from holdfast.cli.terminal.console import Tone, paint, paint_line
 from holdfast.cli.terminal.live_region import LiveRegion, Section
 from holdfast.cli.terminal.notifier import Focus
 from holdfast.cli.terminal.progress import progress_hidden
@@ -29,6 +29,10 @@ class PlainScreen:
     def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
         """Write a message to stderr, without colour and wrapping."""
         print(escape_invisible(text), file=sys.stderr, flush=True)
+
+    def say_line(self, pieces: Sequence[tuple[str, bool]], tone: Tone = "plain") -> None:
+        """Write a message in pieces, without emphasis."""
+        self.say("".join(text for text, _ in pieces))
 
     async def settle(self) -> None:
         """Wait until everything is written."""
@@ -74,6 +78,10 @@ class LiveScreen:
         if folds:
             text = fold(text, shutil.get_terminal_size().columns)
         self._put(paint(text, tone, sys.stdout))
+
+    def say_line(self, pieces: Sequence[tuple[str, bool]], tone: Tone = "plain") -> None:
+        """Write a message in pieces; the marked ones are emphasised."""
+        self._put(paint_line(pieces, tone, sys.stdout))
 
     async def settle(self) -> None:
         """Wait until everything is written."""

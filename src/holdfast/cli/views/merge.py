@@ -1,17 +1,14 @@
-"""The plain-text view of a merge: diffs, what is left out, and conflicts."""
+"""The plain-text view of a merge: what is left out, and conflicts."""
 
 from collections.abc import Iterator
 
 from holdfast.cli.terminal.console import Tone
-from holdfast.cli.views.tables import proposal_lines
 from holdfast.core import escape_invisible
 from holdfast.session import MergePlan
 
 
-def merge_lines(plan: MergePlan, *, shows_diff: bool) -> Iterator[tuple[str, Tone]]:
-    """What a merge would change, line by line with its tone."""
-    for proposal in plan.proposals if shows_diff else ():
-        yield from proposal_lines(proposal)
+def merge_lines(plan: MergePlan) -> Iterator[tuple[str, Tone]]:
+    """What a merge leaves out and what conflicts, line by line with its tone."""
     for path in plan.left:
         yield f"not merged, because it is not an ordinary file: {escape_invisible(path)}", "ask"
     for conflict in plan.conflicts:

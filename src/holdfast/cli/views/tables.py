@@ -1,12 +1,10 @@
-"""Plain-text views of the audit log and of staged changes."""
+"""The plain-text view of the audit log."""
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.cli.terminal.console import Tone
 from holdfast.cli.views.narrator import describe_call
-from holdfast.core import Call, escape_invisible
+from holdfast.core import Call
 from holdfast.gate import AuditEntry
-from holdfast.world import Proposal
 
 
 def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]:
@@ -26,28 +24,3 @@ def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]
         # The approval is never cut: who decided matters more than the end of the call.
         room = width - len(approval)
         yield (line if len(line) <= room else line[: room - 3] + "...") + approval
-
-
-def proposal_lines(proposal: Proposal) -> Iterator[tuple[str, Tone]]:
-    """The diff of a proposal, line by line with its tone; nothing in it can control the terminal."""
-    if proposal.runs_when is not None:
-        yield f"{escape_invisible(proposal.path)}: this runs when you {proposal.runs_when}", "ask"
-    if proposal.asks:
-        yield f"{escape_invisible(proposal.path)}: {_asks(proposal)}", "ask"
-    if proposal.renamed_from is not None:
-        yield (
-            f"{escape_invisible(proposal.path)} renamed from {escape_invisible(proposal.renamed_from)}",
-            "strong",
-        )
-    for line in escape_invisible(proposal.diff).splitlines():
-        yield line, _tone(line)
-
-
-def _asks(proposal: Proposal) -> str:
-    return f"a program changed it, and it needs your approval by name: {escape_invisible(proposal.asks)}"
-
-
-def _tone(line: str) -> Tone:
-    if line.startswith(("+++", "---", "@@", "diff ")):
-        return "strong"
-    return "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"

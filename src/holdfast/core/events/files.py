@@ -1,7 +1,7 @@
 """Events of files: staged changes, restore points and rewinds."""
 
 from holdfast.core.events.base import Event
-from holdfast.core.ids import Principal, SessionId
+from holdfast.core.ids import PERSON, Principal, SessionId
 from holdfast.core.tools import Change
 
 
@@ -17,6 +17,17 @@ class ProposalsRejected(Event, tag="proposals-rejected"):
 
     paths: tuple[str, ...]
     principal: Principal
+
+
+class ProposalsSplit(Event, tag="proposals-split"):
+    """A person chose among the hunks of staged changes.
+
+    The parts are committed next. After that, the rests are what stays staged; a rest without a part replaces its change at once.
+    """
+
+    parts: tuple[Change, ...] = ()
+    rests: tuple[Change, ...] = ()
+    principal: Principal = PERSON
 
 
 class ForkChangesStaged(Event, tag="fork-changes-staged"):

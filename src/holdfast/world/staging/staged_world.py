@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -10,9 +11,20 @@ from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
 from holdfast.world.contract import NOTHING, World, fingerprint_of
 from holdfast.world.paths.names import is_within
 from holdfast.world.staging.commit import Commit, Step, UndoJournal
+from holdfast.world.staging.hunks import HunkDecision, apply_hunks, check_decision, hunks_of, unit_count
 from holdfast.world.staging.layer import Staged
 from holdfast.world.staging.overlay import MAX_STAGED_BYTES, Overlay
 from holdfast.world.staging.proposals import Proposal, describe
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What decisions about hunks come to, by path: files committed whole or in part, dropped, and what stays staged."""
+
+    whole: list[str] = field(default_factory=list)
+    parts: dict[str, bytes] = field(default_factory=dict)
+    rests: dict[str, bytes] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
 
 
 class StagedWorld(Overlay):
@@ -95,6 +107,97 @@ class StagedWorld(Overlay):
         if is_all:
             self._layer.clear_folders()
         return changes
+
+    def split(self, decisions: Sequence[HunkDecision]) -> Split:
+        """What a person's decisions about hunks come to. Changes nothing. Raises CommitConflict or InvalidInput."""
+        proposals = {each.path: each for each in self.proposals()}
+        split = Split()
+        for decision in decisions:
+            proposal = proposals.get(decision.path)
+            if proposal is None:
+                raise CommitConflict(
+                    f"nothing is staged for {decision.path} any more; nothing was committed",
+                    paths=(decision.path,),
+                    hint="look at the changes again",
+                )
+            check_decision(decision, proposal)
+            self._split_one(decision, proposal, split)
+        return split
+
+    def _split_one(self, decision: HunkDecision, proposal: Proposal, split: Split) -> None:
+        path, count = proposal.path, unit_count(proposal)
+        accepted, rejected = set(decision.accepted), set(decision.rejected)
+        if not accepted and not rejected:
+            return
+        if len(accepted) == count:
+            split.whole.append(path)
+            return
+        if len(rejected) == count:
+            split.dropped.append(path)
+            return
+        # Only a text file that is modified has more than one hunk.
+        hunks, before = hunks_of(proposal), self.base.read(path).decode()
+        undecided = {hunk.number for hunk in hunks} - accepted - rejected
+        part = apply_hunks(before, hunks, accepted).encode()
+        rest = apply_hunks(before, hunks, accepted | undecided).encode()
+        if accepted:
+            split.parts[path] = part
+        if undecided:
+            split.rests[path] = rest
+
+    def recorded(self, split: Split) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+        """The parts and the rests of a split, as changes to record before it is applied."""
+        parts = tuple(
+            self._staged_change(path, self._layer.files[path].before, part, None)
+            for path, part in sorted(split.parts.items())
+        )
+        rests = tuple(
+            self._staged_change(
+                path,
+                fingerprint_of(split.parts[path]) if path in split.parts else self._layer.files[path].before,
+                rest,
+                self._layer.files[path],
+            )
+            for path, rest in sorted(split.rests.items())
+        )
+        return parts, rests
+
+    def apply_split(self, split: Split) -> tuple[Change, ...]:
+        """Commit the parts and the whole files of a split, all or none, and keep its rests staged. Raises CommitConflict."""
+        staged = {path: self._layer.files[path] for path in {**split.parts, **split.rests}}
+        modes = {path: self._base_mode(path) for path in split.parts}
+        for path, part in split.parts.items():
+            self._put(path, staged[path]._replace(content=part, mode=modes[path]))
+        chosen = (*split.whole, *split.parts)
+        try:
+            changes = self.commit(chosen) if chosen else ()
+        except BaseException:
+            for path in split.parts:
+                self._put(path, staged[path])
+            raise
+        self._drop(split.dropped)
+        for path, rest in split.rests.items():
+            before = fingerprint_of(split.parts[path]) if path in split.parts else staged[path].before
+            self._put(
+                path,
+                staged[path]._replace(content=rest, before=before, replaced_bytes=self._size_in_base(path)),
+            )
+        return changes
+
+    def _base_mode(self, path: str) -> int | None:
+        found = self._base_stat(path)
+        return found.mode if found is not None else None
+
+    def _staged_change(self, path: str, before: str, after: bytes, staged: Staged | None) -> Change:
+        return Change(
+            path=path,
+            kind="modified",
+            before=before or None,
+            after=fingerprint_of(after),
+            is_staged=True,
+            mode=staged.mode if staged is not None else self._base_mode(path),
+            asks=staged.asks if staged is not None else "",
+        )
 
     def reject(self, paths: Sequence[str] | None = None) -> tuple[str, ...]:
         """Drop staged changes and return their paths."""

@@ -10,6 +10,7 @@ from holdfast.cli.chat.folded import FoldedTexts
 from holdfast.cli.chat.modes import ModeTracker
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.views.session_log import SessionLog
+from holdfast.core import Outcome
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
 
@@ -41,6 +42,10 @@ class ChatContext(Protocol):
 
     async def wait_until_idle(self) -> bool:
         """Whether no turn is running. A turn that is about to end gets a moment to do so."""
+        ...
+
+    async def run_now(self, words: str) -> Outcome | None:
+        """Run a message or a command as a turn, and return its outcome; None if it was stopped. Only while no turn runs."""
         ...
 
     def attach(self, session: Session) -> None:

@@ -1,31 +1,101 @@
 """Slash commands for files: staged changes, the workspace, and rewinding."""
 
 import asyncio
+import shlex
+from collections.abc import Sequence
 
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
-from holdfast.cli.views.tables import proposal_lines
-from holdfast.core import escape_invisible
+from holdfast.cli.terminal.diff_viewer import review as review_hunks
+from holdfast.cli.terminal.progress import progress_hidden
+from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
+from holdfast.core import Ok, Proposed, escape_invisible
 from holdfast.core.errors import InvalidInput
+from holdfast.services import choose_proposals, decide_hunks
+from holdfast.session import COMMAND_MARK
+from holdfast.world import Proposal
 
 
 async def diff(chat: ChatContext, rest: str) -> None:
     """Show the staged changes."""
-    # In a thread: the diff of a large file takes seconds.
-    for proposal in await asyncio.to_thread(chat.session.proposals):
-        if not rest or proposal.path in rest.split():
-            for line, tone in proposal_lines(proposal):
-                chat.screen.say(line, tone)
-    if not chat.session.staged_paths():
+    proposals = await _chosen(chat, rest.split())
+    if not proposals:
         chat.screen.say("  nothing is staged")
+    for proposal in proposals:
+        for line in diff_lines(proposal):
+            chat.screen.say_line(line.pieces, LINE_TONES[line.kind])
+    if proposals and not chat.screen.is_plain:
+        chat.screen.say("  /review accepts or rejects hunk by hunk, /commit takes everything", "dim")
+
+
+async def review(chat: ChatContext, rest: str) -> None:
+    """Accept or reject the staged changes hunk by hunk, on the full screen."""
+    await check_ready(chat)
+    proposals = await _chosen(chat, rest.split())
+    if not proposals:
+        raise InvalidInput("nothing is staged")
+    if chat.screen.is_plain:
+        raise InvalidInput(
+            "the review needs a full screen", hint="/diff shows the changes, /commit PATH takes one file"
+        )
+    async with chat.screen.exclusive():
+        with progress_hidden():
+            decisions = await review_hunks(proposals)
+    if not decisions:
+        chat.screen.say("  nothing was decided")
+        return
+    await decide_hunks(chat.session, decisions)
+    if left := chat.session.proposals():
+        chat.screen.say(
+            f"  still staged: {', '.join(escape_invisible(each.path) for each in left)}", "ask", folds=True
+        )
 
 
 async def commit(chat: ChatContext, rest: str) -> None:
-    """Commit the staged changes."""
+    """Commit the staged changes; with `--check COMMAND` only if the command succeeds on them."""
     _check_staged(chat)
-    await chat.session.commit(*rest.split())
-    if asking := [each for each in await asyncio.to_thread(chat.session.proposals) if each.asks]:
+    check, paths = _commit_words(rest)
+    if check is not None and not await _passes(chat, check):
+        return
+    await chat.session.commit(*paths)
+    if asking := [each for each in chat.session.proposals() if each.asks]:
         names = " ".join(escape_invisible(each.path) for each in asking)
         chat.screen.say(f"  still staged, because you must approve it by name: /commit {names}", "ask")
+
+
+def _commit_words(rest: str) -> tuple[str | None, list[str]]:
+    """The command of `--check`, and the paths."""
+    try:
+        words = shlex.split(rest) if "--check" in rest else rest.split()
+    except ValueError as error:
+        raise InvalidInput(f"cannot read {rest!r}: {error}", hint="/commit --check 'pytest -q'") from None
+    if "--check" not in words:
+        return None, words
+    place = words.index("--check")
+    if place + 1 >= len(words):
+        raise InvalidInput("--check needs a command", hint="/commit --check 'pytest -q'")
+    return words[place + 1], [*words[:place], *words[place + 2 :]]
+
+
+async def _passes(chat: ChatContext, command: str) -> bool:
+    """Run the command in the sandbox, over the workspace with what is staged. It is a turn, so the agent knows the result."""
+    await check_ready(chat)
+    outcome = await chat.run_now(f"{COMMAND_MARK}{command}")
+    result = outcome.value if isinstance(outcome, Ok | Proposed) else None
+    code = result.get("code") if isinstance(result, dict) else None
+    if code == 0:
+        return True
+    how = "did not run" if code is None else f"exited with {code}"
+    chat.screen.say(
+        f"  nothing was committed: {escape_invisible(command)} {how}; the agent knows the result",
+        "bad",
+        folds=True,
+    )
+    return False
+
+
+async def _chosen(chat: ChatContext, paths: Sequence[str]) -> tuple[Proposal, ...]:
+    # In a thread, because the diff of a large file takes a while.
+    return await asyncio.to_thread(choose_proposals, chat.session, paths)
 
 
 async def accept(chat: ChatContext, rest: str) -> None:

@@ -47,7 +47,10 @@ _ALL = (
     Command("/budget [add usd=1]", "show limits and spending; add raises a limit", inspect.budget),
     Command("/cost", "show spending in one line", inspect.cost),
     Command("/diff [PATH...]", "show staged changes", files.diff),
-    Command("/commit [PATH...]", "commit staged changes", files.commit),
+    Command("/review [PATH...]", "accept or reject staged changes hunk by hunk", files.review),
+    Command(
+        "/commit [--check COMMAND] [PATH...]", "commit staged changes, if the check passes", files.commit
+    ),
     Command("/accept [go]", "show commits made in the sandbox, or accept them as a branch", files.accept),
     Command("/reject [PATH...]", "reject staged changes", files.reject),
     Command("/rewind [N [go]]", "return to the end of a turn, files included", files.rewind),

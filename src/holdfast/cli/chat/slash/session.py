@@ -8,6 +8,7 @@ from textwrap import indent
 
 from holdfast.cli.chat.modes import GO_REQUEST, LABELS, MODES, PLAN_POLICY
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
+from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.cli.views.merge import merge_lines
 from holdfast.cli.views.session_table import heading, row
 from holdfast.core import Ok, Proposed, SystemClock, escape_invisible, pluralize
@@ -72,7 +73,10 @@ async def merge(chat: ChatContext, rest: str) -> None:
     if rest not in ("", "go"):
         raise InvalidInput(f"/merge has no {rest!r}", hint="/merge shows the changes, /merge go commits them")
     plan = await chat.runtime.plan_merge(chat.session.id)
-    for line, tone in merge_lines(plan, shows_diff=not rest):
+    for proposal in () if rest else plan.proposals:
+        for each in diff_lines(proposal):
+            chat.screen.say_line(each.pieces, LINE_TONES[each.kind])
+    for line, tone in merge_lines(plan):
         chat.screen.say(f"  {line}", tone)
     plan.check()
     if rest and plan.proposals:
