@@ -28,6 +28,7 @@ TYPED = (
     ("/commit", "commit  n.txt"),
     ("/files", "n.txt"),
     ("/reject", "nothing is staged"),
+    ("/review", "nothing is staged"),
     ("/rewind", "/rewind N previews a rewind"),
     ("/rewind 0", "would be deleted   n.txt"),
     ("/rewind 0 go", "rewound to the end of turn 0"),
