@@ -12,6 +12,7 @@ from tests.installed_programs import NotInstalled, cache_folder
 from tests.mcp import installed as npm
 from tests.teams import claude_program as claude
 from tests.teams import goose_program as goose
+from tests.web import browser
 
 from holdfast.core.errors import HoldfastError
 from holdfast.guests.wasi import WorkerPool
@@ -24,6 +25,7 @@ def main() -> None:
         ("npm's filesystem server", npm.install),
         ("the claude program", claude.install),
         ("the goose program", goose.install),
+        ("the browser", browser.install),
     ):
         _try(what, install)
 

@@ -10,6 +10,9 @@ from holdfast.core.errors import InvalidInput
 MAX_NUMBER = 1_000_000_000
 
 
+MAX_PORT = 65_535
+
+
 def at_least_one(text: str) -> int:
     """A count of at least one."""
     try:
@@ -19,6 +22,13 @@ def at_least_one(text: str) -> int:
     if not 1 <= number <= MAX_NUMBER:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MAX_NUMBER:,}")
     return number
+
+
+def port_number(text: str) -> int:
+    """A port of this machine; 0 is any free one."""
+    if not text.isascii() or not text.isdigit() or int(text) > MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {MAX_PORT}")
+    return int(text)
 
 
 def seconds(text: str) -> float:

@@ -89,6 +89,8 @@ class _Answer(Value, forbid_unknown_fields=True):
     offer: int | None = None
     answer: str | None = None
     """The text that answers a question."""
+    transport: Literal["file", "web"] = "file"
+    """Where the person answered, for the record."""
 
 
 class ApprovalFiles:
@@ -198,9 +200,9 @@ class ApprovalFiles:
         if content is None:
             return
         remove(path)
-        response = _response(content, escalation)
+        response, transport = _response(content, escalation)
         try:
-            await self._gate.resolve(id, response, principal=PERSON, transport=self.transport)
+            await self._gate.resolve(id, response, principal=PERSON, transport=transport)
         except EscalationUnknown:
             await self._note_late(id)
 
@@ -216,12 +218,17 @@ class ApprovalFiles:
         return self._folder / f"{kind}-{id}.json"
 
 
-def _response(content: bytes, escalation: Escalation) -> Response:
+def _response(content: bytes, escalation: Escalation) -> tuple[Response, str]:
+    """The response in a file, and its transport. Anything that is not a clear approval is a denial."""
     try:
         json.loads(content, object_pairs_hook=_reject_duplicate_keys)
         answer = msgspec.json.decode(content, type=_Answer)
     except (ValueError, RecursionError):  # not JSON, not UTF-8, or ambiguous
-        return Response(verdict="deny", reason="denied: the response file is not valid")
+        return Response(verdict="deny", reason="denied: the response file is not valid"), "file"
+    return _checked(answer, escalation), answer.transport
+
+
+def _checked(answer: _Answer, escalation: Escalation) -> Response:
     if answer.digest is not None and answer.digest != escalation.digest:
         return Response(verdict="deny", reason="denied: the response names the digest of another call")
     if answer.scope not in _offered_scopes(escalation) or (

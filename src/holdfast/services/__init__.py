@@ -4,6 +4,7 @@ from holdfast.services.answer import Delivered, check_response, deliver_answer, 
 from holdfast.services.audit import audit_csv
 from holdfast.services.call_text import call_lines, exact_call
 from holdfast.services.control import request_of_holder, send_control_request
+from holdfast.services.conversation import ConversationItem, conversation, items_of
 from holdfast.services.doctor.check_result import CheckResult
 from holdfast.services.doctor.run_checks import run_checks
 from holdfast.services.notifications import (
@@ -32,6 +33,7 @@ from holdfast.services.waiting_calls import WaitingCall, describe_waiting, selec
 __all__ = [
     "USAGE_GROUPS",
     "CheckResult",
+    "ConversationItem",
     "DecidedProposals",
     "Delivered",
     "DeliveryFailed",
@@ -49,6 +51,7 @@ __all__ = [
     "check_target",
     "choose_proposals",
     "decide_hunks",
+    "conversation",
     "decide_proposals",
     "deliver",
     "deliver_answer",
@@ -56,6 +59,7 @@ __all__ = [
     "describe_waiting",
     "exact_call",
     "is_safe_address",
+    "items_of",
     "notify_about",
     "read_failures",
     "request_of_holder",

@@ -27,7 +27,10 @@ from holdfast.gate import (
 )
 from holdfast.store import Home, Store
 
-POLL_ATTEMPTS, POLL_SECONDS = 60, 0.05
+HOLDER_SECONDS = 3.0
+"""How long the process that holds a session may take to accept an answer."""
+RECENT_EVENTS = 200
+"""How far back the answer can be: it was recorded while this process wrote the file."""
 Delivery = Literal["recorded", "accepted", "sent"]
 """Where an answer is: in the journal, accepted by the process that holds the session, or sent to it and not confirmed."""
 
@@ -85,7 +88,7 @@ async def deliver_answer(
     try:
         journal = await store.open(session)
     except SessionHeld:
-        _write_response_file(home, session, escalation, response)
+        _write_response_file(home, session, escalation, response, transport)
         delivery = await _await_outcome(store, session, escalation.id, response)
     else:
         try:
@@ -102,25 +105,43 @@ async def deliver_answer(
     return Delivered(session=session, escalation=escalation.id, verdict=response.verdict, delivery=delivery)
 
 
-def _write_response_file(home: Home, session: SessionId, escalation: Escalation, response: Response) -> None:
+def _write_response_file(
+    home: Home, session: SessionId, escalation: Escalation, response: Response, transport: str
+) -> None:
     decision = "approved" if response.verdict == "approve" else "denied"
-    answer = {"decision": decision, "digest": escalation.digest, "reason": response.reason}
-    content = encode(answer | {"scope": response.scope, "amount": response.amount, "offer": response.offer})
-    write_first_answer(home.escalations(session), escalation.id, content)
+    answer: dict[str, object] = {
+        "decision": decision,
+        "digest": escalation.digest,
+        "reason": response.reason,
+        "scope": response.scope,
+        "amount": response.amount,
+        "offer": response.offer,
+        "transport": "web" if transport == "web" else "file",
+    }
+    write_first_answer(home.escalations(session), escalation.id, encode(answer))
 
 
 async def _await_outcome(store: Store, session: SessionId, id: EscalationId, response: Response) -> Delivery:
     """What became of an answer by file, read from the journal that the other process writes."""
-    for _ in range(POLL_ATTEMPTS):
-        for entry in await store.read(session):
-            match event := entry.event:
-                case EscalationAnswered(escalation=answered) if answered == id:
-                    if event.response.verdict != response.verdict:
-                        raise EscalationUnknown(f"{id!r} was already answered: {event.response.verdict}")
-                    return "accepted"
-                case EscalationExpired(escalation=expired) if expired == id:
-                    raise EscalationUnknown(f"the answer to {id!r} came too late: {event.reason}")
-                case _:
-                    pass
-        await asyncio.sleep(POLL_SECONDS)
-    return "sent"
+    # The journal may be long; the escalation is at or behind the first event that this reads.
+    seen = max(0, (await store.summary(session)).events - RECENT_EVENTS)
+    with store.watch() as watch:
+        try:
+            async with asyncio.timeout(HOLDER_SECONDS):
+                while True:
+                    for entry in await store.read(session, after=seen):
+                        seen = entry.seq
+                        match event := entry.event:
+                            case EscalationAnswered(escalation=answered) if answered == id:
+                                if event.response.verdict != response.verdict:
+                                    raise EscalationUnknown(
+                                        f"{id!r} was already answered: {event.response.verdict}"
+                                    )
+                                return "accepted"
+                            case EscalationExpired(escalation=expired) if expired == id:
+                                raise EscalationUnknown(f"the answer to {id!r} came too late: {event.reason}")
+                            case _:
+                                pass
+                    await watch.changed()
+        except TimeoutError:
+            return "sent"

@@ -32,6 +32,7 @@ from holdfast.session.settings import (
     TelegramSettings,
     Topic,
 )
+from holdfast.session.staged_changes import view_staged
 from holdfast.session.status import Lifecycle, Status, TurnRecord, is_imported, workspace_of
 from holdfast.session.tools import ASK_PERSON, VIEW_TOOLS
 from holdfast.session.turn_result import TurnResult
@@ -92,5 +93,6 @@ __all__ = [
     "plan_rewind",
     "replay",
     "resume_session",
+    "view_staged",
     "workspace_of",
 ]

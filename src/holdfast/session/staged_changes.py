@@ -3,8 +3,9 @@
 import shlex
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+from pathlib import Path
 
-from holdfast.core import Change
+from holdfast.core import Change, SessionId
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallSettled,
@@ -15,8 +16,9 @@ from holdfast.core.events import (
     RecordedEvent,
 )
 from holdfast.core.projection import without_rewound
-from holdfast.store import Journal, Store
-from holdfast.world import StagedWorld
+from holdfast.session.status import workspace_of
+from holdfast.store import Home, Journal, Store
+from holdfast.world import FolderWorld, StagedWorld
 
 
 def staged_changes(recorded: Iterable[RecordedEvent]) -> list[Change]:
@@ -83,6 +85,18 @@ async def restage(staged: StagedWorld, journal: Journal, store: Store) -> None:
         change.after: await store.blob(change.after) for change in changes if change.after is not None
     }
     staged.restage(changes, contents.__getitem__)
+
+
+async def view_staged(home: Home, store: Store, session: SessionId) -> StagedWorld:
+    """The workspace of a session with what is staged over it, to look at: without a lease, and nothing is written."""
+    recorded = await store.read(session)
+    changes = staged_changes(recorded)
+    contents = {
+        change.after: await store.blob(change.after) for change in changes if change.after is not None
+    }
+    staged = StagedWorld(FolderWorld(Path(workspace_of(recorded) or home.workspace(session))))
+    staged.restage(changes, contents.__getitem__)
+    return staged
 
 
 def already_committed(staged: StagedWorld, recorded: Iterable[RecordedEvent]) -> tuple[Change, ...]:

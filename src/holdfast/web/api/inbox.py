@@ -1,0 +1,163 @@
+"""Routes of the inbox: what waits for a person, the answers, and what was answered before."""
+
+from contextlib import suppress
+from typing import Literal
+
+from holdfast.core import EscalationId, Response, Scope, SessionId, Value, escape_invisible
+from holdfast.core.approval_text import describe_effect
+from holdfast.core.errors import EscalationUnknown, HoldfastError, InvalidInput
+from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened
+from holdfast.services import (
+    Delivered,
+    WaitingCall,
+    check_response,
+    deliver_answer,
+    saved_coverage,
+    select_waiting,
+    waiting,
+)
+from holdfast.store import StreamedEvent
+from holdfast.web.context import WebRequest
+from holdfast.web.devices import has_right
+from holdfast.web.route import Route
+
+RECENT_ROWS = 5_000
+MAX_ANSWERED = 200
+
+
+class AnswerBody(Value, forbid_unknown_fields=True):
+    """A person's answer, with the digest of the call that was shown."""
+
+    verdict: Literal["approve", "deny"]
+    digest: str
+    scope: Scope = "once"
+    amount: int | None = None
+    offer: int | None = None
+    reason: str | None = None
+
+
+class AnsweredCall(Value, omit_defaults=False):
+    """An escalation that was answered, or that expired."""
+
+    session: SessionId
+    escalation: EscalationId
+    effect: str
+    at_ms: int
+    verdict: Literal["approve", "deny", "expire"]
+    principal: str
+    transport: str
+    reason: str
+    waited_ms: int | None
+
+
+async def list_waiting(request: WebRequest) -> list[WaitingCall]:
+    """What waits, of all sessions or of one."""
+    context = request.context
+    return await waiting(context.store, request.query.get("session"), now_ms=context.clock.now_ms())
+
+
+async def answer(request: WebRequest) -> Delivered:
+    """Answer one call or question, if it is still the one that was shown."""
+    context, body = request.context, request.body
+    assert isinstance(body, AnswerBody)
+    if body.scope != "once" and not has_right(request.device, "operate"):
+        raise InvalidInput(
+            "this device may approve single calls only", hint="save approvals on the machine itself"
+        )
+    session = SessionId(request.path["session"])
+    found = await waiting(context.store, session, now_ms=context.clock.now_ms())
+    escalation = select_waiting(found, request.path["id"]).escalation
+    if body.digest != escalation.digest:
+        raise EscalationUnknown("what you were shown is not what waits", hint="look at it again")
+    response = Response(
+        verdict=body.verdict, scope=body.scope, amount=body.amount, offer=body.offer, reason=body.reason
+    )
+    is_text = bool(body.reason and body.reason.strip()) and body.verdict == "approve"
+    check_response(escalation, response, is_text=is_text and found[0].is_question)
+    if body.scope == "always":
+        raise InvalidInput("approve for always at the question itself, in a chat")
+    if body.scope in ("times", "minutes") and not body.amount:
+        raise InvalidInput(f"{body.scope} needs an amount of at least 1")
+    if body.scope != "once":
+        saved_coverage(escalation, body.offer)
+    done = await deliver_answer(
+        context.home, context.store, session, escalation, response, transport="web", clock=context.clock
+    )
+    if done.delivery == "recorded" and has_right(request.device, "operate"):
+        # No process held the session, so nothing would continue it. The answer counts even if that fails.
+        with suppress(HoldfastError):
+            await context.hosted.advance(session)
+    return done
+
+
+async def list_answered(request: WebRequest) -> list[AnsweredCall]:
+    """What was answered or expired among the last events of all sessions, newest first."""
+    store = request.context.store
+    last = await store.last_row()
+    opened: dict[EscalationId, EscalationOpened] = {}
+    found: list[AnsweredCall] = []
+    row = max(0, last - RECENT_ROWS)
+    while some := await store.events_after(row):
+        row = some[-1].row
+        for streamed in some:
+            event = streamed.event
+            if isinstance(event, EscalationOpened):
+                opened[event.escalation.id] = event
+                continue
+            if isinstance(event, EscalationAnswered | EscalationExpired):
+                found.append(_answered(streamed, event, opened.get(event.escalation)))
+    return found[: -MAX_ANSWERED - 1 : -1]
+
+
+def _answered(
+    streamed: StreamedEvent, event: EscalationAnswered | EscalationExpired, asked: EscalationOpened | None
+) -> AnsweredCall:
+    verdict: Literal["approve", "deny", "expire"] = "expire"
+    principal = transport = reason = ""
+    match event:
+        case EscalationAnswered():
+            verdict, principal, transport = event.response.verdict, str(event.principal), event.transport
+            reason = event.response.reason or ""
+        case EscalationExpired():
+            reason = event.reason
+    return AnsweredCall(
+        session=streamed.session,
+        escalation=event.escalation,
+        effect=describe_effect(asked.escalation) if asked is not None else "",
+        at_ms=streamed.at_ms,
+        verdict=verdict,
+        principal=principal,
+        transport=transport,
+        reason=escape_invisible(reason),
+        waited_ms=streamed.at_ms - asked.escalation.opened_ms if asked is not None else None,
+    )
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/api/waiting",
+        right="look",
+        summary="What waits for a person, as `holdfast waiting --json` prints it",
+        answer=list_waiting,
+        gives=list[WaitingCall],
+        query=("session",),
+    ),
+    Route(
+        method="POST",
+        path="/api/waiting/{session}/{id}",
+        right="answer",
+        summary="Approve or deny a call, or answer a question",
+        answer=answer,
+        takes=AnswerBody,
+        gives=Delivered,
+    ),
+    Route(
+        method="GET",
+        path="/api/answered",
+        right="look",
+        summary="What was answered among the last events",
+        answer=list_answered,
+        gives=list[AnsweredCall],
+    ),
+)

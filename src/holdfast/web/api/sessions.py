@@ -1,0 +1,274 @@
+"""Routes of sessions: the list, one session with its conversation, and what a person may do in it."""
+
+from holdfast.core import SessionId, Value
+from holdfast.core.errors import InvalidInput, SessionNotReady
+from holdfast.gate import AnyControlRequest, CancelTurn, PostMessage
+from holdfast.services import ConversationItem, conversation, request_of_holder
+from holdfast.session import Session
+from holdfast.store import LeaseHolder, Passage, SessionPage, SessionSummary
+from holdfast.web.context import WebContext, WebRequest
+from holdfast.web.route import Route
+
+PAGE_EVENTS = 300
+
+
+class NewSession(Value, forbid_unknown_fields=True):
+    """A session to start, and its first message."""
+
+    text: str
+    folder: str | None = None
+    model: str | None = None
+    policy: str | None = None
+
+
+class Started(Value):
+    """A session that was started."""
+
+    session: SessionId
+
+
+class MessageBody(Value, forbid_unknown_fields=True):
+    """A message to the agent."""
+
+    text: str
+
+
+class Nothing(Value, forbid_unknown_fields=True):
+    """An empty body."""
+
+
+class Done(Value, omit_defaults=False):
+    """Something was done; by the process that holds the session, or here."""
+
+    by_holder: bool
+
+
+class SessionView(Value, omit_defaults=False):
+    """One session: its row of the list, who holds it, and how far its record goes."""
+
+    summary: SessionSummary
+    holder: LeaseHolder | None
+    is_hosted: bool
+    """Whether this web server runs it."""
+    row: int
+    """The row up to which this is current."""
+
+
+class ConversationPage(Value, omit_defaults=False):
+    """A part of a conversation. `first` is the event that it starts behind; 0 if that is the beginning."""
+
+    items: list[ConversationItem]
+    first: int
+    last: int
+
+
+class Row(Value):
+    """The row of the newest event; a stream that starts behind it misses nothing."""
+
+    row: int
+
+
+async def show_row(request: WebRequest) -> Row:
+    """Where the event stream stands."""
+    return Row(row=request.context.news.row)
+
+
+async def list_sessions(request: WebRequest) -> SessionPage:
+    """One page of the session list."""
+    query = request.query
+    activity = query.get("activity")
+    if activity not in (None, "processing", "waiting"):
+        raise InvalidInput(f"{activity!r} is not an activity", hint="use processing or waiting")
+    return await request.context.store.session_page(
+        before=query.get("before"),
+        limit=number(query, "limit", 50),
+        folder=query.get("folder"),
+        activity=activity,  # type: ignore[arg-type]
+    )
+
+
+async def search(request: WebRequest) -> list[Passage]:
+    """Where words were said, newest first."""
+    return list(await request.context.store.search(request.query.get("q", ""), limit=50))
+
+
+async def start(request: WebRequest) -> Started:
+    """Start a session with a message; this server runs it."""
+    body = request.body
+    assert isinstance(body, NewSession)
+    if not body.text.strip():
+        raise InvalidInput("the message is empty")
+    session = await request.context.hosted.start(
+        body.text, folder=body.folder or None, model=body.model or None, policy=body.policy or None
+    )
+    return Started(session=session)
+
+
+async def show(request: WebRequest) -> SessionView:
+    """One session."""
+    context, session = request.context, SessionId(request.path["session"])
+    row = await context.store.last_row()
+    return SessionView(
+        summary=await context.store.summary(session),
+        holder=await context.store.holder(session),
+        is_hosted=context.hosted.get(session) is not None,
+        row=row,
+    )
+
+
+async def show_conversation(request: WebRequest) -> ConversationPage:
+    """The end of a conversation, or the part before an event."""
+    store, session = request.context.store, SessionId(request.path["session"])
+    last = (await store.summary(session)).events
+    upto = min(last, number(request.query, "upto", last))
+    first = max(0, upto - number(request.query, "limit", PAGE_EVENTS))
+    recorded = [entry for entry in await store.read(session, after=first) if entry.seq <= upto]
+    items = conversation((entry.seq, entry.at_ms, entry.event) for entry in recorded)
+    return ConversationPage(items=items, first=first, last=upto)
+
+
+async def send(request: WebRequest) -> Done:
+    """Send a message: to the process that holds the session, or by running it here."""
+    body = request.body
+    assert isinstance(body, MessageBody)
+    if not body.text.strip():
+        raise InvalidInput("the message is empty")
+    context, session = request.context, SessionId(request.path["session"])
+    if await is_held_elsewhere(context, session):
+        return await ask_holder(context, session, PostMessage(text=body.text, transport="web"))
+    await context.hosted.send(session, body.text)
+    return Done(by_holder=False)
+
+
+async def cancel(request: WebRequest) -> Done:
+    """End the open turn."""
+    context, session = request.context, SessionId(request.path["session"])
+    if await is_held_elsewhere(context, session):
+        return await ask_holder(context, session, CancelTurn(transport="web"))
+    hosted = context.hosted.get(session)
+    if hosted is not None:
+        await hosted.cancel()
+        return Done(by_holder=False)
+    opened = await context.runtime.resume(session, needs_model=False)
+    try:
+        await opened.cancel()
+    finally:
+        await opened.close()
+    return Done(by_holder=False)
+
+
+async def is_held_elsewhere(context: WebContext, session: SessionId) -> bool:
+    """Whether another process holds the session."""
+    return context.hosted.get(session) is None and await context.store.holder(session) is not None
+
+
+async def ask_holder(context: WebContext, session: SessionId, request: AnyControlRequest) -> Done:
+    """Let the process that holds a session do something. Raises SessionNotReady with its reason if it refuses."""
+    applied = await request_of_holder(context.home, context.store, session, request)
+    if applied.error:
+        raise SessionNotReady(applied.error)
+    return Done(by_holder=True)
+
+
+class OpenedSession:
+    """A session for a short act: the hosted one, or opened without a model for the block. Raises SessionHeld."""
+
+    def __init__(self, context: WebContext, session: SessionId) -> None:
+        self._context = context
+        self._session = session
+        self._opened: Session | None = None
+
+    async def __aenter__(self) -> Session:
+        hosted = self._context.hosted.get(self._session)
+        if hosted is not None:
+            return hosted
+        self._opened = await self._context.runtime.resume(self._session, needs_model=False)
+        return self._opened
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+
+def number(query: dict[str, str], name: str, default: int) -> int:
+    """A number of the query. Raises InvalidInput."""
+    given = query.get(name)
+    if given is None:
+        return default
+    if not given.isascii() or not given.isdigit() or len(given) > 12:
+        raise InvalidInput(f"{name} must be a number")
+    return int(given)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/api/row",
+        right="look",
+        summary="The row of the newest event, to start the event stream behind it",
+        answer=show_row,
+        gives=Row,
+    ),
+    Route(
+        method="GET",
+        path="/api/sessions",
+        right="look",
+        summary="One page of the session list, newest activity first",
+        answer=list_sessions,
+        gives=SessionPage,
+        query=("before", "limit", "folder", "activity"),
+    ),
+    Route(
+        method="GET",
+        path="/api/search",
+        right="look",
+        summary="Where words were said, as `holdfast search --json` prints it",
+        answer=search,
+        gives=list[Passage],
+        query=("q",),
+    ),
+    Route(
+        method="POST",
+        path="/api/sessions",
+        right="operate",
+        summary="Start a session with a message",
+        answer=start,
+        takes=NewSession,
+        gives=Started,
+    ),
+    Route(
+        method="GET",
+        path="/api/sessions/{session}",
+        right="look",
+        summary="One session and who holds it",
+        answer=show,
+        gives=SessionView,
+    ),
+    Route(
+        method="GET",
+        path="/api/sessions/{session}/conversation",
+        right="look",
+        summary="A part of the conversation, the end by default",
+        answer=show_conversation,
+        gives=ConversationPage,
+        query=("upto", "limit"),
+    ),
+    Route(
+        method="POST",
+        path="/api/sessions/{session}/messages",
+        right="operate",
+        summary="Send a message to the agent",
+        answer=send,
+        takes=MessageBody,
+        gives=Done,
+    ),
+    Route(
+        method="POST",
+        path="/api/sessions/{session}/cancel",
+        right="operate",
+        summary="End the open turn",
+        answer=cancel,
+        takes=Nothing,
+        gives=Done,
+    ),
+)

@@ -1,0 +1,135 @@
+"""Sessions that this web server runs: started or continued from a browser, they live on without a tab.
+
+A session is held only while it works and for a while after, so that a terminal can take it up again.
+"""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+
+from holdfast.app import Runtime
+from holdfast.core import Escalation, Response, SessionId
+from holdfast.core.errors import HoldfastError
+from holdfast.models import ReplyPiece
+from holdfast.session import Session, TurnDriver
+from holdfast.web.news import News
+
+IDLE_SECONDS = 60.0
+"""How long a session is held after its last turn."""
+TRANSPORT = "web"
+
+
+async def _wait_for_files(_: Escalation) -> Response | None:
+    """The approver of a hosted session: every browser answers through the files of the session, as any process does."""
+    await asyncio.Event().wait()
+    return None
+
+
+class _Hosted:
+    """One session, its queue of messages and the task that works through it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.queue: deque[str] = deque()
+        self.more = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        self.problem = ""
+
+
+class HostedSessions:
+    """The sessions of this server process."""
+
+    def __init__(self, runtime: Runtime, news: News) -> None:
+        self._runtime = runtime
+        self._news = news
+        self._hosted: dict[SessionId, _Hosted] = {}
+        self._opening: dict[SessionId, asyncio.Lock] = {}
+
+    def get(self, session: SessionId) -> Session | None:
+        """The session, if it is open here."""
+        found = self._hosted.get(session)
+        return found.session if found is not None else None
+
+    async def start(
+        self, text: str, *, folder: str | None = None, model: str | None = None, policy: str | None = None
+    ) -> SessionId:
+        """Start a session with a message."""
+        session = await self._runtime.create(workspace=folder, model=model, policy=policy)
+        self._host(session)
+        self._post(session.id, text)
+        return session.id
+
+    async def send(self, session: SessionId, text: str) -> None:
+        """Send a message to a session that no other process holds. Raises SessionHeld."""
+        async with self._opening.setdefault(session, asyncio.Lock()):
+            if session not in self._hosted:
+                self._host(await self._runtime.resume(session))
+            self._post(session, text)
+
+    async def advance(self, session: SessionId) -> None:
+        """Continue a turn that waited, in a session that no process holds."""
+        async with self._opening.setdefault(session, asyncio.Lock()):
+            if session not in self._hosted:
+                self._host(await self._runtime.resume(session))
+            self._hosted[session].more.set()
+
+    async def close(self) -> None:
+        """Close every session; their turns can be resumed."""
+        for hosted in list(self._hosted.values()):
+            if hosted.task is not None:
+                hosted.task.cancel()
+                await asyncio.gather(hosted.task, return_exceptions=True)
+            await hosted.session.close()
+        self._hosted.clear()
+
+    def _host(self, session: Session) -> None:
+        hosted = _Hosted(session)
+        session.approver, session.approver_name = _wait_for_files, TRANSPORT
+        session.on_piece = lambda piece: self._show_piece(session.id, piece)
+        session.on_output = lambda text: self._news.send_text(session.id, "output", text)
+        session.receive_message = lambda text: self._post(session.id, text)
+        self._hosted[session.id] = hosted
+        hosted.task = asyncio.ensure_future(self._work(hosted))
+
+    def _post(self, session: SessionId, text: str) -> None:
+        hosted = self._hosted[session]
+        hosted.queue.append(text)
+        hosted.more.set()
+
+    def _show_piece(self, session: SessionId, piece: ReplyPiece) -> None:
+        self._news.send_text(session, piece.kind, piece.text)
+
+    async def _work(self, hosted: _Hosted) -> None:
+        session = hosted.session
+        driver = TurnDriver(session, transport=TRANSPORT)
+        try:
+            while True:
+                try:
+                    await asyncio.wait_for(hosted.more.wait(), IDLE_SECONDS)
+                except TimeoutError:
+                    break
+                hosted.more.clear()
+                await self._turn(driver, None, session)
+                while hosted.queue:
+                    await self._turn(driver, hosted.queue.popleft(), session)
+        finally:
+            if self._hosted.get(session.id) is hosted:
+                del self._hosted[session.id]
+            await session.close()
+
+    async def _turn(self, driver: TurnDriver, text: str | None, session: Session) -> None:
+        turn = asyncio.ensure_future(driver.run(text))
+        try:
+            await asyncio.wait({turn})
+        except asyncio.CancelledError:
+            turn.cancel()
+            await asyncio.gather(turn, return_exceptions=True)
+            raise
+        if turn.cancelled():
+            return  # a person cancelled the turn
+        error = turn.exception()
+        if isinstance(error, HoldfastError):
+            with suppress(HoldfastError):
+                await session.note(error.code, str(error))
+        elif error is not None:
+            raise error

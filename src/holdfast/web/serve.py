@@ -1,0 +1,123 @@
+"""Running the web server: it listens on this machine, prints a link that works once, and ends with Ctrl-C."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from holdfast.app import Runtime
+from holdfast.core import SystemClock
+from holdfast.core.errors import InvalidInput
+from holdfast.web.application import WebApplication
+from holdfast.web.context import WebContext
+from holdfast.web.devices import Devices
+from holdfast.web.hosted import HostedSessions
+from holdfast.web.news import News
+
+MAX_CONNECTIONS = 64
+DEFAULT_PORT = 7788
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that accepts requests."""
+
+    context: WebContext
+    port: int
+
+    def link(self) -> str:
+        """A new link that works once. The code is in the fragment, which browsers do not send."""
+        return f"{self.context.origin}/#enter={self.context.devices.new_code('operate')}"
+
+
+@asynccontextmanager
+async def serve_web(
+    runtime: Runtime, *, port: int = DEFAULT_PORT, origin: str | None = None
+) -> AsyncIterator[RunningServer]:
+    """Serve the sessions of a runtime on this machine for the duration of the block.
+
+    `origin` is where a TLS proxy on this machine offers the server to others, such as `https://box.example`.
+    """
+    import uvicorn
+
+    if origin is not None:
+        _check_origin(origin)
+    listener = _listen(port)
+    port = listener.getsockname()[1]
+    origins = (f"http://127.0.0.1:{port}", f"http://localhost:{port}", *((origin,) if origin else ()))
+    news = News(runtime.store)
+    hosted = HostedSessions(runtime, news)
+    clock = SystemClock()
+    context = WebContext(
+        home=runtime.home,
+        store=runtime.store,
+        runtime=runtime,
+        clock=clock,
+        devices=Devices(clock),
+        news=news,
+        hosted=hosted,
+        origin=origin or origins[0],
+    )
+    config = uvicorn.Config(
+        WebApplication(context, origins=origins, port=port),
+        log_config=None,
+        access_log=False,  # an address may hold what nobody should keep
+        server_header=False,
+        date_header=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_graceful_shutdown=2,
+        ws="none",
+        proxy_headers=False,
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.ensure_future(_serve(server, listener))
+    reading = asyncio.ensure_future(news.run())
+    try:
+        await _until_started(server, serving)
+        yield RunningServer(context=context, port=port)
+    finally:
+        context.closed.set()
+        server.should_exit = True
+        await asyncio.gather(serving, return_exceptions=True)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await hosted.close()
+        listener.close()
+
+
+async def _serve(server: "uvicorn.Server", listener: socket.socket) -> None:  # type: ignore[name-defined]  # noqa: F821
+    # Not `serve`, which takes over the signals of the process.
+    await server._serve(sockets=[listener])
+
+
+async def _until_started(server: object, serving: "asyncio.Future[None]") -> None:
+    while not getattr(server, "started", False):
+        if serving.done():
+            await serving
+            raise InvalidInput("the web server did not start")
+        await asyncio.sleep(0.005)
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as problem:
+        listener.close()
+        raise InvalidInput(
+            f"port {port} cannot be used: {problem.strerror}",
+            hint="choose another one: holdfast web --port 0",
+        ) from None
+    listener.listen(MAX_CONNECTIONS)
+    return listener
+
+
+def _check_origin(origin: str) -> None:
+    host = origin.removeprefix("https://")
+    if host == origin or not host or any(char in host for char in "/?#@ "):
+        raise InvalidInput(
+            f"{origin!r} is not an origin that others can use safely",
+            hint="put a TLS proxy in front of it, and give its name: --origin https://NAME",
+        )

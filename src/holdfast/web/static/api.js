@@ -1,0 +1,45 @@
+// Requests to the server. The token is in the storage of this origin, which includes the port; no cookie exists.
+const KEY = "holdfast.token";
+export const token = () => localStorage.getItem(KEY);
+
+export class ApiError extends Error {
+  constructor(status, body) { super(body.text); this.status = status; this.code = body.code; this.hint = body.hint; }
+}
+
+export async function request(path, options = {}) {
+  const headers = { ...options.headers, authorization: "Bearer " + (token() ?? "") };
+  return fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
+}
+
+async function read(response) {
+  if (response.ok) return response.headers.get("content-type").startsWith("application/json") ? response.json() : response.text();
+  let body = { code: "unreachable", text: "the server did not answer as expected", hint: "" };
+  try { body = await response.json(); } catch { /* keep the words above */ }
+  throw new ApiError(response.status, body);
+}
+
+async function attempt(path, options) {
+  try { return await request(path, options); } catch {
+    throw new ApiError(0, { code: "unreachable", text: "the server does not answer", hint: "start it again: holdfast web" });
+  }
+}
+
+export const get = async (path) => read(await attempt(path));
+export const post = async (path, body) =>
+  read(await attempt(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }));
+
+const browserName = () => {
+  const agent = navigator.userAgent;
+  const name = ["Firefox", "Edg", "Chrome", "Safari"].find((each) => agent.includes(each)) ?? "a browser";
+  const system = ["Android", "iPhone", "iPad", "Mac OS X", "Windows", "Linux"].find((each) => agent.includes(each)) ?? "";
+  return system ? `${name.replace("Edg", "Edge")} on ${system}` : name;
+};
+
+// The code of the link is used once, and leaves the address at once, so that no history keeps it.
+export async function enter() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("enter");
+  if (!code) return;
+  history.replaceState(null, "", "/#/");
+  const entered = await post("/api/enter", { code, name: browserName() });
+  localStorage.setItem(KEY, entered.token);
+}

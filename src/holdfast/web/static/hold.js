@@ -1,0 +1,45 @@
+// A yes is held, not clicked: the same button is pressed for half a second to three seconds, nothing else is pressed in
+// between, and nothing was pressed shortly before. A key that was meant for something else, a double click and a thing that
+// lies on a key approve nothing.
+export const HOLD_MS = 500, LONGEST_MS = 3000, QUIET_MS = 300, SETTLE_MS = 700;
+let lastInput = -1e9, quiet = 1e9, inputs = 0;
+for (const kind of ["keydown", "pointerdown"]) {
+  addEventListener(kind, (event) => {
+    if (event.repeat) return;
+    const now = performance.now();
+    quiet = now - lastInput; lastInput = now; inputs++;
+  }, { capture: true });
+}
+
+// There is one press at a time, and it belongs to a button of the page, which may be drawn again meanwhile.
+let press = null;
+export function held(act, { isOff = () => false, onHold = () => {} } = {}) {
+  const stop = (event) => { if (press && press.button === event.currentTarget) { press = null; onHold(false); } };
+  const down = (kind) => (event) => {
+    if (event.repeat) return;
+    const isMeant = kind === "key" ? event.key === "Enter" || event.key === " " : event.isPrimary && event.button === 0;
+    if (!event.isTrusted || !isMeant || isOff() || quiet < QUIET_MS) { stop(event); return; }
+    if (kind === "key") event.preventDefault();
+    press = { button: event.currentTarget, kind, began: performance.now(), count: inputs };
+    onHold(true);
+  };
+  const up = (kind) => (event) => {
+    const mine = press && press.button === event.currentTarget && press.kind === kind ? press : null;
+    stop(event);
+    const lasted = mine ? performance.now() - mine.began : 0;
+    if (mine && event.isTrusted && inputs === mine.count && lasted >= HOLD_MS && lasted <= LONGEST_MS && !isOff()) act();
+  };
+  return {
+    onPointerDown: down("pointer"), onPointerUp: up("pointer"), onPointerLeave: stop, onPointerCancel: stop, onBlur: stop,
+    onKeyDown: down("key"), onKeyUp: up("key"), onContextMenu: (event) => event.preventDefault(),
+    onClick: (event) => event.preventDefault(),
+  };
+}
+
+// A click that stands alone: nothing shortly before it, and nothing shortly after.
+export const meant = (act, isOff = () => false) => async (event) => {
+  if (!event.isTrusted || isOff() || quiet < QUIET_MS) return;
+  const count = inputs;
+  await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+  if (inputs === count && !isOff()) act();
+};

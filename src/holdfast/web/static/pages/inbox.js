@@ -1,0 +1,124 @@
+// The inbox: what waits for a person in all sessions, whoever holds them. Cards keep their place: one that is settled elsewhere
+// leaves a stub until the pointer is away, so that no other card slides under a hand that is about to press.
+import { get, post } from "/static/api.js";
+import { SETTLE_MS, held, meant } from "/static/hold.js";
+import { Empty, Page, Problem, Tag, ago, span, useData, when } from "/static/parts.js";
+import { onNews, onReset } from "/static/stream.js";
+import { html, useEffect, useRef, useState } from "/static/vendor/preact.js";
+
+export const prefersTyping = () => localStorage.getItem("holdfast.approve") === "type";
+const SCOPES = [["turn", "this turn"], ["session", "this session"], ["minutes", "10 minutes"], ["times", "3 times"]];
+const AMOUNTS = { minutes: 10, times: 3 };
+const byAge = (a, b) => a.escalation.opened_ms - b.escalation.opened_ms;
+
+export function useWaiting(session) {
+  const [state, setState] = useState({ calls: null, error: null, gone: {} });
+  const load = async () => {
+    try {
+      const calls = await get("/api/waiting" + (session ? `?session=${encodeURIComponent(session)}` : ""));
+      setState((old) => {
+        const known = new Set(calls.map((each) => each.escalation.id));
+        const stubs = (old.calls ?? []).filter((each) => !known.has(each.escalation.id) && old.gone[each.escalation.id]);
+        return { ...old, error: null, calls: [...calls, ...stubs].sort(byAge) };
+      });
+    } catch (error) { setState((old) => ({ ...old, error })); }
+  };
+  const settle = (id, words) => setState((old) => ({ ...old, gone: { ...old.gone, [id]: old.gone[id] ?? words } }));
+  const sweep = () => setState((old) => ({ ...old, gone: {}, calls: (old.calls ?? []).filter((each) => !old.gone[each.escalation.id]) }));
+  useEffect(() => {
+    load();
+    const offs = [onReset(load), onNews((news) => {
+      if (session && news.session !== session) return;
+      if (news.settled) settle(news.settled, news.items[0]?.title ?? "settled");
+      if (news.event === "escalation-opened" || news.event === "session-rewound" || news.event === "session-closed") load();
+    })];
+    return () => offs.forEach((off) => off());
+  }, [session]);
+  return { ...state, load, settle, sweep };
+}
+
+export function Cards({ waiting }) {
+  const box = useRef(), inside = useRef(false);
+  const gone = Object.keys(waiting.gone).length;
+  useEffect(() => {
+    if (!gone) return;
+    const sweep = () => { if (!inside.current && !box.current?.contains(document.activeElement)) waiting.sweep(); };
+    const timer = setInterval(sweep, 1500);
+    return () => clearInterval(timer);
+  }, [gone]);
+  return html`<div ref=${box} onPointerEnter=${() => { inside.current = true; }} onPointerLeave=${() => { inside.current = false; }}>
+    ${waiting.calls.map((each) => html`<${Card} key=${each.escalation.id} call=${each} gone=${waiting.gone[each.escalation.id]} settle=${waiting.settle}/>`)}</div>`;
+}
+
+function Card({ call, gone, settle }) {
+  const { escalation } = call, id = escalation.id;
+  const [state, setState] = useState("settling"), [error, setError] = useState(null), [more, setMore] = useState(false);
+  const [isRead, setRead] = useState(false), [holding, setHolding] = useState(""), [text, setText] = useState("");
+  const node = useRef(), pre = useRef(), height = useRef(0);
+  useEffect(() => {
+    const timer = setTimeout(() => setState((old) => old === "settling" ? "ready" : old), SETTLE_MS);
+    const box = pre.current;
+    if (box && box.scrollHeight <= box.clientHeight + 2) setRead(true);
+    return () => clearTimeout(timer);
+  }, []);
+  useEffect(() => { if (!gone && node.current) height.current = node.current.offsetHeight; });
+  const stub = useRef();
+  useEffect(() => { if (gone && stub.current) stub.current.style.minHeight = `${height.current}px`; }, [gone]);
+  const isOff = () => state !== "ready" || gone;
+  const say = async (body) => {
+    setState("sending"); setError(null);
+    try {
+      await post(`/api/waiting/${encodeURIComponent(call.session)}/${encodeURIComponent(id)}`, { digest: escalation.digest, ...body });
+      settle(id, body.verdict === "approve" ? call.is_question ? "answered here" : "approved here" : "denied here");
+    } catch (problem) {
+      setError(problem); setState("ready");
+      if (problem.status === 409) settle(id, `not settled here: ${problem.message}`);
+    }
+  };
+  if (gone) return html`<article class="card settled" ref=${stub} aria-live="polite"><p>${call.effect}: ${gone}</p></article>`;
+  const canApprove = () => !isOff() && isRead;
+  const yes = (body) => () => say({ verdict: "approve", ...body });
+  const hold = (name, body) => ({ ...held(yes(body), { isOff: () => !canApprove(), onHold: (on) => setHolding(on ? name : "") }), class: "yes" + (holding === name ? " holding" : ""), "aria-disabled": !canApprove() });
+  const deny = meant(() => say({ verdict: "deny", reason: text.trim() || null }), isOff);
+  return html`<article class="card" ref=${node} aria-labelledby=${"t-" + id}>
+    <div class="card-head"><h2 id=${"t-" + id}>${call.effect}</h2><span class="dim"><a href=${"#/s/" + encodeURIComponent(call.session)}>${call.name ?? call.session}</a> · waits ${ago(escalation.opened_ms)}${call.seconds_left != null ? ` · ${span(call.seconds_left * 1000)} left, then it is denied` : ""}</span></div>
+    ${call.runs_when.map((each) => html`<p class="runs">This runs when you ${each}</p>`)}
+    <pre class="call" ref=${pre} tabindex="0" role="region" aria-label=${(call.is_question ? "the question " : "the exact call ") + id} onScroll=${(event) => { const box = event.currentTarget; if (box.scrollTop + box.clientHeight >= box.scrollHeight - 4) setRead(true); }}>${call.call.join("\n")}</pre>
+    <${Problem} error=${error}/>
+    ${call.is_question ? html`<label class="visually-hidden" for=${"q-" + id}>Your answer</label><textarea id=${"q-" + id} value=${text} placeholder="Your answer" onInput=${(event) => setText(event.currentTarget.value)}></textarea>
+      <div class="acts"><button class="primary" disabled=${!text.trim() || state !== "ready"} onClick=${meant(yes({ reason: text }), isOff)}>Send the answer</button><button class="no" aria-disabled=${!!isOff()} onClick=${meant(() => say({ verdict: "deny" }), isOff)}>Do not answer</button></div>`
+    : html`<dl class="facts"><dt>Reason</dt><dd>${call.reason}</dd><dt>Values from</dt><dd>${call.values_from}</dd><dt>Can be undone</dt><dd>${call.undo}</dd></dl>
+      ${!isRead && html`<p class="dim">Scroll the call to its end to approve it.</p>`}
+      <div class="acts">${prefersTyping() ? html`<${TypeToApprove} id=${id} isOff=${() => !canApprove()} act=${yes({})}/>` : html`<button type="button" ...${hold("once", {})}>Hold to approve once</button>`}
+      <button type="button" class="no" aria-disabled=${!!isOff()} onClick=${deny}>Deny</button>
+      <button type="button" class="quiet" aria-expanded=${more} onClick=${() => setMore(!more)}>More</button></div>
+      ${more && html`<div class="more"><label for=${"r-" + id}>Reason for a denial, which the agent reads</label><textarea id=${"r-" + id} value=${text} onInput=${(event) => setText(event.currentTarget.value)}></textarea>
+        ${call.covers && html`<p>A saved approval covers: <strong>${call.covers}</strong></p><div class="acts">${SCOPES.map(([scope, words]) => html`<button type="button" ...${hold(scope, { scope, amount: AMOUNTS[scope] ?? null })}>Hold to approve for ${words}</button>`)}</div>`}
+        ${call.offers.slice(1).map((words, i) => html`<p>It can also cover: <strong>${words}</strong></p><div class="acts"><button type="button" ...${hold("offer" + i, { scope: "session", offer: i + 2 })}>Hold to approve this for the session</button></div>`)}</div>`}`}
+  </article>`;
+}
+
+// For those who cannot hold a button: a number that is shown must be typed.
+function TypeToApprove({ id, isOff, act }) {
+  const number = useRef(String(100 + Math.floor(Math.random() * 900))), [typed, setTyped] = useState("");
+  return html`<label for=${"n-" + id}>Type ${number.current} to approve once</label><input id=${"n-" + id} inputmode="numeric" autocomplete="off" size="4" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)}/>
+    <button type="button" class="primary" aria-disabled=${typed !== number.current} onClick=${meant(act, () => isOff() || typed !== number.current)}>Approve once</button>`;
+}
+
+const Tabs = ({ on }) => html`<nav class="tabs" aria-label="Inbox"><a href="#/" aria-current=${on === "waiting" ? "page" : undefined}>Waiting</a><a href="#/answered" aria-current=${on === "answered" ? "page" : undefined}>Answered</a></nav>`;
+
+export function Inbox() {
+  const waiting = useWaiting();
+  return html`<${Page} title="Inbox" error=${waiting.error}><${Tabs} on="waiting"/>
+    ${waiting.calls && (waiting.calls.length ? html`<${Cards} waiting=${waiting}/>` : html`<${Empty} title="Nothing waits for you">Calls that need your approval appear here, from every session on this machine.<//>`)}<//>`;
+}
+
+const VERDICTS = { approve: ["approved", "good"], deny: ["denied", "bad"], expire: ["expired", ""] };
+export function Answered() {
+  const { data, error, reload } = useData(() => get("/api/answered"));
+  useEffect(() => onNews((news) => { if (news.settled) reload(); }), []);
+  return html`<${Page} title="Inbox" error=${error}><${Tabs} on="answered"/>
+    ${data && (data.length ? html`<div class="table" tabindex="0" role="region" aria-label="answered calls"><table><thead><tr><th>When</th><th>What</th><th>Answer</th><th>By</th><th class="number">Waited</th></tr></thead><tbody>
+      ${data.map((each) => html`<tr key=${each.escalation}><td>${when(each.at_ms)}</td><td><a href=${"#/s/" + encodeURIComponent(each.session)}>${each.effect || each.session}</a>${each.reason && html`<div class="dim">${each.reason}</div>`}</td><td><${Tag} kind=${VERDICTS[each.verdict][1]}>${VERDICTS[each.verdict][0]}<//></td><td>${each.principal}${each.transport && `, ${each.transport}`}</td><td class="number">${each.waited_ms == null ? "" : span(each.waited_ms)}</td></tr>`)}
+      </tbody></table></div>` : html`<${Empty} title="Nothing was answered lately"/>`)}<//>`;
+}

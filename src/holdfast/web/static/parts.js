@@ -1,0 +1,66 @@
+// Parts that several pages share. Everything is built from text nodes; no HTML string exists in this project.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "/static/vendor/preact.js";
+
+export const ago = (ms) => {
+  const s = Math.max(0, Math.floor((Date.now() - ms) / 1000));
+  return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min` : s < 86400 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
+};
+export const span = (ms) => ms < 1000 ? `${Math.round(ms)} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : ms < 3600000 ? `${Math.round(ms / 60000)} min` : `${(ms / 3600000).toFixed(1)} h`;
+export const count = (n, noun, plural = noun + "s") => `${n.toLocaleString("en")} ${n === 1 ? noun : plural}`;
+export const money = (cost) => cost == null ? "price unknown" : `$${Number(cost).toFixed(Number(cost) < 1 ? 4 : 2)}`;
+export const when = (ms) => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+
+export const Problem = ({ error }) => error && html`<p class="problem" role="alert">${error.message}${error.hint && html`<span class="dim"> ${error.hint}</span>`}</p>`;
+export const Empty = ({ title, children }) => html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<p class="dim">${children}</p>`}</div>`;
+export const Tag = ({ kind, children }) => html`<span class=${"tag " + (kind ?? "")}>${children}</span>`;
+
+// Data of a page: loaded when the page opens and again when asked to.
+export function useData(load, keys = []) {
+  const [state, setState] = useState({ data: null, error: null });
+  const turn = useRef(0);
+  const reload = async () => {
+    const mine = ++turn.current;
+    try { const data = await load(); if (mine === turn.current) setState({ data, error: null }); }
+    catch (error) { if (mine === turn.current) setState((old) => ({ data: old.data, error })); }
+  };
+  useEffect(() => { setState({ data: null, error: null }); reload(); return () => { turn.current++; }; }, keys);
+  return { ...state, reload };
+}
+
+export function Page({ title, error, actions, children }) {
+  useEffect(() => { document.title = `${title} · Holdfast`; }, [title]);
+  return html`<main id="main" tabindex="-1"><div class="page-head"><h1>${title}</h1>${actions}</div><${Problem} error=${error}/>${children}</main>`;
+}
+
+// Only the rows in sight are in the page, so a list of 100,000 scrolls like one of ten.
+export function VirtualList({ items, rowHeight, label, row, onEnd }) {
+  const box = useRef(), pad = useRef(), [range, setRange] = useState([0, 30]);
+  const look = () => {
+    const node = box.current;
+    if (!node) return;
+    const first = Math.max(0, Math.floor(node.scrollTop / rowHeight) - 8), shown = Math.ceil(node.clientHeight / rowHeight) + 16;
+    setRange((old) => old[0] === first && old[1] === first + shown ? old : [first, first + shown]);
+    if (onEnd && node.scrollTop + node.clientHeight > items.length * rowHeight - 600) onEnd();
+  };
+  useLayoutEffect(() => { pad.current.style.height = `${items.length * rowHeight}px`; look(); }, [items.length]);
+  return html`<div class="scroll" ref=${box} onScroll=${look} tabindex="0" role="region" aria-label=${label}>
+    <div class="pad" ref=${pad} role="list">${items.slice(range[0], range[1]).map((item, i) =>
+      html`<${Row} key=${item.key ?? item.id} top=${(range[0] + i) * rowHeight} height=${rowHeight} at=${range[0] + i + 1} of=${items.length}>${row(item)}<//>`)}</div></div>`;
+}
+function Row({ top, height, at, of, children }) {
+  const node = useRef();
+  useLayoutEffect(() => { node.current.style.transform = `translateY(${top}px)`; node.current.style.height = `${height}px`; }, [top, height]);
+  return html`<div class="row" role="listitem" ref=${node} aria-posinset=${at} aria-setsize=${of}>${children}</div>`;
+}
+
+// A unified diff, line by line; a long one opens in slices so that the first lines are there at once.
+const SLICE = 600;
+export function Diff({ text, label }) {
+  const [shown, setShown] = useState(SLICE);
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  const kind = (line) => line.startsWith("@@") || line.startsWith("diff ") || line.startsWith("+++") || line.startsWith("---") ? "meta" : line[0] === "+" ? "add" : line[0] === "-" ? "del" : "same";
+  return html`<div class="diff" tabindex="0" role="region" aria-label=${label}>${lines.slice(0, shown).map((line) =>
+    html`<div class=${kind(line)}>${line || " "}</div>`)}${lines.length > shown &&
+    html`<button class="quiet" onClick=${() => setShown(shown + SLICE * 5)}>Show more of ${count(lines.length - shown, "line")}</button>`}</div>`;
+}

@@ -1,0 +1,65 @@
+// News of all sessions: one stream for all tabs of this browser, because a browser keeps six connections to a server and each
+// stream holds one. The tab with the lock reads it and passes the frames on. EventSource cannot send a header, so the stream
+// is read by hand.
+import { get, request } from "/static/api.js";
+import { signal } from "/static/vendor/preact.js";
+
+export const link = signal("connecting");
+const listeners = new Set(), resets = new Set(), texts = new Set();
+export const onNews = (listener) => { listeners.add(listener); return () => listeners.delete(listener); };
+export const onReset = (listener) => { resets.add(listener); return () => resets.delete(listener); };
+export const onText = (listener) => { texts.add(listener); return () => texts.delete(listener); };
+
+let last = 0;
+const air = new BroadcastChannel("holdfast");
+air.onmessage = (message) => { if (message.data.kind === "link") link.value = message.data.data; else take(message.data); };
+
+function take({ kind, data }) {
+  if (kind === "reset") { for (const each of resets) each(); return; }
+  if (kind === "text") { for (const each of texts) each(data); return; }
+  if (data.row <= last) return;
+  last = data.row;
+  for (const each of listeners) each(data);
+}
+const share = (frame) => { take(frame); air.postMessage(frame); };
+const say = (words) => { link.value = words; air.postMessage({ kind: "link", data: words }); };
+
+function parse(frame) {
+  let kind = "news", data = "";
+  for (const line of frame.split("\n")) {
+    if (line.startsWith("event: ")) kind = line.slice(7);
+    else if (line.startsWith("data: ")) data += line.slice(6);
+  }
+  return data ? { kind, data: JSON.parse(data) } : null;
+}
+
+async function read() {
+  const response = await request("/api/stream", { headers: { "last-event-id": String(last) } });
+  if (response.status === 401 || response.status === 403) { say("signed out"); return false; }
+  if (!response.ok) throw new Error(String(response.status));
+  say("live");
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return true;
+    rest += value;
+    for (let end; (end = rest.indexOf("\n\n")) >= 0; rest = rest.slice(end + 2)) {
+      const frame = parse(rest.slice(0, end));
+      if (frame) share(frame);
+    }
+  }
+}
+
+async function lead() {
+  for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
+    try { if (!await read()) return; wait = 250; } catch { /* try again below */ }
+    say("reconnecting");
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+}
+
+export async function follow() {
+  last = (await get("/api/row")).row;
+  link.value = "live";
+  navigator.locks.request("holdfast-stream", lead);
+}

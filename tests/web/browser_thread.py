@@ -1,0 +1,106 @@
+"""A browser for the tests of one worker. It lives in a thread with its own event loop, so that it is started once."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tests.web import browser as chromium
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page
+
+WAIT_MS = 60_000
+Result = TypeVar("Result")
+
+
+class BrowserThread:
+    """Runs what a test does with a page."""
+
+    def __init__(self) -> None:
+        self._program = chromium.program()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="browser", daemon=True)
+        self._thread.start()
+        self._browser: Browser | None = None
+        self._playwright: Any = None  # Any: the driver is imported lazily
+        self._wait(self._start())
+
+    def close(self) -> None:
+        """End the browser and the thread."""
+        self._wait(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def visit(
+        self,
+        url: str,
+        work: "Callable[[Page], Awaitable[Result]]",
+        *,
+        token: str | None = None,
+        allows: tuple[str, ...] = (),
+        **context: Any,  # Any: the options of a browser context
+    ) -> Result:
+        """Open a page in a fresh profile and work with it. Fails on console errors and on requests to other hosts."""
+        result: Result = self._wait(self._visit(url, work, token, allows, context))
+        return result
+
+    async def _start(self) -> None:
+        from playwright.async_api import async_playwright
+
+        self._playwright = await async_playwright().start()
+        self._browser = await self._playwright.chromium.launch(
+            executable_path=self._program,
+            env=chromium.environment(),
+            chromium_sandbox=False,
+            args=["--no-zygote", "--disable-dev-shm-usage", "--disable-gpu"],
+            timeout=120_000,
+        )
+
+    async def _stop(self) -> None:
+        if self._browser is not None:
+            await self._browser.close()
+        await self._playwright.stop()
+
+    async def _visit(
+        self,
+        url: str,
+        work: "Callable[[Page], Awaitable[Result]]",
+        token: str | None,
+        allows: tuple[str, ...],
+        options: dict[str, Any],
+    ) -> Result:
+        assert self._browser is not None
+        found: list[str] = []
+        context = await self._browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        try:
+            context.set_default_timeout(WAIT_MS)
+            if token is not None:
+                keep = f"localStorage.setItem('holdfast.token', '{token}')"
+                await context.add_init_script(f"if (location.protocol === 'http:') {keep}")
+            origin = url.partition("/#")[0].rstrip("/")
+            context.on(
+                "request", lambda each: found.append(each.url) if not _is_own(each.url, origin) else None
+            )
+            context.on(
+                "console", lambda each: found.append(each.text) if each.type in ("error", "warning") else None
+            )
+            context.on("weberror", lambda each: found.append(str(each.error)))
+            page = await context.new_page()
+            await page.goto(url)
+            result = await work(page)
+        finally:
+            await context.close()
+        unexpected = [each for each in found if not any(part in each for part in allows)]
+        assert unexpected == [], f"the page reported an error, or reached for another host: {unexpected}"
+        return result
+
+    def _wait(self, work: "Any") -> Any:  # Any: a coroutine of any result
+        future: Future[Any] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return future.result(timeout=300)
+
+
+def _is_own(url: str, origin: str) -> bool:
+    return url.startswith((origin, "blob:", "data:"))

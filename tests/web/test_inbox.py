@@ -1,0 +1,90 @@
+"""The inbox in a real browser, with real processes: approve there what a terminal asks, and the other way round."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.cli.terminals import DELETE, prepared, terminal
+from tests.cli.test_approvals import QUESTION, press
+from tests.web.browser_thread import BrowserThread
+from tests.web.conftest import running_server
+from tests.web.http import send
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+APPROVE = "Hold to approve once"
+
+
+async def hold(page: "Page", name: str, *, ms: int = 900) -> None:
+    """Press a button as a person does who means it: after a pause, for a while, again where the machine was too slow."""
+    button = page.get_by_role("button", name=name, exact=True)
+    await button.wait_for()
+    for _ in range(20):
+        await page.wait_for_timeout(800)
+        if not await button.count():
+            return
+        await button.hover()
+        await page.mouse.down()
+        await page.wait_for_timeout(ms)
+        await page.mouse.up()
+        try:
+            await button.wait_for(state="detached", timeout=3000)
+        except Exception:
+            continue
+        return
+    raise AssertionError(f"{name!r} was held and nothing happened")
+
+
+def test_a_call_that_a_terminal_asks_is_approved_in_the_browser(
+    tmp_path: Path, browser: BrowserThread
+) -> None:
+    words = prepared(tmp_path, DELETE, "Gone.")
+    with running_server(tmp_path) as server, terminal(*words, home=tmp_path) as user:
+        assert user.wait_for("/help")
+
+        async def approve(page: "Page") -> None:
+            await page.get_by_text("Nothing waits for you").wait_for()
+            user.type("remove it\r")
+            assert user.wait_for(QUESTION)
+            await page.get_by_role("heading", name="The agent wants to delete").wait_for()
+            await page.get_by_text("deleting is yours to decide").wait_for()
+            await hold(page, APPROVE)
+            await page.get_by_text("approved by person, web").wait_for()
+
+        browser.visit(server.url, approve, token=server.token)
+        assert user.wait_for("approved (once), by web")
+        assert user.wait_for("Gone.")
+        assert not (tmp_path / "work" / "a.txt").exists()
+
+
+def test_an_answer_at_the_terminal_settles_the_card(tmp_path: Path, browser: BrowserThread) -> None:
+    words = prepared(tmp_path, DELETE, "Kept.")
+    with running_server(tmp_path) as server, terminal(*words, home=tmp_path) as user:
+        assert user.wait_for("/help")
+        user.type("remove it\r")
+        assert user.wait_for(QUESTION)
+
+        async def see(page: "Page") -> None:
+            await page.get_by_role("button", name=APPROVE).wait_for()
+            press(user, "n", "by terminal")
+            await page.get_by_text("denied by person, terminal").wait_for()
+            await page.get_by_text("Nothing waits for you").wait_for()
+
+        browser.visit(server.url, see, token=server.token)
+        assert (tmp_path / "work" / "a.txt").exists()
+
+
+def test_a_link_lets_one_browser_in_once(tmp_path: Path, browser: BrowserThread) -> None:
+    with running_server(tmp_path, enters=False) as server:
+
+        async def look(page: "Page") -> str:
+            await page.get_by_role("heading", name="Inbox").wait_for()
+            return page.url
+
+        assert browser.visit(server.link, look) == f"{server.url}#/"
+
+        async def refused(page: "Page") -> None:
+            await page.get_by_text("this link was used, is too old, or is wrong").wait_for()
+
+        browser.visit(server.link, refused, allows=("400 (Bad Request)",))
+        assert send(server.url, "GET", "/api/waiting").status == 401
