@@ -51,6 +51,7 @@ HEAVY = (
     "pydantic_monty",
     "wasmtime",
     "starlette",
+    "uvicorn",
     "prompt_toolkit",
     "rich",
     "httpx",
