@@ -31,7 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "replay": "rerun a session's code and report differences",
     },
     "review and approve": {
-        "web": "open a page with everything that waits, and all sessions",
+        "web": "open a page with what waits for you and all sessions",
         "waiting": "list the calls that wait for your approval",
         "approve": "approve a waiting call",
         "deny": "deny a waiting call",
