@@ -22,8 +22,8 @@ from holdfast.core.errors import (
 from holdfast.web.api import changes, devices, inbox, records, sessions
 from holdfast.web.context import WebContext, WebRequest
 from holdfast.web.devices import Device, Right, has_right
+from holdfast.web.event_feed import follow
 from holdfast.web.guard import ENTER, HEADERS, bearer, find_refusal
-from holdfast.web.news import follow
 from holdfast.web.peer import is_own_peer
 from holdfast.web.route import Route
 
@@ -152,7 +152,7 @@ class WebApplication:
         given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"last-event-id"]
         after = int(given[0]) if given and given[0].isdecimal() and len(given[0]) < 19 else None
         await send(_start(200, "text/event-stream", (b"x-accel-buffering", b"no")))
-        frames = follow(self._context.news.frames(after), self._context.closed)
+        frames = follow(self._context.feed.frames(after), self._context.closed)
         await _send_until_gone(frames, receive, send)
 
     def _device(self, scope: Scope, right: Right) -> Device:

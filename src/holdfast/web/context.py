@@ -7,8 +7,8 @@ from holdfast.app import Runtime
 from holdfast.core import Clock
 from holdfast.store import Home, Store
 from holdfast.web.devices import Device, Devices
+from holdfast.web.event_feed import EventFeed
 from holdfast.web.hosted import HostedSessions
-from holdfast.web.news import News
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class WebContext:
     runtime: Runtime
     clock: Clock
     devices: Devices
-    news: News
+    feed: EventFeed
     hosted: HostedSessions
     origin: str
     """Where browsers reach this server, such as `http://127.0.0.1:7788`."""

@@ -12,7 +12,7 @@ from holdfast.core import Escalation, Response, SessionId
 from holdfast.core.errors import HoldfastError
 from holdfast.models import ReplyPiece
 from holdfast.session import Session, TurnDriver
-from holdfast.web.news import News
+from holdfast.web.event_feed import EventFeed
 
 IDLE_SECONDS = 60.0
 """How long a session is held after its last turn."""
@@ -39,9 +39,9 @@ class _Hosted:
 class HostedSessions:
     """The sessions of this server process."""
 
-    def __init__(self, runtime: Runtime, news: News) -> None:
+    def __init__(self, runtime: Runtime, feed: EventFeed) -> None:
         self._runtime = runtime
-        self._news = news
+        self._feed = feed
         self._hosted: dict[SessionId, _Hosted] = {}
         self._opening: dict[SessionId, asyncio.Lock] = {}
 
@@ -86,7 +86,7 @@ class HostedSessions:
         hosted = _Hosted(session)
         session.approver, session.approver_name = _wait_for_files, TRANSPORT
         session.on_piece = lambda piece: self._show_piece(session.id, piece)
-        session.on_output = lambda text: self._news.send_text(session.id, "output", text)
+        session.on_output = lambda text: self._feed.send_text(session.id, "output", text)
         session.receive_message = lambda text: self._post(session.id, text)
         self._hosted[session.id] = hosted
         hosted.task = asyncio.ensure_future(self._work(hosted))
@@ -97,7 +97,7 @@ class HostedSessions:
         hosted.more.set()
 
     def _show_piece(self, session: SessionId, piece: ReplyPiece) -> None:
-        self._news.send_text(session, piece.kind, piece.text)
+        self._feed.send_text(session, piece.kind, piece.text)
 
     async def _work(self, hosted: _Hosted) -> None:
         session = hosted.session

@@ -12,8 +12,8 @@ from holdfast.core.errors import InvalidInput
 from holdfast.web.application import WebApplication
 from holdfast.web.context import WebContext
 from holdfast.web.devices import Devices
+from holdfast.web.event_feed import EventFeed
 from holdfast.web.hosted import HostedSessions
-from holdfast.web.news import News
 
 MAX_CONNECTIONS = 64
 DEFAULT_PORT = 7788
@@ -46,8 +46,8 @@ async def serve_web(
     listener = _listen(port)
     port = listener.getsockname()[1]
     origins = (f"http://127.0.0.1:{port}", f"http://localhost:{port}", *((origin,) if origin else ()))
-    news = News(runtime.store)
-    hosted = HostedSessions(runtime, news)
+    feed = EventFeed(runtime.store)
+    hosted = HostedSessions(runtime, feed)
     clock = SystemClock()
     context = WebContext(
         home=runtime.home,
@@ -55,7 +55,7 @@ async def serve_web(
         runtime=runtime,
         clock=clock,
         devices=Devices(clock),
-        news=news,
+        feed=feed,
         hosted=hosted,
         origin=origin or origins[0],
     )
@@ -72,7 +72,7 @@ async def serve_web(
     )
     server = uvicorn.Server(config)
     serving = asyncio.ensure_future(_serve(server, listener))
-    reading = asyncio.ensure_future(news.run())
+    reading = asyncio.ensure_future(feed.run())
     try:
         await _until_started(server, serving)
         yield RunningServer(context=context, port=port)

@@ -12,7 +12,7 @@ from holdfast.web.route import Route
 PAGE_EVENTS = 300
 
 
-class NewSession(Value, forbid_unknown_fields=True):
+class SessionStart(Value, forbid_unknown_fields=True):
     """A session to start, and its first message."""
 
     text: str
@@ -70,7 +70,7 @@ class Row(Value):
 
 async def show_row(request: WebRequest) -> Row:
     """Where the event stream stands."""
-    return Row(row=request.context.news.row)
+    return Row(row=request.context.feed.row)
 
 
 async def list_sessions(request: WebRequest) -> SessionPage:
@@ -95,7 +95,7 @@ async def search(request: WebRequest) -> list[Passage]:
 async def start(request: WebRequest) -> Started:
     """Start a session with a message; this server runs it."""
     body = request.body
-    assert isinstance(body, NewSession)
+    assert isinstance(body, SessionStart)
     if not body.text.strip():
         raise InvalidInput("the message is empty")
     session = await request.context.hosted.start(
@@ -233,7 +233,7 @@ ROUTES = (
         right="operate",
         summary="Start a session with a message",
         answer=start,
-        takes=NewSession,
+        takes=SessionStart,
         gives=Started,
     ),
     Route(

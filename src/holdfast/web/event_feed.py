@@ -1,4 +1,4 @@
-"""News of all sessions for the browsers: one reader of the store, and a bounded queue for each browser.
+"""The event feed of all sessions for the browsers: one reader of the store, and a bounded queue for each browser.
 
 A browser that is too far behind gets one `reset` frame and loads its page again, instead of an endless stream of old events.
 """
@@ -66,7 +66,7 @@ class _Reader:
             self.is_lost = True
 
 
-class News:
+class EventFeed:
     """Reads what any process records, and passes it on."""
 
     def __init__(self, store: Store) -> None:
