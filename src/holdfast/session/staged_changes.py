@@ -2,8 +2,8 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.core import Change, SessionId
 from holdfast.core.errors import InvalidInput
