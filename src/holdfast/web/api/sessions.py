@@ -62,15 +62,15 @@ class ConversationPage(Value, omit_defaults=False):
     last: int
 
 
-class Row(Value):
+class FeedPosition(Value):
     """The row of the newest event; a stream that starts behind it misses nothing."""
 
     row: int
 
 
-async def show_row(request: WebRequest) -> Row:
+async def show_row(request: WebRequest) -> FeedPosition:
     """Where the event stream stands."""
-    return Row(row=request.context.feed.row)
+    return FeedPosition(row=request.context.feed.row)
 
 
 async def list_sessions(request: WebRequest) -> SessionPage:
@@ -207,7 +207,7 @@ ROUTES = (
         right="look",
         summary="The row of the newest event, to start the event stream behind it",
         answer=show_row,
-        gives=Row,
+        gives=FeedPosition,
     ),
     Route(
         method="GET",
