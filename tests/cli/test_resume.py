@@ -1,6 +1,7 @@
 """Resuming a session: the picker at a real terminal, and the notice that the model does not see."""
 
 import asyncio
+import json
 import sqlite3
 from pathlib import Path
 
@@ -93,6 +94,49 @@ def test_arrows_select_and_escape_quits(home: Path) -> None:
         user.type("\x1b")
         assert user.wait_for("no session was chosen")
         assert user.end() == 0
+
+
+def test_the_list_shows_the_last_exchange_and_renames_pins_and_deletes(home: Path) -> None:
+    with terminal("-r", home=home) as user:
+        user.resize(24, 80)
+        small = {"rows": 24, "columns": 80}
+        user.wait_for_row("2 found", **small)
+        user.type("parser")
+        rows = user.wait_for_row("| First answer.", **small)
+        assert "  you: fix the parser" in rows, "the last exchange is previewed"
+        assert any(row.endswith("^R renames, ^T pins, ^X deletes, Esc quits") for row in rows)
+        user.type("\x12")
+        assert user.wait_for("new name of parser> ")
+        user.type("grammar\n")
+        user.wait_for_row("> grammar", **small)
+        user.type("\x14")
+        user.wait_for_row(f"> {'grammar':<28}*", **small)
+        user.type("\x15docs")
+        user.wait_for_row("1 found", **small)
+        user.type("\x18")
+        assert user.wait_for("permanently? [y/N] ")
+        user.type("y\n")
+        user.wait_for_row("nothing matches", **small)
+        user.type("\x1b")
+        assert user.end() == 0
+    listed = json.loads(holdfast("sessions", "--json", home=home).stdout)
+    assert [(each["name"], each["is_pinned"]) for each in listed] == [("grammar", True)]
+
+
+def test_the_search_narrows_a_hundred_thousand_entries_as_they_arrive() -> None:
+    entries = choices(100_000)
+    selection = Selection(entries[:500])
+    selection.type("word9")
+    for start in range(500, len(entries), 500):
+        selection.extend(entries[start : start + 500])
+    assert selection.selected is not None
+    assert selection.selected.key == "k9"
+    selection.type("9999")
+    assert [each.key for each in selection.matches] == ["k99999"]
+    selection.replace("k99999", None)
+    assert selection.matches == []
+    selection.clear()
+    assert len(selection.matches) == 99_999
 
 
 def test_in_plain_mode_a_number_or_a_word_chooses(home: Path) -> None:

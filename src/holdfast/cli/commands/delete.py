@@ -9,18 +9,16 @@ terminal is attached to ask at; 3 when you decline.
 """
 
 import argparse
-from contextlib import suppress
 
 from holdfast.cli import exit_codes
-from holdfast.cli.input_history import forget_typed, typed_in
+from holdfast.cli.delete_session import delete_session
 from holdfast.cli.open_store import open_store
 from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.session_table import first_words, sentence
-from holdfast.core import SessionId, SystemClock
-from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.store import Store
+from holdfast.core import SystemClock
+from holdfast.core.errors import InvalidInput
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,24 +43,9 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.say("nothing was deleted")
                 return exit_codes.DENIED
         with ProgressIndicator(lambda: "deleting"):
-            typed = await typed_in(home, store, [summary.id])
-            await store.delete(summary.id)
-            forget_typed(home, typed)
-            await _delete_queue(store, summary.id)
+            await delete_session(store, summary.id, home=home)
     if arguments.json:
         console.json(summary)
     else:
         console.say(f"deleted {summary.id}")
     return exit_codes.OK
-
-
-async def _delete_queue(store: Store, session: SessionId) -> None:
-    """Delete the queued messages of a session of a team."""
-    if not session.startswith("team-"):
-        return
-    from holdfast.teams import message_queue_of  # slow to load, and seldom needed
-
-    queue = message_queue_of(session)
-    if queue is not None:
-        with suppress(SessionNotFound):
-            await store.delete(queue)

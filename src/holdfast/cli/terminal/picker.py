@@ -1,21 +1,31 @@
-"""A picker: the user chooses one of many entries by typing part of it, or in plain mode by its number."""
+"""A picker: the user finds one of many entries by typing part of it, and opens, renames, pins or deletes it.
+
+In plain mode it lists the entries by number, and only opens them.
+"""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from holdfast.cli.terminal.console import MessageOutput
 from holdfast.cli.terminal.keyboard import LineKeyboard
 from holdfast.cli.terminal.wrap import ellipsize
 
 if TYPE_CHECKING:
-    from prompt_toolkit.application import Application
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 MAX_ROWS = 12
-"""Fits a terminal of 24 lines."""
+PREVIEW_ROWS = 6
+"""Together they fit a terminal of 24 lines."""
+HELP = "Enter opens, ^R renames, ^T pins, ^X deletes, Esc quits"
+
+
+Action = Literal["choose", "rename", "pin", "delete"]
+ACTION_KEYS: dict[str, Action] = {"enter": "choose", "c-r": "rename", "c-t": "pin", "c-x": "delete"}
+Preview = Callable[[str], Awaitable[Sequence[str]]]
+"""Loads a few lines about an entry, by its key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +37,26 @@ class Choice:
     search_text: str
 
 
+class Picked(NamedTuple):
+    """What the user wants to do with which entry."""
+
+    action: Action
+    key: str
+
+
 class Selection:
     """The query, the entries that match it, and the selected one. Independent of the terminal."""
 
     def __init__(self, choices: Sequence[Choice], *, rows: int = MAX_ROWS) -> None:
-        self._choices = choices
         self._rows = rows
         self._index = 0
         self._first = 0
         self.query = ""
-        self.matches = list(choices)
+        self.matches: list[Choice] = []
+        self._entries: list[tuple[str, Choice]] = []
+        """Every entry with its text in the form in which it is searched."""
+        self._found: list[tuple[str, Choice]] = []
+        self.extend(choices)
 
     @property
     def selected(self) -> Choice | None:
@@ -48,6 +68,23 @@ class Selection:
         """The visible part of the list. It always contains the selected entry."""
         return self.matches[self._first : self._first + self._rows]
 
+    def extend(self, choices: Sequence[Choice]) -> None:
+        """Add entries at the end. The selected one stays."""
+        new = [(each.search_text.casefold(), each) for each in choices]
+        self._entries += new
+        found = self._matching(new)
+        self._found += found
+        self.matches += [each for _, each in found]
+
+    def replace(self, key: str, choice: Choice | None) -> None:
+        """Show an entry otherwise, or not at all. The query and the place stay."""
+        new = None if choice is None else (choice.search_text.casefold(), choice)
+        changed = ((new if each[1].key == key else each) for each in self._entries)
+        self._entries = [each for each in changed if each is not None]
+        self._found = self._matching(self._entries)
+        self.matches = [each for _, each in self._found]
+        self.move(0)
+
     def move(self, steps: int) -> None:
         """Move the selection; it stops at both ends."""
         self._index = max(0, min(self._index + steps, len(self.matches) - 1))
@@ -56,31 +93,48 @@ class Selection:
     def type(self, text: str) -> None:
         """Extend the query. An entry matches if it contains every word, in any order and case."""
         self.query += text
-        self._filter()
+        # Each word is in what matched already, or longer than one that is: only those need another look.
+        self._filter(self._found)
 
     def erase(self) -> None:
         """Delete the last character of the query."""
         self.query = self.query[:-1]
-        self._filter()
+        self._filter(self._entries)
 
     def clear(self) -> None:
         """Delete the query."""
         self.query = ""
-        self._filter()
+        self._filter(self._entries)
 
-    def _filter(self) -> None:
-        wanted = self.query.casefold().split()
-        self.matches = [
-            one for one in self._choices if all(word in one.search_text.casefold() for word in wanted)
-        ]
+    def _filter(self, entries: list[tuple[str, Choice]]) -> None:
+        self._found = self._matching(entries)
+        self.matches = [each for _, each in self._found]
         self._index = self._first = 0
 
+    def _matching(self, entries: list[tuple[str, Choice]]) -> list[tuple[str, Choice]]:
+        wanted = self.query.casefold().split()
+        return [each for each in entries if all(word in each[0] for word in wanted)]
 
-async def pick(choices: Sequence[Choice], *, title: str, output: MessageOutput, is_plain: bool) -> str | None:
-    """The key of the chosen entry; None if the user chose none."""
+
+async def pick(
+    selection: Selection,
+    *,
+    title: str,
+    output: MessageOutput,
+    is_plain: bool,
+    preview: Preview | None = None,
+    load_more: Callable[[], Awaitable[None]] | None = None,
+) -> Picked | None:
+    """What the user wants to do with which entry; None if nothing.
+
+    `load_more` extends the selection while the list is on the screen.
+    """
     if is_plain:
-        return await _pick_by_number(choices, title, output)
-    return await _application(Selection(choices), title).run_async()
+        if load_more is not None:
+            await load_more()
+        key = await _pick_by_number(selection.matches, title, output)
+        return None if key is None else Picked("choose", key)
+    return await _Picker(selection, title, preview, load_more).run()
 
 
 async def _pick_by_number(choices: Sequence[Choice], title: str, output: MessageOutput) -> str | None:
@@ -108,67 +162,133 @@ async def _pick_by_number(choices: Sequence[Choice], title: str, output: Message
         keyboard.close()
 
 
-def _application(selection: Selection, title: str) -> "Application[str | None]":
-    from prompt_toolkit.application import Application
-    from prompt_toolkit.layout import FormattedTextControl, Layout, Window
-    from prompt_toolkit.output import create_output
+class _Picker:
+    """The list on the terminal, with a preview of the selected entry."""
 
-    # On stderr, because stdout is for the answer of the session.
-    output = create_output(stdout=sys.stderr)
+    def __init__(
+        self,
+        selection: Selection,
+        title: str,
+        preview: Preview | None,
+        load_more: Callable[[], Awaitable[None]] | None,
+    ) -> None:
+        self._selection = selection
+        self._title = title
+        self._preview = preview
+        self._load_more = load_more
+        self._previews: dict[str, Sequence[str]] = {}
 
-    def text() -> "StyleAndTextTuples":
-        lines: StyleAndTextTuples = [("bold", f"{title}: "), ("", f"{selection.query}"), ("reverse", " ")]
+    async def run(self) -> Picked | None:
+        from prompt_toolkit.application import Application
+        from prompt_toolkit.layout import FormattedTextControl, Layout, Window
+        from prompt_toolkit.output import create_output
+
+        # On stderr, because stdout is for the answer of the session.
+        self._output = create_output(stdout=sys.stderr)
+        self._application: Application[Picked | None] = Application(
+            layout=Layout(Window(FormattedTextControl(self._text, show_cursor=False), wrap_lines=False)),
+            key_bindings=self._keys(),
+            output=self._output,
+            erase_when_done=True,
+            full_screen=False,
+        )
+        return await self._application.run_async(pre_run=self._begin)
+
+    def _begin(self) -> None:
+        if self._load_more is not None:
+            self._application.create_background_task(self._extend(self._load_more))
+        self._look()
+
+    async def _extend(self, load_more: Callable[[], Awaitable[None]]) -> None:
+        await load_more()
+        self._application.invalidate()
+
+    def _look(self) -> None:
+        """Load the preview of the selected entry, unless it is there."""
+        chosen = self._selection.selected
+        if self._preview is not None and chosen is not None and chosen.key not in self._previews:
+            self._previews[chosen.key] = ()
+            self._application.create_background_task(self._show_preview(self._preview, chosen.key))
+
+    async def _show_preview(self, preview: Preview, key: str) -> None:
+        self._previews[key] = await preview(key)
+        self._application.invalidate()
+
+    def _text(self) -> "StyleAndTextTuples":
+        selection, columns = self._selection, self._output.get_size().columns
+        lines: StyleAndTextTuples = [
+            ("bold", f"{self._title}: "),
+            ("", f"{selection.query}"),
+            ("reverse", " "),
+        ]
         for choice in selection.shown:
             is_selected = choice is selection.selected
-            line = ellipsize(f"{'>' if is_selected else ' '} {choice.line}", output.get_size().columns)
+            line = ellipsize(f"{'>' if is_selected else ' '} {choice.line}", columns)
             lines.append(("", "\n"))
             lines.append(("reverse" if is_selected else "", line))
+        chosen = selection.selected
+        for line in self._previews.get(chosen.key, ())[:PREVIEW_ROWS] if chosen is not None else ():
+            lines.append(("fg:ansibrightblack", "\n" + ellipsize(f"  {line}", columns)))
         count = len(selection.matches)
         hidden = count - len(selection.shown)
-        more = f", {hidden} more: scroll down or type" if hidden else ""
+        more = f", {hidden} more" if hidden else ""
         found = f"{count} found{more}" if count else "nothing matches"
-        lines.append(("fg:ansibrightblack", f"\n  {found}; arrows and Enter choose, Esc quits"))
+        lines.append(("fg:ansibrightblack", "\n" + ellipsize(f"  {found}; {HELP}", columns)))
         return lines
 
-    return Application(
-        layout=Layout(Window(FormattedTextControl(text, show_cursor=False), wrap_lines=False)),
-        key_bindings=_keys(selection),
-        output=output,
-        erase_when_done=True,
-        full_screen=False,
-    )
+    def _keys(self) -> "KeyBindings":
+        from prompt_toolkit.key_binding import KeyBindings
+        from prompt_toolkit.keys import Keys
 
+        keys, selection = KeyBindings(), self._selection
 
-def _keys(selection: Selection) -> "KeyBindings":
-    from prompt_toolkit.key_binding import KeyBindings
-    from prompt_toolkit.keys import Keys
+        def moves(steps: int) -> "Callable[[KeyPressEvent], None]":
+            def move(_: "KeyPressEvent") -> None:
+                selection.move(steps)
+                self._look()
 
-    keys = KeyBindings()
-    for name, steps in (("up", -1), ("down", 1), ("pageup", -MAX_ROWS), ("pagedown", MAX_ROWS)):
-        keys.add(name)(lambda _, steps=steps: selection.move(steps))
-    for name in ("c-p", "c-n"):
-        keys.add(name)(lambda _, steps=1 if name == "c-n" else -1: selection.move(steps))
-    keys.add("backspace")(lambda _: selection.erase())
-    keys.add("c-u")(lambda _: selection.clear())
+            return move
 
-    @keys.add("enter")
-    def _take(event: "KeyPressEvent") -> None:
-        if selection.selected is not None:
-            event.app.exit(result=selection.selected.key)
+        for name, steps in (("up", -1), ("down", 1), ("pageup", -MAX_ROWS), ("pagedown", MAX_ROWS)):
+            keys.add(name)(moves(steps))
+        for name in ("c-p", "c-n"):
+            keys.add(name)(moves(1 if name == "c-n" else -1))
 
-    @keys.add("escape", eager=True)
-    @keys.add("c-c")
-    @keys.add("c-d")
-    def _leave(event: "KeyPressEvent") -> None:
-        event.app.exit(result=None)
+        def ends(action: Action) -> "Callable[[KeyPressEvent], None]":
+            def end(event: "KeyPressEvent") -> None:
+                if selection.selected is not None:
+                    event.app.exit(result=Picked(action, selection.selected.key))
 
-    @keys.add(Keys.Any)
-    def _type(event: "KeyPressEvent") -> None:
-        if event.data.isprintable():
-            selection.type(event.data)
+            return end
 
-    @keys.add(Keys.BracketedPaste)
-    def _paste(event: "KeyPressEvent") -> None:
-        selection.type(" ".join(event.data.split()))
+        for name, action in ACTION_KEYS.items():
+            keys.add(name)(ends(action))
 
-    return keys
+        @keys.add("backspace")
+        def _erase(_: "KeyPressEvent") -> None:
+            selection.erase()
+            self._look()
+
+        @keys.add("c-u")
+        def _clear(_: "KeyPressEvent") -> None:
+            selection.clear()
+            self._look()
+
+        @keys.add("escape", eager=True)
+        @keys.add("c-c")
+        @keys.add("c-d")
+        def _leave(event: "KeyPressEvent") -> None:
+            event.app.exit(result=None)
+
+        @keys.add(Keys.Any)
+        def _type(event: "KeyPressEvent") -> None:
+            if event.data.isprintable():
+                selection.type(event.data)
+                self._look()
+
+        @keys.add(Keys.BracketedPaste)
+        def _paste(event: "KeyPressEvent") -> None:
+            selection.type(" ".join(event.data.split()))
+            self._look()
+
+        return keys
