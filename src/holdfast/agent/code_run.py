@@ -10,10 +10,12 @@ import base64
 from collections.abc import Awaitable, Callable, Iterable
 
 from holdfast.agent.conversation import Conversation
+from holdfast.agent.program_origins import ProgramOrigins, follow_program
 from holdfast.agent.rebuild_state import rebuild_state, runs_leading_to
 from holdfast.agent.session_guests import SessionGuests
 from holdfast.agent.tool_replies import explain_refusal, raise_if_over_budget
 from holdfast.core import (
+    PERSON,
     Answer,
     Call,
     CallId,
@@ -22,6 +24,7 @@ from holdfast.core import (
     EscalationId,
     Failed,
     JsonObject,
+    Level,
     Parked,
     Refused,
     Tool,
@@ -122,6 +125,8 @@ class CodeRun:
         self._over_budget: Refused | None = None
         """The call of this run that the budget could not pay for."""
         self._reported: set[Guest] = set()
+        self._program: ProgramOrigins | None = None
+        """Follows the program of the current run, if the policy asks."""
 
     def language_of(self, language: str | None) -> str:
         """The language that code runs as; by default the session's own. Raises InvalidInput if no sandbox runs it."""
@@ -140,6 +145,7 @@ class CodeRun:
         else:
             guest = self._guests.speaking(language)
             started = await self._record_start(guest, code, tool_call, seed)
+        self._program = self._follow(guest, started)
         parked = self._conversation.parked_run
         if parked is not None and parked.snapshot is not None:
             answer = explain_refusal(
@@ -180,6 +186,7 @@ class CodeRun:
             started_ms=self._clock.now_ms(),
             state=conversation.guest_states.get(engine),
             facts=self._new_facts(guest),
+            author=self._author(),
         )
         await self._journal.append(started)
         return started
@@ -222,6 +229,8 @@ class CodeRun:
             engine=run.engine,
             engine_reason=run.engine_reason,
             state=digest_bytes(state) if state else None,
+            shown=self._shown_level(started, has_failed=run.status != "ok"),
+            variables=self._program.variables() if self._program is not None else None,
         )
         self._states[guest] = ended.state if state else _UNKNOWN
         return FinishedRun(event=ended, blobs=(*((state,) if state else ()), *kept))
@@ -255,6 +264,30 @@ class CodeRun:
         text = f"variables of earlier runs could not be restored ({refusal}); this run started without them"
         return Noted(code="variables-lost", text=text)
 
+    def _author(self) -> Level | None:
+        """The level of who wrote the code that is about to run; None if the policy does not ask."""
+        level = self._gate.author_level()
+        posted = self._conversation.posted_code
+        if level is None or posted is None:
+            return level
+        return "own" if posted.principal == PERSON else "stranger"
+
+    def _follow(self, guest: Guest, started: RunStarted) -> ProgramOrigins | None:
+        if not self._gate.asks_levels:
+            return None
+        capabilities = guest.capabilities
+        variables = self._gate.origins.variables.get(capabilities.engine)
+        return follow_program(
+            started, capabilities=capabilities, tools=self._tools(guest), variables=variables
+        )
+
+    def _shown_level(self, started: RunStarted, *, has_failed: bool) -> Level | None:
+        if self._program is None:
+            return None
+        return self._gate.level_of(
+            self._program.shown(has_failed=has_failed), author=started.author or "stranger"
+        )
+
     def _new_facts(self, guest: Guest) -> tuple[str, ...]:
         """What the engine can do on this machine. Reported once per process, because it does not change."""
         if guest in self._reported:
@@ -269,7 +302,9 @@ class CodeRun:
             nonlocal number
             number += 1
             call = Call(id=call_id(turn, number), operation=operation, arguments=arguments)
-            answer = await self._gate.submit(call, can_defer_outcome=True)
+            program = self._program
+            origins = program.of_call(operation, arguments) if program is not None else None
+            answer = await self._gate.submit(call, can_defer_outcome=True, origins=origins)
             if isinstance(answer, Parked):
                 self._waiting_for = call.id, answer.escalation
             if isinstance(answer, Refused) and answer.exhausted is not None:

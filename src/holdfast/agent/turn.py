@@ -24,12 +24,16 @@ from holdfast.agent.tool_replies import (
 )
 from holdfast.commands import MAX_TIMEOUT_SECONDS
 from holdfast.core import (
+    PERSON,
     Call,
+    CallOrigins,
     Clock,
     Cycle,
     Error,
     Failed,
+    Level,
     Needs,
+    Origin,
     Outcome,
     Parked,
     Refused,
@@ -162,7 +166,11 @@ class Turn:
             operation=operation_name(part.tool),
             arguments=part.arguments,
         )
-        answer = explain_refusal(raise_if_over_budget(await self._gate.submit(call, can_defer_outcome=True)))
+        author = self._gate.author_level()
+        origins = None if author is None else _written_by(author, call)
+        answer = explain_refusal(
+            raise_if_over_budget(await self._gate.submit(call, can_defer_outcome=True, origins=origins))
+        )
         if isinstance(answer, Parked):
             return self._waiting_outcome()
         await self._journal.append(call_returned(state.turn, part, answer))
@@ -221,7 +229,9 @@ class Turn:
             operation=RUN_COMMAND,
             arguments={"script": posted.code, "timeout_s": MAX_TIMEOUT_SECONDS},
         )
-        answer = explain_refusal(raise_if_over_budget(await self._gate.submit(call)))
+        author: Level = "own" if posted.principal == PERSON else "stranger"
+        origins = _written_by(author, call) if self._gate.asks_levels else None
+        answer = explain_refusal(raise_if_over_budget(await self._gate.submit(call, origins=origins)))
         match answer:
             case Parked():
                 return self._waiting_outcome()
@@ -246,3 +256,9 @@ class Turn:
 
     def _last_text(self) -> str | None:
         return self._conversation.reply.text if self._conversation.reply else None
+
+
+def _written_by(author: Level, call: Call) -> CallOrigins:
+    """The origins of a call that is not made by a program: its author wrote every argument."""
+    written = frozenset({Origin(kind="written")})
+    return CallOrigins(author=author, arguments=dict.fromkeys(call.arguments, written))

@@ -65,7 +65,17 @@ from holdfast.core.ids import (
     new_token,
     sanitise_name,
 )
-from holdfast.core.labels import LEVELS, UNKNOWN, Level, Origin, Origins, lowest, reaches
+from holdfast.core.labels import (
+    LEVELS,
+    UNKNOWN,
+    CallLevels,
+    CallOrigins,
+    Level,
+    Origin,
+    Origins,
+    lowest,
+    reaches,
+)
 from holdfast.core.limits import (
     BUDGET_DIMENSIONS,
     BUDGET_WORDS,
@@ -180,6 +190,8 @@ __all__ = [
     "Call",
     "CallFacts",
     "CallId",
+    "CallLevels",
+    "CallOrigins",
     "CallStatus",
     "Change",
     "Clock",

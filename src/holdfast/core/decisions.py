@@ -8,6 +8,7 @@ import msgspec
 from holdfast.core.calls import Call
 from holdfast.core.coverage import Coverage, Offer
 from holdfast.core.ids import EscalationId, GrantId, Principal
+from holdfast.core.labels import CallLevels
 from holdfast.core.targets import Target
 from holdfast.core.tools import Role
 from holdfast.core.values import JsonObject, Value
@@ -58,6 +59,8 @@ class CallFacts(Value):
     """The tier of the sandbox that a command runs in; None if the call runs in no sandbox."""
     host_groups: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """By host of the call: the named groups that it belongs to, such as `package-registries`."""
+    levels: CallLevels | None = None
+    """Where the arguments came from; None if the policy does not ask."""
 
 
 class Decision(Value):

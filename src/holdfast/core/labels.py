@@ -2,6 +2,8 @@
 
 from typing import Literal, get_args
 
+import msgspec
+
 from holdfast.core.values import Value
 
 Level = Literal["own", "known", "stranger"]
@@ -26,9 +28,9 @@ def reaches(level: Level, wanted: Level) -> bool:
 class Origin(Value):
     """One thing that a value is made of."""
 
-    kind: Literal["written", "read", "file", "unknown"]
+    kind: Literal["written", "read", "file", "session", "unknown"] = "unknown"
     """`written`: a literal of the program. `read`: the result of a call. `file`: a file that the program opened itself.
-    `unknown`: the analysis cannot tell, so anyone could have written it."""
+    `session`: anything that the session has read. `unknown`: the analysis cannot tell, so anyone could have written it."""
     operation: str = ""
     """Of the call whose result was read."""
     text: str = ""
@@ -46,3 +48,31 @@ class Origin(Value):
 Origins = frozenset[Origin]
 
 UNKNOWN = Origin(kind="unknown")
+
+
+class CallLevels(Value):
+    """The levels of one call: who wrote it, and who stands behind each argument."""
+
+    author: Level = "own"
+    """The lowest level of anything that the author of the program, or of the call, had been shown."""
+    arguments: dict[str, Level] = msgspec.field(default_factory=dict)
+    """The arguments below `own`, after what the person said and what the policy knows."""
+    sources: dict[str, str] = msgspec.field(default_factory=dict)
+    """In words: where each argument below `own` came from."""
+    carries_secret: bool = False
+    """Whether something that the policy calls secret is in an argument."""
+
+    def level_of(self, argument: str) -> Level:
+        """The level of an argument."""
+        return self.arguments.get(argument, "own")
+
+
+class CallOrigins(Value):
+    """What is known about a call before it is judged: its author, and what each argument is made of."""
+
+    author: Level = "stranger"
+    arguments: dict[str, Origins] = msgspec.field(default_factory=dict)
+
+    def of(self, argument: str) -> Origins:
+        """What an argument is made of; unknown if nothing is said about it."""
+        return self.arguments.get(argument, frozenset({UNKNOWN}))

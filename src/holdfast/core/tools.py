@@ -27,6 +27,11 @@ Role = Literal[
     "email-body",
     "share-permission",
     "command",
+    "payee",
+    "identifier",
+    "channel",
+    "person",
+    "secret-value",
     "content",
     "none",
 ]

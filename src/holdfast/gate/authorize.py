@@ -10,6 +10,8 @@ import msgspec
 
 from holdfast.core import (
     Call,
+    CallLevels,
+    CallOrigins,
     Clock,
     Decision,
     Escalation,
@@ -72,9 +74,12 @@ class Authorizer:
         self._escalation_seconds = escalation_seconds
         self._can_ask = can_ask
 
-    async def authorize(self, call: Call, digest: str) -> Authorized | Decision | Parked:
+    async def authorize(
+        self, call: Call, digest: str, *, origins: CallOrigins | None = None
+    ) -> Authorized | Decision | Parked:
         """Decide whether the call may be executed now. A Decision is a refusal; Parked means that it waits for approval."""
-        judgement = await self._judge.judge(call, digest)
+        recorded = self._escalations.recorded_levels(call) if origins is None else None
+        judgement = await self._judge.judge(call, digest, origins=origins, recorded_levels=recorded)
         decision, registered = judgement.decision, judgement.registered
         if registered is None:
             return decision  # an operation that no toolset offers is denied
@@ -188,7 +193,8 @@ class Authorizer:
             principal=call.principal,
             labels=call.labels,
         )
-        judgement = await self._judge.judge(edited, edited.digest)
+        # What a person typed is the person's own.
+        judgement = await self._judge.judge(edited, edited.digest, recorded_levels=CallLevels())
         if judgement.decision.verdict == "deny" or judgement.registered is None:
             return judgement.decision
         return self._authorized(judgement, judgement.registered, escalation=escalation)

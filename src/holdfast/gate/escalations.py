@@ -4,7 +4,17 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
-from holdfast.core import Call, CallId, Clock, Escalation, EscalationId, Principal, Response, Value
+from holdfast.core import (
+    Call,
+    CallId,
+    CallLevels,
+    Clock,
+    Escalation,
+    EscalationId,
+    Principal,
+    Response,
+    Value,
+)
 from holdfast.core.errors import EscalationUnknown, InvalidInput
 from holdfast.core.events import (
     EscalationAnswered,
@@ -101,6 +111,13 @@ class Escalations(Projection[_Handled]):
         if asked is None:
             return None
         return self._open[asked].call if asked in self._open else self._rulings[asked].escalation.call
+
+    def recorded_levels(self, call: Call) -> CallLevels | None:
+        """The levels that this call had when a person was asked about it."""
+        asked = self.find(call)
+        escalation = asked.escalation if isinstance(asked, Ruling) else asked
+        facts = escalation.decision.facts if escalation is not None else None
+        return facts.levels if facts is not None else None
 
     def response_to(self, call: Call) -> Response | None:
         """A person's response about this call."""

@@ -17,6 +17,7 @@ from holdfast.core import (
     BlobRef,
     Call,
     CallId,
+    CallOrigins,
     Clock,
     Decision,
     Escalation,
@@ -27,7 +28,9 @@ from holdfast.core import (
     Json,
     JsonObject,
     JudgedEffect,
+    Level,
     Limits,
+    Origins,
     Parked,
     Paths,
     Principal,
@@ -48,6 +51,7 @@ from holdfast.core.events import (
     GrantGiven,
     GrantRevoked,
 )
+from holdfast.gate.argument_levels import ArgumentLevels
 from holdfast.gate.authorize import Authorized, Authorizer
 from holdfast.gate.budget import Budget, cost_of
 from holdfast.gate.call_index import CallIndex, answer_of
@@ -64,6 +68,7 @@ from holdfast.gate.model_calls import ModelCalls, Summary
 from holdfast.gate.output_filter import OutputFilter
 from holdfast.gate.provenance import Provenance
 from holdfast.gate.refusals import deny, exhausted_dimension, over_budget, refused_answer
+from holdfast.gate.session_origins import SessionOrigins
 from holdfast.gate.tree_budget import TreeBudget
 from holdfast.models import Model, OnPiece, Prompt, Reply
 from holdfast.policy import Policy, SessionFacts
@@ -123,6 +128,8 @@ class Gate:
             journal, clock=clock, saved=saved_grants.load_or_empty if saved_grants is not None else None
         )
         self.loop_detector = LoopDetector(journal)
+        self.origins = SessionOrigins(journal)
+        self._levels = ArgumentLevels(self.origins)
         self._judge = Judge(
             policy=policy,
             registry=self._registry,
@@ -130,6 +137,7 @@ class Gate:
             calls=self.calls,
             max_repeats=self._settings.max_repeats,
             facts=facts,
+            levels=self._levels,
         )
         self._authorizer = Authorizer(
             judge=self._judge,
@@ -190,11 +198,29 @@ class Gate:
         registered = self._registry.get(operation)
         return registered.tool if registered is not None else None
 
-    async def submit(self, call: Call, *, can_defer_outcome: bool = False) -> Answer:
+    @property
+    def asks_levels(self) -> bool:
+        """Whether the policy in force asks where values come from."""
+        return self._levels.rules(self.policy) is not None
+
+    def author_level(self) -> Level | None:
+        """The lowest level of anything that the model has been shown; None if the policy does not ask."""
+        rules = self._levels.rules(self.policy)
+        return self.origins.author(rules) if rules is not None else None
+
+    def level_of(self, made_of: Origins, *, author: Level) -> Level | None:
+        """The lowest level of what something is made of; None if the policy does not ask."""
+        rules = self._levels.rules(self.policy)
+        return self._levels.level_of_origins(made_of, author, rules) if rules is not None else None
+
+    async def submit(
+        self, call: Call, *, can_defer_outcome: bool = False, origins: CallOrigins | None = None
+    ) -> Answer:
         """Answer a call. A call submitted again under the same id gets its recorded answer.
 
         Everything about the call is on disk when this returns. With `can_defer_outcome` the caller promises to append a record
         of its own before anyone outside can see the answer; the outcome is then written together with the next record.
+        `origins` say what the arguments are made of; without them, anyone could have written them.
         """
         async with self._one_at_a_time(call.id):
             given = call
@@ -208,7 +234,7 @@ class Gate:
             interrupted = self.calls.interrupted(call)
             if interrupted is not None and not interrupted.is_idempotent:
                 return await self._settle_unknown(interrupted)
-            authorized = await self._authorizer.authorize(call, digest)
+            authorized = await self._authorizer.authorize(call, digest, origins=origins)
             if isinstance(authorized, Parked):
                 return authorized
             if isinstance(authorized, Decision):

@@ -11,6 +11,8 @@ from holdfast.core import (
     ApprovedPaths,
     BlobRef,
     Call,
+    CallLevels,
+    CallOrigins,
     CostEstimator,
     Decision,
     FileEffect,
@@ -26,6 +28,7 @@ from holdfast.core import (
     restricts,
 )
 from holdfast.core import digest as content_digest
+from holdfast.gate.argument_levels import ArgumentLevels
 from holdfast.gate.call_index import CallIndex
 from holdfast.gate.refusals import deny
 from holdfast.policy import NO_FACTS, Policy, Request, Resolver, SessionFacts, annotate, validate_arguments
@@ -108,6 +111,7 @@ class Judge:
         calls: CallIndex,
         max_repeats: int,
         facts: Callable[[], SessionFacts] = SessionFacts,
+        levels: ArgumentLevels | None = None,
     ) -> None:
         self.policy = policy
         self._registry = registry
@@ -115,10 +119,21 @@ class Judge:
         self._calls = calls
         self._max_repeats = max_repeats
         self._facts = facts
+        self._levels = levels
         self._resolver = Resolver()
 
-    async def judge(self, call: Call, digest: str) -> Judgement:
-        """Judge a call without executing it. The caller computed `digest` earlier, so that a change in between is detected."""
+    async def judge(
+        self,
+        call: Call,
+        digest: str,
+        *,
+        origins: CallOrigins | None = None,
+        recorded_levels: CallLevels | None = None,
+    ) -> Judgement:
+        """Judge a call without executing it. The caller computed `digest` earlier, so that a change in between is detected.
+
+        `origins` say what the arguments are made of. A call that was asked about before has levels on record.
+        """
         registered = self._registry.get(call.operation)
         if registered is None:
             # The policy still names the rule; we deny an operation that no toolset offers even if the policy allows its group.
@@ -133,6 +148,10 @@ class Judge:
             return Judgement(Request(call=call, tool=registered.tool), refused, registered, digest)
         targets = await self._resolver.targets(registered.tool, call.arguments, self._paths)
         facts = self._facts().for_call(registered.tool, targets)
+        rules = self._levels.rules(self.policy) if self._levels is not None else None
+        if rules is not None and self._levels is not None:
+            levels = recorded_levels or self._levels.of_call(call.arguments, registered.tool, origins, rules)
+            facts = msgspec.structs.replace(facts, levels=levels)
         request = Request(call=call, tool=registered.tool, targets=targets, facts=facts)
         if self._calls.count_same_before(call, digest) >= self._max_repeats:
             reason = f"this turn made the same call {self._max_repeats} times and nothing changed; do something else"

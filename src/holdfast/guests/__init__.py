@@ -2,6 +2,7 @@
 
 from holdfast.guests.auto import AutoEngine
 from holdfast.guests.contract import (
+    CALL_PLACE,
     Capabilities,
     Engine,
     Guest,
@@ -25,9 +26,10 @@ from holdfast.guests.system import (
     interpreter_argv,
     system_engine,
 )
-from holdfast.guests.tool_stubs import render_stubs
+from holdfast.guests.tool_stubs import call_name, parameters, render_stubs
 
 __all__ = [
+    "CALL_PLACE",
     "AutoEngine",
     "Capabilities",
     "Check",
@@ -46,7 +48,9 @@ __all__ = [
     "ScriptedEngine",
     "SnapshotSigner",
     "StagedContents",
+    "call_name",
     "interpreter_argv",
+    "parameters",
     "python_engine",
     "render_stubs",
     "script",

@@ -110,6 +110,7 @@ class AutoEngine:
             has_snapshot=first.has_snapshot and all(each.has_snapshot for each in later),
             judges_files=first.judges_files and all(each.judges_files for each in later),
             checks_types=first.checks_types,
+            follows_values=first.follows_values,
             notes=(f"{first.engine} first; code that it does not support switches the session to {others}",),
         )
 

@@ -5,12 +5,17 @@ snapshot and stops. `resume` continues in the middle of the line, also in anothe
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from typing import Literal, Protocol
 
 from holdfast.core import Answer, Change, Json, JsonObject, Tool, Value
 
 OnCall = Callable[[str, JsonObject], Awaitable[Answer]]
 """How a guest calls the host: operation and arguments in, answer out."""
+
+CALL_PLACE: ContextVar[tuple[int, int] | None] = ContextVar("CALL_PLACE", default=None)
+"""Where the call that is being made stands in the program: start and end, in UTF-8 bytes. An engine that knows sets it around
+`on_call`; None for a call that the program does not show, such as one of a function of an earlier run."""
 
 StagedContents = Callable[[], Mapping[str, bytes | None]]
 """The changes that are staged over the workspace: the content of each changed file, None if it is deleted."""
@@ -44,6 +49,8 @@ class Capabilities(Value):
     judges_files: bool
     """Whether each file operation passes the gate. If not, files are confined to the workspace."""
     checks_types: bool = False
+    follows_values: bool = False
+    """Whether it says where in the program each call stands, so that the origin of each argument can be told."""
     notes: tuple[str, ...] = ()
 
     @property

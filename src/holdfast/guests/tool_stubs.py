@@ -41,6 +41,11 @@ def class_name(group: str) -> str:
     return python_name("".join(word[:1].upper() + word[1:] for word in words if word) + "Tools")
 
 
+def call_name(tool: Tool) -> str:
+    """What Python code calls a tool: `group.verb`, or its name alone."""
+    return f"{python_name(tool.group)}.{python_name(tool.verb)}" if tool.verb else python_name(tool.name)
+
+
 def parameters(tool: Tool) -> tuple[Parameter, ...]:
     """The parameters of a tool in call order: required ones first, otherwise in the order of the schema."""
     properties = _object(tool.parameters.get("properties"))

@@ -16,15 +16,18 @@ from holdfast.policy.analysis.explain import DecisionExplanation, explain
 from holdfast.policy.analysis.lint import LintFinding, lint
 from holdfast.policy.analysis.suggest import AnsweredPrompt, Suggestions, suggest
 from holdfast.policy.contract import Policy, Request
-from holdfast.policy.document import PolicyDocument, Rule
+from holdfast.policy.document import FieldLevels, LabelRules, PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.facts import NO_FACTS, SessionFacts, has_tier
 from holdfast.policy.fixed import FixedPolicy
+from holdfast.policy.flow.python_flow import python_flow
+from holdfast.policy.flow.result import Flow, Signature, Site
 from holdfast.policy.git_remotes import (
     GitRemotes,
     GitSettings,
 )
 from holdfast.policy.json_schema import validate_arguments
+from holdfast.policy.labels.levels import READER_OPERATIONS, LabelLevels
 from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.load import (
     AUTO,
@@ -37,7 +40,7 @@ from holdfast.policy.load import (
     policy_text,
 )
 from holdfast.policy.plain_yaml import YamlError, parse_plain_yaml
-from holdfast.policy.targets import Resolver, contents_of, targets_of
+from holdfast.policy.targets import Resolver, contents_of, roles_of, targets_of
 from holdfast.policy.tiers import combine
 from holdfast.policy.tool_roles import KNOWN_TOOLS, annotate
 from holdfast.policy.urls import canonical_url
@@ -55,16 +58,21 @@ __all__ = [
     "KNOWN_TOOLS",
     "NO_FACTS",
     "PROJECT_POLICY",
+    "READER_OPERATIONS",
     "AnsweredPrompt",
     "Backtest",
     "BacktestRunner",
     "DecisionExplanation",
     "Draft",
     "ExampleResult",
+    "FieldLevels",
     "FixedPolicy",
+    "Flow",
     "GitRemotes",
     "GitSettings",
     "Intent",
+    "LabelLevels",
+    "LabelRules",
     "LexicalPaths",
     "LintFinding",
     "Policy",
@@ -76,6 +84,8 @@ __all__ = [
     "Rule",
     "RulePolicy",
     "SessionFacts",
+    "Signature",
+    "Site",
     "Suggestions",
     "YamlError",
     "annotate",
@@ -100,9 +110,11 @@ __all__ = [
     "parse_policy_text",
     "policy_for_folder",
     "policy_text",
+    "python_flow",
     "read_draft",
     "read_verdict",
     "readable_paths",
+    "roles_of",
     "run_examples",
     "suggest",
     "targets_of",

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from holdfast.core import Call, CallFacts, Decision, Target, Tool, Value
+from holdfast.policy.document import LabelRules
 from holdfast.policy.facts import NO_FACTS
 
 
@@ -31,6 +32,11 @@ class Policy(Protocol):
     @property
     def sandboxes(self) -> tuple[str, ...] | None:
         """The engines that may run code, in order of preference; None means any."""
+        ...
+
+    @property
+    def labels(self) -> tuple[LabelRules, ...]:
+        """What it says about the origin of values, one for each tier that asks; empty if none does."""
         ...
 
     def judge(self, request: Request) -> Decision:

@@ -2,7 +2,18 @@
 
 import msgspec
 
-from holdfast.core import Json, JsonObject, Role, SandboxTier, Tool, Value, Verdict, restricts
+from holdfast.core import (
+    CallLevels,
+    Json,
+    JsonObject,
+    Level,
+    Role,
+    SandboxTier,
+    Tool,
+    Value,
+    Verdict,
+    restricts,
+)
 
 
 class PathTest(Value):
@@ -58,6 +69,38 @@ class ArgumentTest(Value):
     longest: int | None = None
 
 
+class LevelTest(Value):
+    """Matches a call whose arguments of a role have at least a level."""
+
+    role: Role
+    level: Level
+
+
+class FieldLevels(Value):
+    """The levels of the fields of some results."""
+
+    operations: str
+    """An operation pattern."""
+    own: tuple[str, ...] = ()
+    """Fields by name, or by the names that lead to them: `sender`, `result.sender`, `*.amount`."""
+    known: tuple[str, ...] = ()
+
+
+class LabelRules(Value):
+    """What the policy says about the origin of values. Everything else is a stranger's."""
+
+    own: tuple[str, ...] = ()
+    """Operations whose results are the person's own."""
+    known: tuple[str, ...] = ()
+    fields: tuple[FieldLevels, ...] = ()
+    secret: tuple[str, ...] = ()
+    """Operations whose results leave only with an approval."""
+    workspace: Level = "own"
+    """The level of a file whose content no session wrote."""
+    counts_choices: bool = False
+    """Whether what decided about a value counts like what is in it."""
+
+
 class Example(Value):
     """A call written next to a rule, which the rule must match or must not match."""
 
@@ -65,6 +108,8 @@ class Example(Value):
     arguments: JsonObject = msgspec.field(default_factory=dict)
     tier: SandboxTier = "full"
     """The sandbox in which the example runs, if it runs a command."""
+    levels: CallLevels = CallLevels()
+    """Where the arguments came from, if the policy asks."""
     line: int = 0
     column: int = 0
 
@@ -92,6 +137,11 @@ class Rule(Value):
     """The tiers of the sandbox in which it applies; empty means that it does not ask."""
     arguments: tuple[ArgumentTest, ...] = ()
     takes_no_arguments: bool = False
+    levels: tuple[LevelTest, ...] = ()
+    is_for_any_author: bool = False
+    """Whether it also applies to what was written after a stranger's words were shown (`planned: any`)."""
+    needs_own_author: bool = False
+    """Whether it does not: so in every policy with labels, unless the rule says otherwise."""
     matches: tuple[Example, ...] = ()
     misses: tuple[Example, ...] = ()
     is_inherited: bool = False
@@ -113,7 +163,8 @@ class Rule(Value):
     @property
     def is_unconditional(self) -> bool:
         """Whether it matches every call of its operations."""
-        return not (self.scope or self.arguments or self.takes_no_arguments or self.tiers)
+        tests = (self.arguments, self.takes_no_arguments, self.tiers, self.levels, self.needs_own_author)
+        return not self.scope and not any(tests)
 
 
 class PolicyDocument(Value):
@@ -134,6 +185,8 @@ class PolicyDocument(Value):
     """Argument roles for tools that do not declare their own."""
     sandboxes: tuple[str, ...] | None = None
     """The engines that may run code, in order of preference; None means any."""
+    labels: LabelRules | None = None
+    """The levels of results; None if the policy does not ask where values come from."""
     groups: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Named groups of operations, for policies that extend this one."""
 

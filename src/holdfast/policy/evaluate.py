@@ -29,7 +29,7 @@ from holdfast.core import (
     strictest,
 )
 from holdfast.policy.contract import Request
-from holdfast.policy.document import PolicyDocument, Rule, matches_operation
+from holdfast.policy.document import LabelRules, PolicyDocument, Rule, matches_operation
 from holdfast.policy.rule_index import RuleIndex
 from holdfast.policy.rule_tests.prepared_rule import PreparedRule
 from holdfast.policy.structural import BUILT_IN, refuse, structural_refusal, unsafe_target
@@ -73,6 +73,10 @@ class RulePolicy:
     @property
     def sandboxes(self) -> tuple[str, ...] | None:
         return self.document.sandboxes
+
+    @property
+    def labels(self) -> tuple[LabelRules, ...]:
+        return () if self.document.labels is None else (self.document.labels,)
 
     def judge(self, request: Request) -> Decision:
         decision = self._decide_without_rules(request)

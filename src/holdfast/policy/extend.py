@@ -28,6 +28,7 @@ def extend(base: PolicyDocument, own: PolicyDocument, *, given: Set[str]) -> Pol
         host_gates=base.host_gates | own.host_gates,
         rules=deny_first([*own.rules, *inherited]),
         tools=base.tools | own.tools,
+        labels=own.labels if "labels" in given else base.labels,
         sandboxes=own.sandboxes if "sandboxes" in given else base.sandboxes,
     )
 

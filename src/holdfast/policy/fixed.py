@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from holdfast.core import Decision, Tool, Verdict, digest
 from holdfast.policy.contract import Request
+from holdfast.policy.document import LabelRules
 from holdfast.policy.structural import unknown_tool, unsafe_target
 
 
@@ -29,6 +30,10 @@ class FixedPolicy:
     @property
     def sandboxes(self) -> None:
         return None
+
+    @property
+    def labels(self) -> tuple[LabelRules, ...]:
+        return ()
 
     def judge(self, request: Request) -> Decision:
         refusal = unsafe_target(request) or unknown_tool(request)

@@ -22,7 +22,7 @@ PROJECT_POLICY = Path(".holdfast") / "policy.yaml"
 MAX_BYTES = 16 << 20
 AUTO = "auto"
 """Stands for the policy that fits the folder of a session."""
-_NAMES = ("ask-always", "project", "safe-analysis", "safe-edit", "scratch")
+_NAMES = ("ask-always", "office", "project", "safe-analysis", "safe-edit", "scratch")
 
 
 def named_policies() -> tuple[str, ...]:

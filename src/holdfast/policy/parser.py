@@ -19,6 +19,13 @@ from holdfast.core.errors import InvalidPolicy
 from holdfast.core.globs import glob_problem
 from holdfast.policy.document import Example, HostTest, NameTest, PathTest, PolicyDocument, Rule
 from holdfast.policy.extend import deny_first, extend
+from holdfast.policy.labels.parser import (
+    plan_rules,
+    read_example_levels,
+    read_labels,
+    read_level_tests,
+    read_planned,
+)
 from holdfast.policy.lexical_paths import resolve_folder
 from holdfast.policy.rule_tests.parser import read_argument_tests, read_commands
 from holdfast.policy.targets import PATH_ROLES, URL_ROLES
@@ -29,7 +36,7 @@ from holdfast.policy.yaml_nodes import YamlField, YamlNode, read_nodes, refuse_u
 ROLES: tuple[str, ...] = get_args(Role)
 _OPERATION = re.compile(r"\*|\*\.[\w-]+|[\w?-]+(\.[\w.?-]+|\.\*)?", re.ASCII)
 POLICY_FIELDS = (
-    "policy", "description", "extends", "groups", "operations", "sandboxes", "trusted", "hosts", "rules", "tools",
+    "policy", "description", "extends", "groups", "operations", "sandboxes", "trusted", "hosts", "labels", "rules", "tools",
 )  # fmt: skip
 SANDBOXES = ("python", "wasi", "lisp", "system")
 TIERS = ("full", "copy")
@@ -37,7 +44,7 @@ MAX_WAIT_SECONDS = 366 * 86_400
 _GROUP_NAME = re.compile(r"[a-z][a-z0-9-]*")
 RULE_FIELDS = (
     "name", *VERDICTS, "because", "instead", "wait_for", "roles", "paths", "within", "inside", "outside", "executes",
-    "hosts", "names", "commands", "tier", "arguments", "examples",
+    "hosts", "names", "commands", "tier", "from", "planned", "arguments", "examples",
 )  # fmt: skip
 
 
@@ -82,6 +89,7 @@ class _Parser:
             self._check_names(fields["rules"], rules)
         gates = fields["hosts"].node.fields() if "hosts" in fields else {}
         tools = fields["tools"].node.fields() if "tools" in fields else {}
+        labels = read_labels(fields["labels"].node) if "labels" in fields else None
         document = PolicyDocument(
             name=fields["policy"].node.name(),
             description=_text(fields, "description"),
@@ -91,11 +99,14 @@ class _Parser:
             trusted_groups=fields["trusted"].node.each(YamlNode.text) if "trusted" in fields else (),
             host_gates={group: field.node.each(_host) for group, field in gates.items()},
             rules=deny_first(rules),
+            labels=labels,
             tools={name: _annotation(field) for name, field in tools.items()},
             sandboxes=fields["sandboxes"].node.each(_sandbox) if "sandboxes" in fields else None,
             groups=self._groups,
         )
-        return document if base is None else extend(base, document, given=frozenset(fields) | _listed(lists))
+        if base is not None:
+            document = extend(base, document, given=frozenset(fields) | _listed(lists))
+        return document if document.labels is None else plan_rules(document)
 
     def _base(self, node: YamlNode) -> PolicyDocument:
         try:
@@ -158,6 +169,8 @@ class _Parser:
             tiers=fields["tier"].node.at_least_one(_tier) if "tier" in fields else (),
             arguments=() if arguments is None or takes_none else read_argument_tests(arguments),
             takes_no_arguments=takes_none,
+            levels=read_level_tests(fields["from"].node, verdict) if "from" in fields else (),
+            is_for_any_author=read_planned(fields["planned"].node) if "planned" in fields else False,
             matches=examples["matches"].node.each(_example) if "matches" in examples else (),
             misses=examples["misses"].node.each(_example) if "misses" in examples else (),
         )
@@ -266,15 +279,18 @@ def _tier(node: YamlNode) -> SandboxTier:
 def _example(node: YamlNode) -> Example:
     fields = node.fields()
     tier = _tier(fields.pop("tier").node) if "tier" in fields else "full"
+    levels = read_example_levels(fields)
     if len(fields) != 1:
         node.fail(
-            "an example is one call; expected `operation: {argument: value}`, and `tier:` if it runs a command"
+            "an example is one call; expected `operation: {argument: value}`, with `tier:`, `from:` or `author:` beside it"
         )
     ((operation, field),) = fields.items()
     arguments = field.node.json()
     if not isinstance(arguments, dict):
         field.node.fail(f"expected the arguments as a mapping, found {field.node.kind}")
-    return Example(operation=operation, arguments=arguments, tier=tier, line=node.line, column=node.column)
+    return Example(
+        operation=operation, arguments=arguments, tier=tier, levels=levels, line=node.line, column=node.column
+    )
 
 
 def _annotation(field: YamlField) -> Tool:

@@ -2,6 +2,7 @@
 
 from holdfast.core import STRICTNESS, Decision, Tool, digest, shortest_wait
 from holdfast.policy.contract import Policy, Request
+from holdfast.policy.document import LabelRules
 
 
 class TieredPolicy:
@@ -27,6 +28,11 @@ class TieredPolicy:
         if not lists:
             return None
         return tuple(sandbox for sandbox in lists[0] if all(sandbox in each for each in lists))
+
+    @property
+    def labels(self) -> tuple[LabelRules, ...]:
+        """What each tier says; a value has the lowest of their levels."""
+        return tuple(rules for policy in self._policies for rules in policy.labels)
 
     @property
     def policies(self) -> tuple[Policy, ...]:

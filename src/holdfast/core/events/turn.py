@@ -5,6 +5,7 @@ from typing import Literal
 from holdfast.core.calls import BlobRef
 from holdfast.core.events.base import Event
 from holdfast.core.ids import CallId, EscalationId, Principal
+from holdfast.core.labels import Level, Origin
 from holdfast.core.limits import NOTHING, Amount
 from holdfast.core.messages import Finish, ModelMessage, Usage
 from holdfast.core.outcomes import Outcome
@@ -77,6 +78,8 @@ class RunStarted(Event, tag="run-started"):
     """The blob with the guest's state before the run; None for a new guest."""
     facts: tuple[str, ...] = ()
     """For the first run in a process: the engine's version, its capabilities and the confinement in force."""
+    author: Level | None = None
+    """The lowest level of anything that the author of the code had been shown; None if the policy does not ask."""
 
 
 class RunParked(Event, tag="run-parked"):
@@ -110,6 +113,10 @@ class RunEnded(Event, tag="run-ended"):
     """Why this engine was chosen."""
     whole: BlobRef | None = None
     """The blob with the whole value, if `value` is a note of its size."""
+    shown: Level | None = None
+    """The lowest level of what the run shows to the model; None if the policy does not ask."""
+    variables: dict[str, tuple[Origin, ...]] | None = None
+    """What the variables are made of after the run; None if nothing is known."""
 
 
 class ToolReturned(Event, tag="tool-returned"):

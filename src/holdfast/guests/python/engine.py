@@ -30,6 +30,7 @@ class PythonEngine:
             has_snapshot=True,
             judges_files=True,
             checks_types=True,
+            follows_values=True,
             notes=(*_NOTES, *confine_worker.expected()),
         )
 

@@ -13,7 +13,7 @@ import msgspec
 import pydantic_monty as monty
 
 from holdfast.core import Answer, Json
-from holdfast.guests.contract import OnCall, Run, RunRequest
+from holdfast.guests.contract import CALL_PLACE, OnCall, Run, RunRequest
 from holdfast.guests.python.file_calls import FileCalls
 from holdfast.guests.python.file_prelude import (
     AFTER_ERROR,
@@ -144,6 +144,7 @@ class Execution:
         if prepared != code:
             with suppress(monty.MontySyntaxError):
                 return await self._advance(self._feed(prepared))
+        self._progress.code_feed = self.state.feeds
         return await self._advance(self._feed(code))
 
     async def _run_to_end(self, snapshot: monty.AsyncSnapshot) -> monty.MontyComplete:
@@ -181,6 +182,8 @@ class Execution:
         self._progress.opened = []
 
     def _feed(self, code: str) -> Awaitable[monty.AsyncSnapshot]:
+        if self.state.feeds >= 0:
+            self.state = msgspec.structs.replace(self.state, feeds=self.state.feeds + 1)
         return self._worker.session.feed_start(
             code, print_callback=self._output, cwd=_WORKSPACE, skip_type_check=True
         )
@@ -217,11 +220,21 @@ class Execution:
                 return snapshot.resume({"return_value": await self._files.handle(args)})
             tool, arguments = self._tools.bind(snapshot.object_id, name, args, kwargs)
             await self._files.write_before_tool()
-            return snapshot.resume({"return_value": await self._calls.call(tool.name, arguments)})
+            place = CALL_PLACE.set(self._place(snapshot))
+            try:
+                return snapshot.resume({"return_value": await self._calls.call(tool.name, arguments)})
+            finally:
+                CALL_PLACE.reset(place)
         except GuestException as error:
             return snapshot.resume(error.as_monty)
         except NotImplementedError:
             return snapshot.resume_not_handled()
+
+    def _place(self, snapshot: monty.AsyncFunctionSnapshot) -> tuple[int, int] | None:
+        """Where the call stands in the code of this run; None if it stands elsewhere, as in a function of an earlier run."""
+        number, position = self._progress.code_feed, snapshot.position
+        is_here = number >= 0 and position.filename == f"<python-input-{number}>"
+        return (position.start, position.end) if is_here else None
 
     async def _park(self, value: Json) -> Run:
         """Save the stopped interpreter, or the finished one if only a file that it opened waits to be written."""

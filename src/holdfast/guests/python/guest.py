@@ -117,7 +117,7 @@ class PythonGuest:
             text = f"The variables of this session could not be loaded: {error}."
             return Run(status="lost", error=text), False
         if self._state is None:
-            state = PythonState(dump=b"", names=names, limits=request.limits)
+            state = PythonState(dump=b"", names=names, limits=request.limits, feeds=0)
         else:
             state = msgspec.structs.replace(self._state, names=names)
         execution = self._execution(worker, request, on_call, state, RunProgress())

@@ -38,6 +38,8 @@ class PythonState(Value):
     """Whether a file that an earlier run opened for writing is still open."""
     counts_steps: bool = False
     """Whether functions of the session count their steps, as version 0.1 made them do under a step limit."""
+    feeds: int = -1
+    """How many pieces of code the interpreter has been given, by which it names them; -1 if that is not known."""
 
 
 class HeldFile(Value):
@@ -74,6 +76,8 @@ class RunProgress(msgspec.Struct, kw_only=True):
     """Whether the run opened a file for writing with `open`."""
     answers: list[Answer] = msgspec.field(default_factory=list)
     """Answers to the calls of the current stop; one stop may make several calls."""
+    code_feed: int = -1
+    """The number under which the interpreter knows the code of this run; -1 if it runs other code than was written."""
 
 
 class ParkedRun(Value):

@@ -1,5 +1,7 @@
 """The examples of the rules. The whole policy judges each of them when it is loaded."""
 
+import msgspec
+
 from holdfast.core import Call, Decision, Tool, Value, call_id
 from holdfast.core.errors import InvalidPolicy
 from holdfast.policy.contract import Request
@@ -78,6 +80,8 @@ def request_for_example(policy: RulePolicy, example: Example) -> Request:
         return Request(call=call, tool=None)
     targets = targets_of(tool, example.arguments, LexicalPaths())
     facts = SessionFacts(tier=example.tier, host_groups=EXAMPLE_HOST_GROUPS).for_call(tool, targets)
+    if policy.labels:
+        facts = msgspec.structs.replace(facts, levels=example.levels)
     return Request(call=call, tool=tool, targets=targets, facts=facts)
 
 

@@ -59,6 +59,7 @@ class DecisionExplanation(Value):
         if self.facts.tier is not None:
             out.append(f"  sandbox: {self.facts.tier}")
         out += [f"  host {host}: in {', '.join(groups)}" for host, groups in self.facts.host_groups.items()]
+        out += _origin_lines(self.facts)
         for claim in self.claims:
             subject = (
                 f"{claim.role} {claim.argument}={claim.given!r}"
@@ -73,6 +74,16 @@ class DecisionExplanation(Value):
         for tier in self.tiers:
             out += [f"  {line}" for line in tier.lines()]
         return out
+
+
+def _origin_lines(facts: CallFacts) -> list[str]:
+    levels = facts.levels
+    if levels is None:
+        return []
+    lines = [f"  author: {levels.author}"] if levels.author != "own" else []
+    for name, level in levels.arguments.items():
+        lines.append(f"  {name}: {level}, from {levels.sources.get(name) or 'an unknown place'}")
+    return [*lines, "  carries something secret"] if levels.carries_secret else lines
 
 
 def explain(policy: Policy, request: Request) -> DecisionExplanation:

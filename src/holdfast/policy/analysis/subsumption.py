@@ -55,6 +55,8 @@ def subsumes(one: Rule, other: Rule) -> bool:
     """Whether `one` decides every claim that `other` would. False if that is not certain."""
     if one.takes_no_arguments or one.names or (one.tiers and not _is_part(other.tiers, one.tiers)):
         return False
+    if one.levels or (one.needs_own_author and not other.needs_own_author):
+        return False
     if not all(
         any(subsumes_operation(wide, narrow) for wide in one.operations) for narrow in other.operations
     ):

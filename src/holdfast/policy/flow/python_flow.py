@@ -86,7 +86,7 @@ class _Past:
                 return Written("", True)
             case "file":
                 return Read(FILE, (), how)
-            case "unknown":
+            case "unknown" | "session":
                 return PAST_FUNCTION if origin.operation else Read(UNKNOWN_SOURCE, (), how)
             case "read":
                 source = _FIRST_PAST - len(self.origins)

@@ -7,6 +7,7 @@ from holdfast.policy.flow.atoms import COMPUTED, NOTHING, PART, WHOLE, Heap, Rea
 from holdfast.policy.flow.call_arguments import CallArguments
 from holdfast.policy.flow.result import Signature
 from holdfast.policy.flow.variables import Variables
+from holdfast.policy.labels.levels import READER_OPERATIONS
 
 
 class ToolCall:
@@ -54,6 +55,8 @@ class ToolCalls:
             call.rest |= self._heap.computed(given.rest)
         call.condition |= self._variables.decided_by()
         self.note_read(frozenset({Read(call.source, (), PART)}))
+        if self._tools[tool.name].operation in READER_OPERATIONS:
+            return self._heap.computed(given.everything()) | call.condition
         result = frozenset({Read(call.source, (), WHOLE)})
         return result | self._heap.chosen(given.everything()) | call.condition
 

@@ -16,6 +16,10 @@ class RuleTest:
     mismatch: ClassVar[str]
     """Why a rule does not match if this test fails; `policy explain` shows it."""
 
+    def mismatch_in(self, request: Request) -> str:
+        """Why the rule does not match this request."""
+        return self.mismatch
+
     def index_keys(self) -> frozenset[str] | None:
         """The keys one of which a claim must have for the test to pass; None if any claim may pass."""
         return None

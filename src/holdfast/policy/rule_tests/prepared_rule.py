@@ -57,7 +57,7 @@ class PreparedRule:
         is_partial = self.rule.is_restrictive
         for call_test in self.call_tests:
             if not (call_test.matches_part(request) if is_partial else call_test.matches(request)):
-                return call_test.mismatch
+                return call_test.mismatch_in(request)
         return None
 
     def decides(self, role: Role | None, target: Target | None, request: Request) -> bool:

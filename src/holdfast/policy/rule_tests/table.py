@@ -6,6 +6,7 @@ from holdfast.policy.document import Rule
 from holdfast.policy.rule_tests.arguments import ArgumentMatcher, NoArgumentMatcher
 from holdfast.policy.rule_tests.commands import CommandMatcher
 from holdfast.policy.rule_tests.contract import RuleTest
+from holdfast.policy.rule_tests.levels import LevelMatcher
 from holdfast.policy.rule_tests.targets import HostMatcher, NameMatcher, PathMatcher
 from holdfast.policy.rule_tests.tiers import TierMatcher
 
@@ -19,6 +20,7 @@ _TABLE: tuple[_Prepare, ...] = (
     lambda rule, wide: [HostMatcher(rule.hosts, for_deny=wide)] if rule.hosts is not None else [],
     lambda rule, wide: [NameMatcher(test, for_deny=wide) for test in rule.names],
     lambda rule, wide: [CommandMatcher(rule.commands, for_deny=wide)] if rule.commands is not None else [],
+    lambda rule, _: [LevelMatcher(rule)] if rule.levels or rule.needs_own_author else [],
     lambda rule, wide: [ArgumentMatcher(test, for_deny=wide) for test in rule.arguments],
 )
 

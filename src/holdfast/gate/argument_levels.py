@@ -1,0 +1,235 @@
+"""The level of each argument of a call: what it is made of, and the four ways in which a value is endorsed.
+
+E1, your words: it stands as a whole word in a message of the person. E2, known value: it equals a value in a field of that
+level which the session has read. E3, named source: it is the only address of its kind in a result whose source the person
+named; not for payees, because a bill can be replaced whole. E4, bounded number, is a test of a rule (`at_most`).
+"""
+
+import re
+from collections.abc import Iterator
+
+from holdfast.core import (
+    CallLevels,
+    CallOrigins,
+    Json,
+    JsonObject,
+    Level,
+    Origin,
+    Role,
+    Tool,
+    lowest,
+    reaches,
+)
+from holdfast.gate.session_origins import SessionOrigins, texts_in
+from holdfast.policy import LabelLevels, Policy, roles_of
+
+MIN_WORD_LENGTH = 3
+"""Of a text; a shorter one stands in every message. A number counts from its first digit."""
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
+_URL = re.compile(r"(?:https?://|www\.)[\w./%~?&=#:@-]*\w")
+_MAX_SCALARS = 2_000
+_NO_CALLER = CallOrigins()
+
+
+class ArgumentLevels:
+    """Decides levels for one session."""
+
+    def __init__(self, session: SessionOrigins) -> None:
+        self._session = session
+        self._levels: LabelLevels | None = None
+        self._policy_digest = ""
+        self._values: dict[Level, set[str]] = {"own": set(), "known": set()}
+        self._counted = (0, 0)
+
+    def rules(self, policy: Policy) -> LabelLevels | None:
+        """What the policy says about levels; None if it does not ask."""
+        if policy.digest != self._policy_digest:
+            self._levels = LabelLevels(policy.labels) if policy.labels else None
+            self._policy_digest = policy.digest
+            self._values, self._counted = {"own": set(), "known": set()}, (0, 0)
+        return self._levels
+
+    def of_call(
+        self, arguments: JsonObject, tool: Tool, origins: CallOrigins | None, levels: LabelLevels
+    ) -> CallLevels:
+        """The levels of a call. Without origins, the caller is outside, and nothing is known about what it was shown."""
+        origins = origins or _NO_CALLER
+        found: dict[str, Level] = {}
+        sources: dict[str, str] = {}
+        roles = roles_of(tool, arguments)
+        for name, value in arguments.items():
+            made_of = [one for one in origins.of(name) if levels.counts_choices or not one.is_chosen]
+            level = lowest(*(self._level(one, origins.author, levels) for one in made_of))
+            if level == "own":
+                continue
+            level = self._endorsed(value, level, made_of, roles.get(name, ()), levels)
+            if level != "own":
+                found[name] = level
+                sources[name] = self._source(value, made_of, origins.author, levels)
+        return CallLevels(
+            author=origins.author,
+            arguments=found,
+            sources=sources,
+            carries_secret=any(
+                one.kind == "read" and levels.is_secret(one.operation)
+                for name in arguments
+                for one in origins.of(name)
+                if not one.is_chosen
+            ),
+        )
+
+    def level_of_origins(self, origins: frozenset[Origin], author: Level, levels: LabelLevels) -> Level:
+        """The lowest level of what something is made of."""
+        counted = (one for one in origins if levels.counts_choices or not one.is_chosen)
+        return lowest(*(self._level(one, author, levels) for one in counted))
+
+    def _level(self, origin: Origin, author: Level, levels: LabelLevels) -> Level:
+        match origin.kind:
+            case "written":
+                return author
+            case "read":
+                return self._session.level_of(origin.operation, origin.path, levels)
+            case "file":
+                return self._session.file_level(levels)
+            case "session":
+                return self._session.coarse_level(levels)
+            case "unknown":
+                return "stranger"
+
+    def _endorsed(
+        self, value: Json, level: Level, made_of: list[Origin], roles: tuple[Role, ...], levels: LabelLevels
+    ) -> Level:
+        """The level of an argument after its values were looked up: the lowest of them."""
+        found: list[Level] = []
+        for number, scalar in enumerate(_scalars(value)):
+            if number == _MAX_SCALARS:
+                return level
+            raised = self._scalar_level(scalar, made_of, roles, levels)
+            found.append(raised if reaches(raised, level) else level)
+            if found[-1] == level == "stranger":
+                return level
+        return lowest(*found)
+
+    def _scalar_level(
+        self, scalar: str, made_of: list[Origin], roles: tuple[Role, ...], levels: LabelLevels
+    ) -> Level:
+        if not scalar or self._is_said(scalar):
+            return "own"
+        self._read_values(levels)
+        for level in ("own", "known"):
+            if scalar in self._values[level]:
+                if level == "own" or "payee" in roles or not self._is_named(scalar, made_of):
+                    return level
+                return "own"
+        return "own" if "payee" not in roles and self._is_named(scalar, made_of) else "stranger"
+
+    def _is_said(self, scalar: str) -> bool:
+        """E1: whether the person wrote it."""
+        text = scalar.lower()
+        if len(text) < MIN_WORD_LENGTH and not text.isdigit():
+            return False
+        word: re.Pattern[str] | None = None
+        for message in self._session.words:
+            if text in message:
+                word = word or re.compile(rf"(?<![\w@.-]){re.escape(text)}(?![\w@-])")
+                if word.search(message):
+                    return True
+        return False
+
+    def _read_values(self, levels: LabelLevels) -> None:
+        """E2: keep the values of fields that have a level."""
+        session = self._session
+        generation, count = self._counted
+        if generation != session.generation:
+            self._values, count = {"own": set(), "known": set()}, 0
+        new = session.read_count - count
+        for each in session.results[-new:] if new else ():
+            for path, value in _leaves(each.result, ()):
+                level = self._session.level_of(each.operation, path, levels)
+                if level != "stranger":
+                    self._values[level].add(value)
+        self._counted = session.generation, session.read_count
+
+    def _is_named(self, scalar: str, made_of: list[Origin]) -> bool:
+        """E3: whether it is the only address of its kind wherever it was read, and the person named each such place."""
+        kind = next((each for each in (_EMAIL, _URL) if each.fullmatch(scalar)), None)
+        operations = {one.operation for one in made_of if one.kind == "read"}
+        if kind is None or any(one.kind == "unknown" for one in made_of):
+            return False
+        hits = 0
+        for each in self._session.results:
+            if each.operation not in operations:
+                continue
+            texts = list(texts_in(each.result))
+            if not any(scalar in text for text in texts):
+                continue
+            hits += 1
+            if {found for text in texts for found in kind.findall(text)} != {scalar}:
+                return False
+            if not any(self._is_said(given) for given in _scalars(list(each.arguments.values()))):
+                return False
+        return hits > 0
+
+    def _source(self, value: Json, made_of: list[Origin], author: Level, levels: LabelLevels) -> str:
+        """Where an argument came from, in words."""
+        low = [one for one in made_of if self._level(one, author, levels) != "own"]
+        words = list(dict.fromkeys(self._words(one, value) for one in sorted(low, key=lambda one: one.kind)))
+        more = f" and {len(words) - 2} more" if len(words) > 2 else ""
+        return ", ".join(words[:2]) + more
+
+    def _words(self, origin: Origin, value: Json) -> str:
+        match origin.kind:
+            case "written":
+                return "the text of a program that was written after a stranger's words were shown"
+            case "file":
+                return "a file"
+            case "session":
+                return "anything that the session has read"
+            case "unknown":
+                return "somewhere that cannot be told"
+            case "read":
+                field = f"{'.'.join(origin.path)} of " if origin.path else ""
+                return f"{field}{origin.operation}{self._call_of(origin, value)}"
+
+    def _call_of(self, origin: Origin, value: Json) -> str:
+        """The call whose result has the value, if there is one."""
+        wanted = [scalar for scalar in _scalars(value) if scalar][:1]
+        for each in reversed(self._session.results) if wanted else ():
+            is_source = each.operation == origin.operation
+            if is_source and any(wanted[0] in text for text in texts_in(each.result)):
+                given = next(iter(_scalars(list(each.arguments.values()))), "")
+                return f" ({given[:60]}, call {each.call})" if given else f" (call {each.call})"
+        return ""
+
+
+def _scalars(value: Json) -> Iterator[str]:
+    """The texts and numbers in a value, and the keys of objects, as texts."""
+    waiting: list[Json] = [value]
+    while waiting:
+        match waiting.pop():
+            case None | bool():
+                pass
+            case list(items):
+                waiting += items
+            case dict(members):
+                waiting += [*members, *members.values()]
+            case scalar:
+                yield str(scalar)
+
+
+def _leaves(value: Json, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The texts and numbers of a result, each with the fields that lead to it; the keys of an object stand at its own path."""
+    waiting: list[tuple[Json, tuple[str, ...]]] = [(value, path)]
+    while waiting:
+        one, at = waiting.pop()
+        match one:
+            case None | bool():
+                pass
+            case list(items):
+                waiting += [(item, at) for item in items]
+            case dict(members):
+                waiting += [(member, (*at, name)) for name, member in members.items()]
+                for name in members:
+                    yield at, name
+            case scalar:
+                yield at, str(scalar)

@@ -1,0 +1,165 @@
+"""What a session has read, shown and been told, projected from its journal: the ground on which levels are decided.
+
+Nothing here is stored: a resumed, forked, imported or rewound session projects the same events and has the same levels.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.core import PERSON, CallId, Json, JsonObject, Level, Origin, digest_bytes, lowest
+from holdfast.core.events import (
+    CallIntended,
+    CallSettled,
+    CodePosted,
+    MessagePosted,
+    RecordedEvent,
+    RunEnded,
+    RunStarted,
+    ToolReturned,
+)
+from holdfast.core.projection import EventSource, Projection
+from holdfast.policy import READER_OPERATIONS, LabelLevels
+
+MAX_RESULTS = 400
+"""Results whose values are looked up, newest last."""
+MAX_WORDS = 400_000
+"""Characters of the person's messages that are kept."""
+FILE_GROUP = "world."
+COMMAND = "shell.run"
+_EXECUTE_CODE = "execute_code"
+
+_Handled = MessagePosted | CodePosted | CallIntended | CallSettled | RunStarted | RunEnded | ToolReturned
+
+
+class ReadResult(NamedTuple):
+    """A result that the session has read."""
+
+    call: CallId
+    operation: str
+    arguments: JsonObject
+    result: Json
+
+
+class SessionOrigins(Projection[_Handled]):
+    """Who said what, and what was read."""
+
+    def __init__(self, journal: EventSource) -> None:
+        self.generation = 0
+        """How often a rewind made the session forget."""
+        super().__init__(journal)
+
+    def reset(self) -> None:
+        self.words: list[str] = []
+        """The person's messages, in lower case."""
+        self.results: list[ReadResult] = []
+        self.operations: set[str] = set()
+        """Operations whose results the session has."""
+        self.variables: dict[str, dict[str, tuple[Origin, ...]] | None] = {}
+        """By engine: what its variables are made of; None if that is not known."""
+        self._has_foreign_message = False
+        self._shown_runs: Level = "own"
+        self._shown_operations: set[str] = set()
+        self._file_levels: dict[str, Level] = {}
+        """By digest of a content that the session wrote: its level."""
+        self.read_count = 0
+        self.generation += 1
+        self._run: RunStarted | None = None
+        self._intended: dict[CallId, CallIntended] = {}
+
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
+        match event:
+            case MessagePosted(principal=principal, text=text) | CodePosted(principal=principal, code=text):
+                self._hear(text, is_own=principal == PERSON, is_shown=isinstance(event, MessagePosted))
+                if isinstance(event, CodePosted) and event.language == "shell":
+                    self._shown_operations.add(COMMAND)
+            case CallIntended():
+                self._intended[event.call.id] = event
+            case CallSettled():
+                self._settle(event)
+            case RunStarted():
+                self._run = event
+            case RunEnded():
+                self._end_run(event)
+            case ToolReturned():
+                if event.tool != _EXECUTE_CODE:
+                    self._shown_operations.add(event.tool.replace("__", ".", 1))
+
+    def author(self, levels: LabelLevels) -> Level:
+        """The lowest level of anything that the model has been shown."""
+        shown = [self.level_of(operation, (), levels) for operation in self._shown_operations]
+        foreign: Level = "stranger" if self._has_foreign_message else "own"
+        return lowest(foreign, self._shown_runs, *shown)
+
+    def level_of(self, operation: str, path: tuple[str, ...], levels: LabelLevels) -> Level:
+        """The level of a part of the results of an operation."""
+        if operation in READER_OPERATIONS:
+            return self.coarse_level(levels)
+        if operation.startswith(FILE_GROUP):
+            return self.file_level(levels)
+        return levels.level_of(operation, path)
+
+    def file_level(self, levels: LabelLevels) -> Level:
+        """The lowest level of a file that the session read."""
+        found = [levels.workspace]
+        if self._file_levels:
+            found += [
+                self._file_levels.get(digest_bytes(text.encode("utf-8", "surrogatepass")), "own")
+                for each in self.results
+                if each.operation.startswith(FILE_GROUP)
+                for text in texts_in(each.result)
+            ]
+        return lowest(*found)
+
+    def coarse_level(self, levels: LabelLevels) -> Level:
+        """The lowest level of anything that the session has read: what a program of it can know."""
+        read = [self.level_of(each, (), levels) for each in self.operations - READER_OPERATIONS]
+        return lowest(self.author(levels), self.file_level(levels), *read)
+
+    def _hear(self, text: str, *, is_own: bool, is_shown: bool) -> None:
+        if not is_own:
+            self._has_foreign_message = self._has_foreign_message or is_shown
+            return
+        self.words.append(text.lower())
+        while sum(map(len, self.words)) > MAX_WORDS and len(self.words) > 1:
+            self.words.pop(0)
+
+    def _settle(self, event: CallSettled) -> None:
+        intended = self._intended.pop(event.call, None)
+        if intended is None:
+            return
+        operation = intended.call.operation
+        self.operations.add(operation)
+        if event.status == "ok":
+            self.read_count += 1
+            self.results.append(ReadResult(event.call, operation, intended.call.arguments, event.result))
+            del self.results[:-MAX_RESULTS]
+        facts = intended.decision.facts
+        written = facts.levels if facts is not None else None
+        for change in event.changes if written is not None else ():
+            if change.after is not None and written is not None:
+                level = lowest(written.level_of("content"), written.level_of("edits"))
+                self._file_levels[change.after] = level
+
+    def _end_run(self, event: RunEnded) -> None:
+        started, self._run = self._run, None
+        if started is None:
+            return
+        if started.tool_call is not None:
+            self._shown_runs = lowest(self._shown_runs, event.shown or "stranger")
+        if event.state is not None:
+            self.variables[started.engine] = event.variables
+
+
+def texts_in(value: Json) -> Iterator[str]:
+    """The texts in a value, at any depth."""
+    waiting: list[Json] = [value]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                yield text
+            case list(items):
+                waiting += items
+            case dict(members):
+                waiting += members.values()
+            case _:
+                pass
