@@ -135,7 +135,7 @@ async def test_levels_are_on_record_and_an_approval_covers_exactly_this() -> Non
         assert isinstance(await session.send("Pay the bill."), Needs)
         levels = levels_of(session, "bank.pay")
         assert levels.arguments == {"to": "stranger"}
-        assert levels.sources == {"to": "body of mail.search (bill, call 1.1)"}
+        assert levels.sources == {"to": "body of mail.search (bill, call 1.1); never used before"}
         (waiting,) = session.escalations()
         await session.resolve(waiting.id, Response(verdict="approve"), principal=PERSON)
         assert isinstance(await session.advance(), Ok)

@@ -19,6 +19,8 @@ MAX_REASON_CELLS = 180
 MAX_RULE_CELLS = 30
 MAX_FILE_CELLS = 80
 MAX_SOURCES = 2
+MAX_ORIGIN_CELLS = 72
+"""Of where an argument came from, if the policy asks."""
 MAX_SOURCE_CELLS = 22
 """With these, the facts of a question fit a screen of 80 columns beside a call of twelve rows."""
 _ROLE_VERBS: dict[Role, str] = {
@@ -94,6 +96,9 @@ def describe_reason(escalation: Escalation, *, file_cells: int = MAX_FILE_CELLS)
 
 def describe_provenance(escalation: Escalation) -> str:
     """The origin of the values in the call."""
+    origins = _describe_levels(escalation)
+    if origins:
+        return "; ".join(origins)
     labels = escalation.call.labels
     if not labels:
         return f"the agent itself, in turn {escalation.call.turn}; they do not appear in earlier input"
@@ -105,6 +110,24 @@ def describe_provenance(escalation: Escalation) -> str:
     ]
     more = [f"{len(labels) - MAX_SOURCES} more"] if len(labels) > MAX_SOURCES else []
     return "; ".join([*shown, *more])
+
+
+def _describe_levels(escalation: Escalation) -> list[str]:
+    """Where each argument below `own` came from, if the policy asks."""
+    levels = escalation.decision.facts.levels if escalation.decision.facts is not None else None
+    if levels is None:
+        return []
+    lowest_first = sorted(levels.arguments.items(), key=lambda each: each[1] != "stranger")
+    found = [
+        f"{escape_to_one_line(name)}: {_cut(escape_to_one_line(levels.sources.get(name, 'unknown')), MAX_ORIGIN_CELLS)}"
+        + (" (anyone could have written it)" if level == "stranger" else " (known)")
+        for name, level in lowest_first[:MAX_SOURCES]
+    ]
+    if levels.author != "own" and not found:
+        found.append(f"written after words of a {levels.author} were shown")
+    if levels.carries_secret:
+        found.append("it carries something secret")
+    return found
 
 
 def describe_undo(escalation: Escalation) -> str:

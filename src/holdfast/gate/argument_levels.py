@@ -28,6 +28,10 @@ MIN_WORD_LENGTH = 3
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
 _URL = re.compile(r"(?:https?://|www\.)[\w./%~?&=#:@-]*\w")
 _MAX_SCALARS = 2_000
+_NAMES: frozenset[Role] = frozenset(
+    {"payee", "email-address", "channel", "person", "identifier", "fetch-url"}
+)
+"""Roles of arguments that name who or what is affected."""
 _NO_CALLER = CallOrigins()
 
 
@@ -66,6 +70,8 @@ class ArgumentLevels:
             if level != "own":
                 found[name] = level
                 sources[name] = self._source(value, made_of, origins.author, levels)
+                if _NAMES & set(roles.get(name, ())) and self._is_new(tool.name, name, value):
+                    sources[name] += "; never used before"
         return CallLevels(
             author=origins.author,
             arguments=found,
@@ -190,6 +196,13 @@ class ArgumentLevels:
             case "read":
                 field = f"{'.'.join(origin.path)} of " if origin.path else ""
                 return f"{field}{origin.operation}{self._call_of(origin, value)}"
+
+    def _is_new(self, operation: str, argument: str, value: Json) -> bool:
+        """Whether no earlier call of the session had this value there."""
+        return not any(
+            each.operation == operation and each.arguments.get(argument) == value
+            for each in self._session.results
+        )
 
     def _call_of(self, origin: Origin, value: Json) -> str:
         """The call whose result has the value, if there is one."""

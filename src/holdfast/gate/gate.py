@@ -269,6 +269,7 @@ class Gate:
                 if can_defer_outcome and not blobs and cost_of(outcome) == reservation.amount:
                     self._journal.append_deferred(outcome)
                     self.calls.record_deferred(outcome)
+                    self.origins.record_deferred(outcome)
                     self.budget.record_deferred(outcome)
                 else:
                     await self._journal.append(outcome, blobs=blobs)

@@ -84,6 +84,10 @@ class SessionOrigins(Projection[_Handled]):
                 if event.tool != _EXECUTE_CODE:
                     self._shown_operations.add(event.tool.replace("__", ".", 1))
 
+    def record_deferred(self, settled: CallSettled) -> None:
+        """Count a result whose record may not be on disk yet: the next call may be made of it."""
+        self._settle(settled)
+
     def author(self, levels: LabelLevels) -> Level:
         """The lowest level of anything that the model has been shown."""
         shown = [self.level_of(operation, (), levels) for operation in self._shown_operations]

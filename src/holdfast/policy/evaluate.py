@@ -25,12 +25,14 @@ from holdfast.core import (
     UrlTarget,
     Verdict,
     digest,
+    restricts,
     shortest_wait,
     strictest,
 )
 from holdfast.policy.contract import Request
 from holdfast.policy.document import LabelRules, PolicyDocument, Rule, matches_operation
 from holdfast.policy.rule_index import RuleIndex
+from holdfast.policy.rule_tests.levels import LevelProblem
 from holdfast.policy.rule_tests.prepared_rule import PreparedRule
 from holdfast.policy.structural import BUILT_IN, refuse, structural_refusal, unsafe_target
 from holdfast.policy.targets import OPAQUE_ROLES, roles_of
@@ -175,9 +177,13 @@ class RulePolicy:
         gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
         unlisted_host = _unlisted_host(claim.target, ("*",) if gate is None else gate, request)
         least: Decision | None = None
+        problem = ""
         candidates = iter(self._index.candidates(request, claim.role, claim.target))
         for rule in candidates:
-            if rule.mismatch_reason(claim.role, claim.target, request) is not None:
+            mismatch = rule.mismatch_reason(claim.role, claim.target, request)
+            if isinstance(mismatch, LevelProblem):
+                problem = problem or f"{rule.rule.name!r} does not apply: {mismatch}"
+            if mismatch is not None:
                 continue
             names_host = gate is None and claim.role in rule.host_roles
             if unlisted_host is None or names_host or rule.verdict == "deny":
@@ -186,6 +192,8 @@ class RulePolicy:
                 decision = _ask_about_host(unlisted_host)
             least = decision if least is None else strictest([least, decision])
             if rule.decides(claim.role, claim.target, request):
+                if problem and restricts(least.verdict):
+                    least = msgspec.structs.replace(least, reason=f"{least.reason} ({problem})")
                 if least.verdict == "escalate" and _would_stage(candidates, claim, request):
                     return msgspec.structs.replace(least, is_staged=True)
                 return least

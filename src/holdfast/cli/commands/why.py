@@ -1,4 +1,4 @@
-"""Explain in at most three lines why a call was allowed, denied, escalated or staged.
+"""Explain in a few lines why a call was allowed, denied, escalated or staged.
 
 holdfast why 3.2                  call 2 of turn 3 of the newest session
 holdfast why 3.2 --session NAME
@@ -50,6 +50,13 @@ def explain(entry: AuditEntry) -> list[str]:
         f"{describe_call(call)}: {entry.result}",
         f"{decision.verdict} by rule {decision.rule} ({decision.source or 'built-in'}): {decision.reason}",
     ]
+    levels = decision.facts.levels if decision.facts is not None else None
+    if levels is not None and (levels.arguments or levels.author != "own"):
+        origins = [
+            f"{name} from {levels.sources.get(name, 'an unknown place')} ({level})"
+            for name, level in levels.arguments.items()
+        ]
+        lines.append(", ".join([f"written by an author of level {levels.author}", *origins]))
     if entry.response is not None:
         verdict = "approved" if entry.response.verdict == "approve" else "denied"
         why = f": {entry.response.reason}" if entry.response.reason else ""

@@ -7,6 +7,12 @@ from holdfast.policy.rule_tests.contract import CallTest
 from holdfast.policy.targets import URL_ROLES, roles_of
 
 
+class LevelProblem(str):
+    """Why a rule that matches in every other way does not apply: where the call comes from."""
+
+    __slots__ = ()
+
+
 class LevelMatcher(CallTest):
     """The levels that a rule wants of the author and of the arguments. Without levels, everything is a stranger's."""
 
@@ -25,7 +31,7 @@ class LevelMatcher(CallTest):
         return self.matches(request)
 
     def mismatch_in(self, request: Request) -> str:
-        return self._problem(request) or self.mismatch
+        return LevelProblem(self._problem(request) or self.mismatch)
 
     def _problem(self, request: Request) -> str:
         levels = request.facts.levels

@@ -20,8 +20,9 @@ _TABLE: tuple[_Prepare, ...] = (
     lambda rule, wide: [HostMatcher(rule.hosts, for_deny=wide)] if rule.hosts is not None else [],
     lambda rule, wide: [NameMatcher(test, for_deny=wide) for test in rule.names],
     lambda rule, wide: [CommandMatcher(rule.commands, for_deny=wide)] if rule.commands is not None else [],
-    lambda rule, _: [LevelMatcher(rule)] if rule.levels or rule.needs_own_author else [],
     lambda rule, wide: [ArgumentMatcher(test, for_deny=wide) for test in rule.arguments],
+    # The last, so that it fails only for a rule that matches in every other way.
+    lambda rule, _: [LevelMatcher(rule)] if rule.levels or rule.needs_own_author else [],
 )
 
 
