@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.policy.reference_patterns import glob
 
 from holdfast.core.errors import InvalidInput
-from holdfast.core.globs import compile_file_glob, glob_problem, normalize_path
+from holdfast.core.globs import any_glob, compile_file_glob, compile_glob, glob_problem, normalize_path
 from holdfast.policy import match_glob
 
 with (Path(__file__).parent / "data" / "glob-cases.tsv").open() as file:
@@ -205,3 +205,16 @@ def test_every_string_is_a_glob_or_refused(pattern: str) -> None:
 )
 def test_the_base_folder_contains_every_match(pattern: str, folder: str) -> None:
     assert compile_file_glob(pattern).base_folder == folder
+
+
+@given(
+    st.lists(st.sampled_from([pattern for pattern, _ in MATCHES]), max_size=5),
+    st.sampled_from([".", *(path for _, path in MATCHES), *(path for _, path in MISSES)]),
+    st.booleans(),
+)
+@settings(max_examples=300, deadline=None)
+def test_several_globs_together_match_what_one_of_them_matches(
+    patterns: list[str], path: str, for_deny: bool
+) -> None:
+    globs = [compile_glob(pattern, for_deny) for pattern in patterns]
+    assert any_glob(globs)(path) == any(glob.matches(path) for glob in globs)

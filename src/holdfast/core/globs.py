@@ -13,6 +13,7 @@ first place where the text after it fits and never tries another (an atomic grou
 
 import re
 import unicodedata
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 
 from holdfast.core.errors import InvalidInput
@@ -68,6 +69,26 @@ class Glob:
 def compile_glob(pattern: str, for_deny: bool = False) -> Glob:
     """A cached Glob. Raises InvalidInput."""
     return Glob(pattern, for_deny=for_deny)
+
+
+def any_glob(globs: Sequence[Glob]) -> Callable[[str], bool]:
+    """Whether a path matches one of these globs, which are all for deny rules or none of them is."""
+    if len(globs) < 2:
+        return globs[0].matches if globs else lambda _path: False
+    expression: re.Pattern[str] | None = None  # on the first match, as in `Glob`
+    for_deny = globs[0].for_deny
+    matches_root = any(glob.matches(".") for glob in globs)
+
+    def matches(path: str) -> bool:
+        nonlocal expression
+        normal = normalize_path(path)
+        if not normal:
+            return normal is not None and matches_root
+        if expression is None:
+            expression = re.compile("|".join(f"(?:{glob.expression.pattern})" for glob in globs), re.DOTALL)
+        return expression.fullmatch(casefold_path(normal) if for_deny else normal) is not None
+
+    return matches
 
 
 def compile_file_glob(pattern: str) -> Glob:

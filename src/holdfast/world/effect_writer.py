@@ -36,7 +36,7 @@ class EffectWriter:
             self._left.update(dict.fromkeys(folders_above(effect.path)[:1], into))
         else:
             content = read()
-            if into.exists(effect.path) and into.stat(effect.path).kind == "folder":
+            if effect.kind == "created" and _is_folder(into, effect.path):
                 # A program replaced the folder by a file. What it did not delete must not go with it.
                 into.delete(effect.path, recursive=not _has_files(into, effect.path))
             changes = (into.write(effect.path, content, mode=effect.mode),)
@@ -54,6 +54,13 @@ class EffectWriter:
                         if world.entries(each):
                             break
                         world.delete(each)
+
+
+def _is_folder(world: World, path: str) -> bool:
+    try:
+        return world.stat(path).kind == "folder"
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _has_files(world: World, folder: str) -> bool:

@@ -10,7 +10,7 @@ import stat
 
 from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollected
 from holdfast.commands.init import beneath
-from holdfast.commands.layers.entries import hides_base, names_beneath, status_beneath
+from holdfast.commands.layers.entries import hides_base, names_beneath, open_file_beneath, status_beneath
 from holdfast.commands.layers.git_credentials import holds_only_cleaned
 from holdfast.commands.layers.layer import MAX_DEPTH, ShownFile, WorkspaceLayer, signature_of
 from holdfast.commands.layers.scratch import GIT
@@ -36,7 +36,7 @@ def collect(layer: WorkspaceLayer) -> CollectedChanges:
 
 def read_version(top: int, path: str) -> tuple[bytes, str] | None:
     """The content and digest of a regular file beneath a folder; None if it is not one, or too large."""
-    file = _open_file(top, path)
+    file = open_file_beneath(top, path, max_bytes=MAX_FILE_BYTES)
     if file is None:
         return None
     with open(file, "rb") as opened:
@@ -242,25 +242,6 @@ def _is_utf8(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _open_file(top: int, path: str) -> int | None:
-    """A regular file of an allowed size; its status is read before its content. None if it is not one."""
-    try:
-        parent, name = beneath.open_parent(top, path)
-    except OSError:
-        return None
-    try:
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    except OSError:
-        return None
-    finally:
-        os.close(parent)
-    status = os.fstat(file)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
-        os.close(file)
-        return None
-    return file
 
 
 def _read_link(top: int, path: str) -> str:

@@ -1,6 +1,7 @@
 """Entries of a layer or a base, found by descriptors and never through a link."""
 
 import os
+import stat
 
 from holdfast.commands.init import beneath
 
@@ -19,6 +20,26 @@ def status_beneath(top: int, path: str) -> os.stat_result | None:
         return None
     finally:
         os.close(parent)
+
+
+def open_file_beneath(top: int, path: str, *, max_bytes: int | None = None) -> int | None:
+    """A regular file, of an allowed size, opened without following a link; None if there is none. The caller closes it."""
+    try:
+        parent, name = beneath.open_parent(top, path)
+    except OSError:
+        return None
+    try:
+        # O_NONBLOCK: a FIFO without a writer must not hang before its status is read.
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return None
+    finally:
+        os.close(parent)
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode) or (max_bytes is not None and status.st_size > max_bytes):
+        os.close(file)
+        return None
+    return file
 
 
 def names_beneath(top: int, folder: str) -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.git.config_text import parse_config, render_config
 from holdfast.commands.init import beneath
-from holdfast.commands.layers.entries import hides_base, status_beneath
+from holdfast.commands.layers.entries import hides_base, open_file_beneath, status_beneath
 
 MAX_FOLDERS = 10_000
 _MAX_BYTES = 1 << 20
@@ -128,20 +128,11 @@ def _is_base_folder(base: int, path: str) -> bool:
 
 def _read(top: int, path: str) -> tuple[bytes, int]:
     """The content and the time of change of a regular file; nothing and 0 if there is none."""
-    try:
-        parent, name = beneath.open_parent(top, path)
-    except OSError:
+    file = open_file_beneath(top, path)
+    if file is None:
         return b"", 0
-    try:
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    except OSError:
-        return b"", 0
-    finally:
-        os.close(parent)
     with open(file, "rb") as opened:
-        status = os.fstat(file)
-        is_regular = stat.S_ISREG(status.st_mode)
-        return (opened.read(_MAX_BYTES), status.st_mtime_ns) if is_regular else (b"", 0)
+        return opened.read(_MAX_BYTES), os.fstat(file).st_mtime_ns
 
 
 def _join(folder: str, name: str) -> str:

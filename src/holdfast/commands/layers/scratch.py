@@ -4,11 +4,9 @@ The rules come from what programs see: a .gitignore in the layer, else the one o
 Without git a fixed list applies.
 """
 
-import os
-import stat
 from pathlib import Path
 
-from holdfast.commands.init import beneath
+from holdfast.commands.layers.entries import open_file_beneath, status_beneath
 from holdfast.commands.layers.gitignore import MAX_FILE_BYTES, IgnorePattern, parse_patterns
 from holdfast.commands.layers.tracked import TrackedPaths
 
@@ -98,25 +96,9 @@ def _patterns_in(file: Path) -> list[IgnorePattern]:
 
 
 def _read(top: int, path: str) -> str | None:
-    """A small regular file beneath a folder; None if there is none."""
-    try:
-        parent, name = beneath.open_parent(top, path)
-    except OSError:
-        return None
-    try:
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    except OSError:
-        return "" if _is_whiteout(parent, name) else None
-    finally:
-        os.close(parent)
+    """The text of a .gitignore, none of it if something else is in its place; None if there is nothing."""
+    file = open_file_beneath(top, path)
+    if file is None:
+        return None if status_beneath(top, path) is None else ""
     with open(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            return ""
         return opened.read(MAX_FILE_BYTES).decode(errors="surrogateescape")
-
-
-def _is_whiteout(parent: int, name: str) -> bool:
-    try:
-        return stat.S_ISCHR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-    except OSError:
-        return False

@@ -44,6 +44,9 @@ MAX_EFFECTS = 5_000
 SLICE_EFFECTS = 20
 """So many effects are handled before other sessions get their turn on the event loop."""
 
+BATCH_BYTES = 16 << 20
+"""Contents of effects that are held in memory until the store has them."""
+
 Item = TypeVar("Item")
 ReadChanged = Callable[[str], bytes]
 """Loads the content of a changed file from the sandbox. Raises CommandError."""
@@ -172,9 +175,17 @@ class Effects:
         self, judged: Sequence[tuple[FileEffect, Decision]], read: ReadChanged
     ) -> list[tuple[FileEffect, Decision]]:
         kept: list[tuple[FileEffect, Decision]] = []
-        for part in _slices(judged):
-            # Together, because the store writes what arrives together in one transaction.
-            kept += await asyncio.gather(*(self._keep_staged(*each, read) for each in part))
+        for batch in _batches(judged):
+            keeping: list[asyncio.Task[tuple[FileEffect, Decision]]] = []
+            try:
+                for part in _slices(batch):
+                    keeping += [asyncio.create_task(self._keep_staged(*each, read)) for each in part]
+                    await asyncio.sleep(0)
+                # Together, because the store writes what arrives together in one transaction.
+                kept += await asyncio.gather(*keeping)
+            finally:
+                for each in keeping:
+                    each.cancel()
         return kept
 
     async def _keep_staged(
@@ -243,6 +254,19 @@ async def _wait(task: asyncio.Task[SettledEffects]) -> None:
 def _slices(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     for start in range(0, len(items), SLICE_EFFECTS):
         yield items[start : start + SLICE_EFFECTS]
+
+
+def _batches(
+    judged: Sequence[tuple[FileEffect, Decision]],
+) -> Iterator[Sequence[tuple[FileEffect, Decision]]]:
+    """The effects in batches whose contents fit in memory."""
+    start, held = 0, 0
+    for number, (effect, _) in enumerate(judged):
+        if held + effect.size > BATCH_BYTES:
+            yield judged[start:number]
+            start, held = number, 0
+        held += effect.size
+    yield judged[start:]
 
 
 def _content(effect: FileEffect, read: ReadChanged) -> bytes:

@@ -1,7 +1,7 @@
 """Tests of paths, hosts and names."""
 
 from holdfast.core import Location, NameTarget, PathTarget, Target, UrlTarget
-from holdfast.core.globs import casefold_path, compile_glob
+from holdfast.core.globs import any_glob, casefold_path, compile_glob
 from holdfast.policy.contract import Request
 from holdfast.policy.document import HostTest, NameTest, PathTest
 from holdfast.policy.rule_tests.contract import TargetTest
@@ -18,6 +18,7 @@ class PathMatcher(TargetTest):
         self.test = test
         self.roles = frozenset(test.roles)
         self.globs = [compile_glob(pattern, for_deny) for pattern in test.globs]
+        self._matches_any = any_glob(self.globs)
         self.folders = tuple(folder.rstrip("/") for folder in test.folders)
         self._reaches_into_folders = for_deny and bool(self.globs or self.folders)
 
@@ -28,7 +29,7 @@ class PathMatcher(TargetTest):
         if location.inside is None:
             if self.test.outside:
                 return True
-        elif self.test.inside or any(glob.matches(location.inside) for glob in self.globs):
+        elif self.test.inside or self._matches_any(location.inside):
             return True
         return any(real == folder or real.startswith(folder + "/") for folder in self.folders)
 

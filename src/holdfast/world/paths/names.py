@@ -33,6 +33,8 @@ def relative(given: str, roots: Sequence[str] = GUEST_ROOTS) -> str:
 
     `roots` are the absolute names of the workspace; the longest match decides.
     """
+    if len(given) <= MAX_NAME_BYTES and is_ordinary(given):
+        return given
     check_text(given)
     path = _below(given, roots) if given.startswith("/") else normal(given)
     check_text(path)  # again, because a `./` may have hidden a drive letter or `~`

@@ -12,7 +12,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +29,7 @@ FOLDER = PATH_ONLY | os.O_DIRECTORY
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
+_NO_SYMLINKS = _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
 _OPENAT2 = 437
 _ATTEMPTS = 128
 
@@ -68,6 +69,10 @@ class BeneathRoot:
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
         """Open a normal path. Raises SymlinkEncountered, PathRefused, or OSError with the path as given."""
+        if self._open is open_by_kernel:
+            # Folder and path in one step, which follows no symlink either. If it fails, two steps tell where.
+            with suppress(OSError):
+                return _openat2(_AT_FDCWD, f"{self.real}/{path}", flags | os.O_CLOEXEC, mode, _NO_SYMLINKS)
         with self.descriptor() as top:
             try:
                 return self._open(top, path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
@@ -138,7 +143,10 @@ def _syscall() -> Callable[..., int]:
 
 def open_by_kernel(top: int, path: str, flags: int, mode: int) -> int:
     """Open with openat2: the kernel refuses symlinks and paths that lead out."""
-    resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
+    return _openat2(top, path, flags, mode, _RESOLVE_BENEATH | _NO_SYMLINKS)
+
+
+def _openat2(top: int, path: str, flags: int, mode: int, resolve: int) -> int:
     # Without O_NOFOLLOW, so that a symlink as the last part gives ELOOP as well. RESOLVE_NO_SYMLINKS follows none.
     how = _OpenHow(flags & ~os.O_NOFOLLOW, mode if flags & os.O_CREAT else 0, resolve)
     encoded = os.fsencode(path)

@@ -17,9 +17,10 @@ PROTECTED = (".git/hooks", ".git/config", ".git/modules", ".holdfast")
 """Closed to reads and changes in every workspace. Git runs programs that its configuration and its modules name."""
 REPOSITORY = ".git"
 """The name of a repository, or of the file that leads to one. Closed to changes."""
-_REPOSITORY_PARTS = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
-"""Git takes a folder for a repository if it has all names of one of these groups (`is_git_directory` in its setup.c)."""
-_PART_NAMES = frozenset(name.casefold() for group in _REPOSITORY_PARTS for name in group)
+_ALWAYS_PART = "HEAD"
+_OTHER_PARTS = (("objects", "refs"), ("commondir",))
+"""Git takes a folder for a repository if it has HEAD and all names of one of these groups (`is_git_directory` in its setup.c)."""
+_PART_NAMES = frozenset(name.casefold() for group in ((_ALWAYS_PART,), *_OTHER_PARTS) for name in group)
 
 Exists = Callable[[str], bool]
 """Whether there is anything at a path, protected or not."""
@@ -72,19 +73,28 @@ def repository_of(path: str, exists: Exists) -> str | None:
     for depth, part in enumerate(parts):
         if part.casefold() == REPOSITORY:
             return "/".join(parts[: depth + 1])
-    for depth in range(len(parts) + 1):
-        next_name = parts[depth].casefold() if depth < len(parts) else ""
-        prefix = "".join(f"{part}/" for part in parts[:depth])
-        for group in _REPOSITORY_PARTS:
-            if all(name.casefold() == next_name or exists(prefix + name) for name in group):
-                return prefix.rstrip("/") or "."
+    prefix = ""
+    for part in (*parts, ""):
+        following = part.casefold()
+
+        def has(name: str, prefix: str = prefix, following: str = following) -> bool:
+            return name.casefold() == following or exists(prefix + name)
+
+        if has(_ALWAYS_PART) and any(all(map(has, group)) for group in _OTHER_PARTS):
+            return prefix.rstrip("/") or "."
+        prefix += f"{part}/"
     return None
 
 
 def repository_among(names: Collection[str]) -> bool:
     """Whether a folder with these names is a repository."""
     present = {name.casefold() for name in names if name.casefold() in _PART_NAMES}
-    return any(all(name.casefold() in present for name in group) for group in _REPOSITORY_PARTS)
+    return _ALWAYS_PART.casefold() in present and any(present.issuperset(group) for group in _OTHER_PARTS)
+
+
+def may_lead_to_repository(path: str) -> bool:
+    """Whether a name in a path is one that a repository consists of, so that the path could complete one."""
+    return not _PART_NAMES.isdisjoint(path.casefold().split("/"))
 
 
 def may_change_repository(path: str) -> bool:

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from typing import Literal, NamedTuple
 
 from holdfast.world.paths.names import folders_above, is_within
+from holdfast.world.paths.protected import may_lead_to_repository
 
 
 class Staged(NamedTuple):
@@ -46,6 +47,8 @@ class Layer:
         self.held_bytes = 0
         self.grown_bytes = 0
         self.grown_files = 0
+        self.repository_parts: set[str] = set()
+        """Staged files and made folders that could be part of a repository."""
         self._written_in: Counter[str] = Counter()
         self._changed_in: Counter[str] = Counter()
         self._names_in: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -69,6 +72,8 @@ class Layer:
                 self._count_name(".", name, sign)
         if staged is not None:
             self.files[path] = staged
+        if staged is not None and staged.content is not None and may_lead_to_repository(path):
+            self.repository_parts.add(path)
 
     def clear(self) -> None:
         """Drop everything."""
@@ -76,6 +81,7 @@ class Layer:
         self._written_in.clear()
         self._changed_in.clear()
         self._names_in.clear()
+        self.repository_parts.clear()
         self.held_bytes = self.grown_bytes = self.grown_files = 0
         self.clear_folders()
 
@@ -87,10 +93,13 @@ class Layer:
     def make_folder(self, path: str) -> None:
         """Create a folder in the overlay."""
         self.made_folders.add(path)
+        if may_lead_to_repository(path):
+            self.repository_parts.add(path)
 
     def remove_folder(self, path: str) -> None:
         """Hide a folder of the base with everything in it."""
-        self.made_folders = {each for each in self.made_folders if not is_within(each, path)}
+        if self.made_folders:  # a program removes thousands of folders, and makes none in the overlay
+            self.made_folders = {each for each in self.made_folders if not is_within(each, path)}
         self.gone_folders.add(path)
 
     def has_made(self, path: str) -> bool:

@@ -98,10 +98,13 @@ class Overlay(HostCopyMixin):
         return self._stage(real, as_bytes(content), kept if mode is None else mode)
 
     def check_change(self, path: str) -> None:
-        real = self.resolve(path)
+        self._check_change(self.resolve(path))
+
+    def _check_change(self, real: str) -> None:
         self.base.check_change(real)
         # The base does not know the staged parts of a repository.
-        self._protections.check_change(real, self._has)
+        if self._layer.repository_parts:
+            self._protections.check_change(real, self._has)
 
     def append(self, path: str, content: bytes) -> Change:
         real = self.resolve(path)
@@ -198,7 +201,7 @@ class Overlay(HostCopyMixin):
             return True
 
     def _stage(self, path: str, content: bytes | None, mode: int | None) -> Change:
-        self.check_change(path)
+        self._check_change(path)
         known = self._layer.files.get(path)
         before = known.before if known else self.base.fingerprint(path)
         after = NOTHING if content is None else fingerprint_of(content)
