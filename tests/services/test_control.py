@@ -1,13 +1,16 @@
 """Control requests: another process asks, and the process that holds the session carries it out at once and records it."""
 
 import asyncio
+import sys
+import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.core import PERSON, Limits, Nonconverged, SystemClock, digest
+from holdfast.commands import probe_sandbox
+from holdfast.core import PERSON, Limits, Nonconverged, Ok, SystemClock, digest
 from holdfast.core.errors import SessionNotReady
 from holdfast.core.events import ControlRequestApplied, Noted
 from holdfast.gate import (
@@ -15,6 +18,7 @@ from holdfast.gate import (
     CommitProposals,
     ControlRequests,
     PostMessage,
+    PreviewPort,
     RaiseBudget,
     RejectProposals,
     RewindSession,
@@ -155,3 +159,28 @@ async def test_a_request_that_is_not_valid_is_refused_and_noted(holder: Runtime)
     notes = [e.event for e in await holder.store.read(session.id) if isinstance(e.event, Noted)]
     assert [note.code for note in notes] == ["request-refused"]
     assert len(session.proposals()) == 2
+
+
+async def test_a_server_in_the_sandbox_is_opened_to_the_browser_from_another_terminal(
+    holder: Runtime, other: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (await probe_sandbox(tmp_path / "probe")).tier != "full":
+        pytest.skip("the full sandbox does not stand here")
+    session = await holder.create(policy="scratch", needs_model=False)
+    nothing = PreviewPort(port=8000, transport="web")
+    assert "no program runs in the background" in await ask(holder, other, session, nothing)
+    server = "python3 -m http.server 8000 --bind 127.0.0.1"
+    start = f"shell.start(script='echo served > a.txt && {server}', ready={{'port': 8000}})['is_ready']"
+    assert await session.execute(start) == Ok(value=True)
+    monkeypatch.setenv("HOLDFAST_HOME", str(holder.home.root))
+    command = [sys.executable, "-m", "holdfast", "preview", "8000", session.id]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    address = (await process.communicate())[0].decode().strip()
+    assert process.returncode == 0
+
+    def fetch() -> bytes:
+        with urllib.request.urlopen(f"{address}a.txt") as reply:
+            content: bytes = reply.read()
+            return content
+
+    assert await asyncio.to_thread(fetch) == b"served\n"

@@ -52,6 +52,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "sandbox": "check the sandboxes, or build the wasi one",
         "exec": "run code as a turn, without a model",
         "run": "run a program in the command sandbox over a folder",
+        "preview": "open a server in the sandbox to your browser",
     },
     "other programs and agents": {
         "mcp": "add, review and annotate MCP servers",

@@ -70,8 +70,16 @@ class RewindSession(ControlRequest, tag="rewind-session"):
     turn: int
 
 
+class PreviewPort(ControlRequest, tag="preview-port"):
+    """Open a port of the session's command sandbox to the person's browser. The result is the port of this machine."""
+
+    port: int
+    at: int = 0
+    """The port of this machine; 0 for any."""
+
+
 JournalRequest = RaiseBudget | RevokeGrant
-SessionRequest = PostMessage | CancelTurn | CommitProposals | RejectProposals | RewindSession
+SessionRequest = PostMessage | CancelTurn | CommitProposals | RejectProposals | RewindSession | PreviewPort
 AnyControlRequest = JournalRequest | SessionRequest
 _DECODER: msgspec.json.Decoder[AnyControlRequest] = msgspec.json.Decoder(AnyControlRequest)
 

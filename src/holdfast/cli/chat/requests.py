@@ -7,6 +7,7 @@ from holdfast.gate import (
     CancelTurn,
     CommitProposals,
     PostMessage,
+    PreviewPort,
     RejectProposals,
     RewindSession,
     SessionRequest,
@@ -28,5 +29,7 @@ def describe_request(request: SessionRequest) -> str:
             return f"reject {pluralize(len(request.paths), 'change')}"
         case RewindSession():
             return f"rewind to the end of turn {request.turn}"
+        case PreviewPort():
+            return f"open port {request.port} of the sandbox to your browser"
         case _:
             assert_never(request)

@@ -88,6 +88,8 @@ class ControlRequestApplied(Event, tag="control-request-applied"):
     """Where the request came from, such as `web`."""
     principal: Principal
     error: str = ""
+    result: str = ""
+    """What its sender asked for, such as the port of a preview."""
 
 
 class Noted(Event, tag="noted"):

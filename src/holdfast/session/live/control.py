@@ -12,6 +12,7 @@ from holdfast.gate import (
     CommitProposals,
     ControlRequests,
     PostMessage,
+    PreviewPort,
     RejectProposals,
     RewindSession,
     SessionRequest,
@@ -58,9 +59,9 @@ async def apply_requests(session: Session, requests: ControlRequests) -> None:
     await session.apply_control_requests()
     for name, request in requests.take():
         session.on_request(request)
-        error = ""
+        error = result = ""
         try:
-            await _carry_out(session, request)
+            result = await _carry_out(session, request)
         except HoldfastError as refusal:
             error = str(refusal)
         except OSError as problem:
@@ -72,11 +73,13 @@ async def apply_requests(session: Session, requests: ControlRequests) -> None:
                 transport=request.transport,
                 principal=PERSON,
                 error=error,
+                result=result,
             )
         )
 
 
-async def _carry_out(session: Session, request: SessionRequest) -> None:
+async def _carry_out(session: Session, request: SessionRequest) -> str:
+    """Carry out a request. Returns what its sender waits for; empty for most requests."""
     match request:
         case PostMessage():
             if session.receive_message is None:
@@ -100,5 +103,8 @@ async def _carry_out(session: Session, request: SessionRequest) -> None:
             await session.reject(*request.paths)
         case RewindSession():
             await session.rewind(request.turn)
+        case PreviewPort():
+            return str(await session.preview(request.port, at=request.at))
         case _:
             assert_never(request)
+    return ""
