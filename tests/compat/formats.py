@@ -25,7 +25,7 @@ from holdfast.config import current_key
 from holdfast.config.load import PROJECT_CONFIG, ProjectSettings
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import FORMAT, event_types
-from holdfast.gate import approval_files, audit, control_requests, tree_budget_file
+from holdfast.gate import approval_files, audit, control_requests, stored_tree_budget
 from holdfast.guests import signed_snapshot
 from holdfast.guests.lisp import engine as lisp
 from holdfast.guests.lisp.vm import compiler, image, snapshot
@@ -50,7 +50,7 @@ STRUCTS: dict[str, Any] = {
     "config.toml": session.Settings,
     ".holdfast/config.toml": ProjectSettings,
     "grants.json": tuple[core.Grant, ...],
-    "purse.json": tree_budget_file._Content,
+    "purse.json": stored_tree_budget._OldFile,
     "inbox": control_requests.AnyControlRequest,
     "escalations/request": approval_files._Request,
     "escalations/response": approval_files._Answer,

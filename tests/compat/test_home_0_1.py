@@ -7,11 +7,13 @@ import io
 import json
 import os
 import runpy
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -235,8 +237,10 @@ def test_a_raised_budget_counts_and_a_request_that_was_left_is_heeded(run: Run, 
     assert run("-r", "funded", "--json", "go on").code == OK
     assert run("budget", "show", "funded", "--json").data["limits"]["tokens"] == 901_000
     assert not (home / "sessions" / IDS["funded"] / "inbox").exists()
-    purse = json.loads((home / "sessions" / IDS["funded"] / "purse.json").read_text())
-    assert set(purse["shares"]) == {IDS["funded"], IDS["funded-fork"]}
+    with closing(sqlite3.connect(home / "holdfast.db")) as connection:
+        shares = connection.execute("SELECT session FROM share WHERE tree = ?", (IDS["funded"],)).fetchall()
+    assert {session for (session,) in shares} == {IDS["funded"], IDS["funded-fork"]}
+    assert not (home / "sessions" / IDS["funded"] / "purse.json").exists(), "it moved into the store"
 
 
 # -- the person

@@ -138,9 +138,9 @@ async def test_the_tightest_of_turn_session_and_tree_counts(tightest: str) -> No
     tree = InMemoryTreeBudget(limits["tree"])
     budget = Budget(await opened(limits["session"]), turn_limits=limits["turn"], tree=tree)
     assert budget.remaining("tokens") == 10
-    budget.release(budget.reserve(Amount(tokens=10)))
+    budget.release(await budget.reserve(Amount(tokens=10)))
     with pytest.raises(BudgetExceeded):
-        budget.reserve(Amount(tokens=11))
+        await budget.reserve(Amount(tokens=11))
     assert tree.remaining("tokens") == limits["tree"].tokens, "what is not spent is given back to the tree"
 
 

@@ -74,7 +74,7 @@ async def spend(member: Member, chance: random.Random) -> None:
     for _ in range(5):
         wanted = chance.randint(0, 12)
         try:
-            held = budget.reserve(amount(wanted))
+            held = await budget.reserve(amount(wanted))
         except BudgetExceeded:
             continue
         await asyncio.sleep(0)
@@ -99,30 +99,30 @@ async def test_thousands_of_trees_never_exceed_their_limits() -> None:
 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
-def test_exactly_n_units_of_every_dimension_are_usable(dimension: Dimension) -> None:
+async def test_exactly_n_units_of_every_dimension_are_usable(dimension: Dimension) -> None:
     tree = InMemoryTreeBudget(msgspec.convert({dimension: 3}, Limits, strict=False))
     one = msgspec.convert({dimension: 1}, Amount, strict=False)
     for _ in range(3):
-        held = tree.reserve(one)
+        held = await tree.reserve(one)
         tree.charge(one)
         tree.release(held)
     with pytest.raises(BudgetExceeded) as stopped:
-        tree.reserve(one)
+        await tree.reserve(one)
     assert stopped.value.dimension == dimension
 
 
-def test_an_unknown_price_leaves_no_room_under_a_cost_limit() -> None:
+async def test_an_unknown_price_leaves_no_room_under_a_cost_limit() -> None:
     tree = InMemoryTreeBudget(Limits(cost_usd=Decimal(1)))
     with pytest.raises(BudgetExceeded):
-        tree.reserve(Amount(cost_usd=None))
+        await tree.reserve(Amount(cost_usd=None))
     tree.charge(Amount(cost_usd=None))
     assert tree.remaining("cost_usd") == 0
 
 
-def test_a_limit_can_be_spent_completely() -> None:
+async def test_a_limit_can_be_spent_completely() -> None:
     tree = InMemoryTreeBudget(Limits(tokens=1000))
-    tree.release(tree.reserve(Amount(tokens=1000)))
+    tree.release(await tree.reserve(Amount(tokens=1000)))
     tree.charge(Amount(tokens=1000))
     assert tree.remaining("tokens") == 0
     with pytest.raises(BudgetExceeded):
-        tree.reserve(Amount(tokens=1))
+        await tree.reserve(Amount(tokens=1))

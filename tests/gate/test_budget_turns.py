@@ -1,8 +1,9 @@
 """Budgets in whole turns: stopped in the middle, resumed, timed, cancelled, forked."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from holdfast.guests import script
 from holdfast.models import say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
+from holdfast.store import Home
 from holdfast.testing import memory_session
 
 TOOL = Tool(
@@ -227,7 +229,9 @@ async def test_a_shared_budget_outlives_the_process_and_is_rebuilt_when_lost(tmp
         grandchild = await made.fork(fork.id, **choices)  # type: ignore[arg-type]
         await listed(grandchild, 1)
         oldest = first.id
-    (tmp_path / "sessions" / oldest / "purse.json").unlink()
+    with closing(sqlite3.connect(Home(tmp_path).database)) as connection:
+        connection.execute("DELETE FROM share")
+        connection.commit()
     async with runtime(tmp_path) as made:
         first = await made.resume(oldest, **choices)  # type: ignore[arg-type]
         assert first.budget.remaining("calls") == 1, "forks of forks have spent of it too"

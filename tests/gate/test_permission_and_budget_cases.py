@@ -175,7 +175,7 @@ async def test_budget(case: Spending) -> None:
         assert {each: getattr(tree.spent, each) for each in case.tree_spent} == case.tree_spent
     if case.is_over:
         with pytest.raises(BudgetExceeded):
-            budget.check()
+            await budget.check()
 
 
 async def _spend(budget: Budget, journal: Journal, step: Step, number: int) -> str:
@@ -184,7 +184,7 @@ async def _spend(budget: Budget, journal: Journal, step: Step, number: int) -> s
     except (InvalidInput, msgspec.ValidationError):
         return "error"
     try:
-        held = budget.reserve(amount)
+        held = await budget.reserve(amount)
     except BudgetExceeded:
         return "refused"
     # A settled call counts itself, so the one that the case spends is that one.

@@ -164,19 +164,19 @@ async def test_unusual_time_limits_are_enforced(bound: float) -> None:
     budget = Budget(journal, turn_limits=Limits())
     if bound < 1:
         with pytest.raises(BudgetExceeded):
-            budget.reserve_time()
+            await budget.reserve_time()
     else:
-        assert budget.reserve_time() == 86_400
+        assert await budget.reserve_time() == 86_400
 
 
 class UnreadableBudget(InMemoryTreeBudget):
     """A shared budget that cannot be read after its first use."""
 
-    def reserve(self, amount: Amount) -> int:
+    async def reserve(self, amount: Amount) -> int:
         self.limits = Limits(wall_seconds=50)
         if self._next:
-            raise StoreUnavailable("the purse is damaged")
-        return super().reserve(amount)
+            raise StoreUnavailable("the budget is damaged")
+        return await super().reserve(amount)
 
 
 def test_an_unreadable_shared_budget_gives_no_time() -> None:

@@ -144,7 +144,7 @@ class Turn:
     async def _run_within_time_limit(self, on_piece: OnPiece) -> Outcome | None:
         """Take steps while the budget has time. None if the sandbox had to be built first."""
         self._started = self._clock.monotonic()
-        self._gate.budget.check()
+        await self._gate.budget.check()
         try:
             async with time_limit(self._gate.budget):
                 while (outcome := await self._step(on_piece)) is None:

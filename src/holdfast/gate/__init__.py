@@ -44,13 +44,14 @@ from holdfast.gate.grants import (
 from holdfast.gate.large_values import FetchBlob, LargeValues, decode_blob
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.output_filter import OutputFilter
-from holdfast.gate.tree_budget import InMemoryTreeBudget, TreeBudget
-from holdfast.gate.tree_budget_file import (
-    TreeBudgetFile,
+from holdfast.gate.stored_tree_budget import (
+    StoredTreeBudget,
+    left_in_tree,
     limits_of_tree,
     open_tree_budget,
     share_of,
 )
+from holdfast.gate.tree_budget import InMemoryTreeBudget, TreeBudget
 
 __all__ = [
     "MAX_AMOUNT",
@@ -87,8 +88,8 @@ __all__ = [
     "SavedGrants",
     "SessionRequest",
     "Spending",
+    "StoredTreeBudget",
     "TreeBudget",
-    "TreeBudgetFile",
     "answer_external",
     "audit_stats",
     "audit_view",
@@ -101,6 +102,7 @@ __all__ = [
     "folder_coverage",
     "grant_description",
     "grant_for",
+    "left_in_tree",
     "limits_of_tree",
     "list_external_requests",
     "open_tree_budget",

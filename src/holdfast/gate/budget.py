@@ -148,14 +148,19 @@ class Budget(Projection[_Handled]):
         """From now on, also spend from this shared budget."""
         self._tree = tree if self._tree is None else CombinedTreeBudget(self._tree, tree)
 
-    def check(self) -> None:
+    async def check(self) -> None:
         """Raise BudgetExceeded if a limit is already exceeded or the time is up."""
         check_spent(self.limits, self.spent)
         check_spent(self.turn_limits, self.turn_spent)
         if self._tree is not None:
-            self._tree.check()
+            await self._tree.check()
 
-    def reserve(self, amount: Amount, *, call: CallId | None = None) -> Reservation:
+    async def synchronize(self) -> None:
+        """Let the other sessions of the tree know what this one spent, and learn what they spent."""
+        if self._tree is not None:
+            await self._tree.synchronize()
+
+    async def reserve(self, amount: Amount, *, call: CallId | None = None) -> Reservation:
         """Reserve an amount before spending it. Raises BudgetExceeded, naming the dimension that is too low.
 
         The event that records a call's outcome releases its reservation.
@@ -169,10 +174,15 @@ class Budget(Projection[_Handled]):
                     dimension=dimension,
                     hint="raise the limit with: holdfast budget add; completed work is kept",
                 )
-        held = self._tree.reserve(amount) if self._tree is not None else None
         self._last_number += 1
-        self._held[self._last_number] = amount
-        reservation = Reservation(number=self._last_number, amount=amount, call=call, tree=held)
+        number = self._last_number
+        self._held[number] = amount  # before the wait, so that calls at once cannot both find the same room
+        try:
+            held = await self._tree.reserve(amount) if self._tree is not None else None
+        except BaseException:
+            self._held.pop(number, None)
+            raise
+        reservation = Reservation(number=number, amount=amount, call=call, tree=held)
         if call is not None:
             self._by_call[call] = reservation
         return reservation
@@ -190,11 +200,12 @@ class Budget(Projection[_Handled]):
         if settled.call in self._by_call:
             self._deferred[settled.call] = _cost_of_call(settled)
 
-    def reserve_time(self) -> float | None:
+    async def reserve_time(self) -> float | None:
         """Reserve part of the remaining time for the running turn and return it in seconds; None without a limit.
 
         Raises BudgetExceeded when the time is up. `TurnEnded` and `TurnParked` charge the time used and release the rest.
         """
+        await self.synchronize()
         left = self.remaining("wall_seconds")
         if left is None:
             return None
@@ -205,11 +216,14 @@ class Budget(Projection[_Handled]):
                 dimension="wall_seconds",
                 hint="raise the limit with: holdfast budget add; completed work is kept",
             )
-        self._time_reservations.append(self.reserve(Amount(wall_seconds=seconds)))
+        self._time_reservations.append(await self.reserve(Amount(wall_seconds=seconds)))
         return seconds
 
     def remaining(self, dimension: Dimension) -> Decimal | None:
-        """How much is left in the tightest of turn, session and tree; None without a limit. An unknown price leaves nothing."""
+        """How much is left in the tightest of turn, session and tree; None without a limit. An unknown price leaves nothing.
+
+        What other sessions of the tree spent is known as of this session's last step.
+        """
         rooms = [self._own_room(dimension)]
         if self._tree is not None:
             rooms.append(self._tree.remaining(dimension))

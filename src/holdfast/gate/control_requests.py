@@ -155,6 +155,7 @@ class ControlRequests:
                     request=name,
                 )
                 await journal.append(raised)
+                await budget.synchronize()
             case RaiseBudget():
                 pass  # recorded by a process that died before it removed the file
             case RevokeGrant():

@@ -71,29 +71,36 @@ async def time_limit(budget: Budget) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     limit = asyncio.timeout(None)
     until = loop.time()
-    timer: asyncio.TimerHandle | None = None
+    extending: asyncio.Task[None] | None = None
     problem: HoldfastError | OSError | None = None
 
-    def extend() -> None:
-        nonlocal until, timer, problem
+    async def extend() -> bool:
+        nonlocal until, problem
         try:
-            seconds = budget.reserve_time()
+            seconds = await budget.reserve_time()
         except (HoldfastError, OSError) as error:  # a shared budget that cannot be read has no time to give
             problem = error
             limit.reschedule(until)
-            return
-        if seconds is not None:
-            until += seconds
-            timer = loop.call_at(until, extend)
+            return False
+        until += seconds or 0.0
+        return seconds is not None
+
+    async def keep_extending() -> None:
+        is_limited = True
+        while is_limited:
+            await asyncio.sleep(until - loop.time())
+            is_limited = await extend()
 
     try:
         async with limit:
-            extend()
+            if await extend():
+                extending = asyncio.create_task(keep_extending())
             yield
     except TimeoutError:
         if problem is None:
             raise
         raise problem from None
     finally:
-        if timer is not None:
-            timer.cancel()
+        if extending is not None:
+            extending.cancel()
+            await asyncio.wait([extending])

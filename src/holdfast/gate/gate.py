@@ -240,7 +240,7 @@ class Gate:
             if isinstance(authorized, Decision):
                 return await self._refuse(call, digest, authorized)
             try:
-                reservation = self.budget.reserve(_max_cost(authorized), call=call.id)
+                reservation = await self.budget.reserve(_max_cost(authorized), call=call.id)
             except BudgetExceeded as error:
                 return await self._refuse(call, digest, over_budget(error))
             try:

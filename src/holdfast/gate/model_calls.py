@@ -63,6 +63,7 @@ class ModelCalls:
         self, turn: int, step: int, model: Model, prompt: Prompt, on_piece: OnPiece
     ) -> AsyncIterator[Reply]:
         """Ask with the intent recorded first; the budget stays reserved until the caller has recorded the reply."""
+        await self._budget.synchronize()
         amount, allowed = self._max_spend(model, prompt)
         heard_bytes = 0
 
@@ -75,7 +76,7 @@ class ModelCalls:
         def failed(code: str, reason: str, usage: Usage) -> ModelFailed:
             return ModelFailed(turn=turn, step=step, code=code, reason=reason, usage=usage)
 
-        reservation = self._budget.reserve(amount)
+        reservation = await self._budget.reserve(amount)
         try:
             await self._journal.append(ModelAsked(turn=turn, step=step, model=model.name, reserved=amount))
             try:

@@ -11,11 +11,15 @@ from holdfast.core.errors import BudgetExceeded
 class TreeBudget(Protocol):
     """The budget of a tree, as the budget of one of its sessions uses it."""
 
-    def check(self) -> None:
+    async def check(self) -> None:
         """Raise BudgetExceeded if the tree has already exceeded a limit."""
         ...
 
-    def reserve(self, amount: Amount) -> int:
+    async def synchronize(self) -> None:
+        """Let the other sessions of the tree know what was spent, released and added, and learn what they did."""
+        ...
+
+    async def reserve(self, amount: Amount) -> int:
         """Reserve an amount for something about to happen in the tree. Raises BudgetExceeded."""
         ...
 
@@ -45,10 +49,13 @@ class InMemoryTreeBudget:
         self._held: dict[int, Amount] = {}
         self._next = 0
 
-    def check(self) -> None:
+    async def check(self) -> None:
         check_spent(self.limits, self.spent, whose=_WHOSE)
 
-    def reserve(self, amount: Amount) -> int:
+    async def synchronize(self) -> None:
+        """All sessions use this object."""
+
+    async def reserve(self, amount: Amount) -> int:
         check_room(amount, self.limits, [self.spent, *self._held.values()])
         self._next += 1
         self._held[self._next] = amount
@@ -75,15 +82,19 @@ class CombinedTreeBudget:
         self._held: dict[int, tuple[int, int]] = {}
         self._next = 0
 
-    def check(self) -> None:
-        self._one.check()
-        self._other.check()
+    async def check(self) -> None:
+        await self._one.check()
+        await self._other.check()
 
-    def reserve(self, amount: Amount) -> int:
-        first = self._one.reserve(amount)
+    async def synchronize(self) -> None:
+        await self._one.synchronize()
+        await self._other.synchronize()
+
+    async def reserve(self, amount: Amount) -> int:
+        first = await self._one.reserve(amount)
         try:
-            second = self._other.reserve(amount)
-        except BudgetExceeded:
+            second = await self._other.reserve(amount)
+        except BaseException:
             self._one.release(first)
             raise
         self._next += 1

@@ -11,8 +11,7 @@ from holdfast.gate import (
     ControlRequests,
     RaiseBudget,
     RevokeGrant,
-    TreeBudgetFile,
-    share_of,
+    open_tree_budget,
     signal_holder,
 )
 from holdfast.store import Home, Store
@@ -33,10 +32,8 @@ async def send_control_request(
         signal_holder(home.request_signals, session)
         return f"requested; the session is in use ({held}), and its process applies it"
     try:
-        tree_budget = TreeBudgetFile(home.tree_budget(journal.recorded[0].session), session=session)
-        if tree_budget.is_readable:
-            tree_budget.join(share_of(session, journal.recorded))
-        await inbox.apply(journal, Budget(journal, turn_limits=Limits(), tree=tree_budget))
+        tree = await open_tree_budget(journal, home=home, store=store)
+        await inbox.apply(journal, Budget(journal, turn_limits=Limits(), tree=tree))
     finally:
         await journal.release()
     return ""

@@ -169,6 +169,7 @@ class Session:
         self._lock.check_live()
         added = limits.above(self.budget.limits) if added is None else added
         await self._journal.append(BudgetRaised(limits=limits, added=added, principal=principal))
+        await self.budget.synchronize()
 
     def unknown_calls(self) -> tuple[Call, ...]:
         """Calls that were interrupted: whether they took effect is unknown, so check before asking for them again."""
@@ -599,6 +600,7 @@ class Session:
             while self.escalations() and self.approver is not None:
                 await ask_approver(self.approver, self._gate, transport=self.approver_name)
                 outcome = await self._turn.advance(self.on_piece)
+            await self.budget.synchronize()
             if not self.status.has_open_turn:
                 await self._restore_points.make(self._conversation.turn)
             return outcome
@@ -626,6 +628,7 @@ class Session:
             wall_seconds=self._turn.take_worked_seconds(),
         )
         await self._journal.append(ended)
+        await self.budget.synchronize()
         await self._restore_points.make(ended.turn)
 
 

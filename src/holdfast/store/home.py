@@ -101,7 +101,7 @@ class Home:
         return self.cache / "signals"
 
     def tree_budget(self, session: SessionId) -> Path:
-        """The shared budget of a session and all its forks, in the folder of the first session."""
+        """Where version 0.1 kept the shared budget of a session and its forks; it moves into the store."""
         return self.session_folder(session) / "purse.json"
 
     def agent_homes(self, session: SessionId) -> tuple[Path, ...]:

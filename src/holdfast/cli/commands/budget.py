@@ -11,16 +11,15 @@ process holds the session, that process applies it before its next step.
 
 import argparse
 from collections.abc import Sequence
-from decimal import Decimal
 
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.option_types import budget_increase, budget_lines
 from holdfast.cli.terminal.console import Console
-from holdfast.core import BUDGET_WORDS, DIMENSIONS, Limits, Nonconverged, SessionId, pluralize
+from holdfast.core import BUDGET_WORDS, Limits, Nonconverged, SessionId, pluralize
 from holdfast.core.events import RecordedEvent, TurnEnded
 from holdfast.core.projection import ReplayedHistory, without_rewound
-from holdfast.gate import Budget, ControlRequests, RaiseBudget, TreeBudgetFile
+from holdfast.gate import Budget, ControlRequests, RaiseBudget, left_in_tree
 from holdfast.services import send_control_request
 from holdfast.session import Status
 from holdfast.store import Home, Store
@@ -47,8 +46,8 @@ async def run(arguments: argparse.Namespace) -> int:
         if arguments.action == "add":
             console.say(await _add(home, store, session, amounts))
         recorded = await store.read(session)
+        tree = await left_in_tree(recorded, home=home, store=store)
     budget = Budget(ReplayedHistory(recorded), turn_limits=Limits())
-    tree = _left_in_tree(home, recorded, session)
     waiting = ControlRequests(home.control_requests(session)).count()
     if arguments.json:
         console.json(
@@ -93,12 +92,3 @@ def _stopped_by(recorded: Sequence[RecordedEvent]) -> str:
     ends = [entry.event for entry in without_rewound(recorded) if isinstance(entry.event, TurnEnded)]
     last = ends[-1].outcome if ends else None
     return last.dimension if isinstance(last, Nonconverged) and last.reason == "budget" else ""
-
-
-def _left_in_tree(home: Home, recorded: Sequence[RecordedEvent], session: SessionId) -> dict[str, Decimal]:
-    """What a session and its forks have left together; empty without forks or limits."""
-    shared = TreeBudgetFile(home.tree_budget(recorded[0].session), session=session)
-    if not shared.is_readable or shared.sessions() < 2:
-        return {}
-    rooms = {dimension: shared.remaining(dimension) for dimension in DIMENSIONS}
-    return {dimension: room for dimension, room in rooms.items() if room is not None}

@@ -105,7 +105,7 @@ class Effects:
                 (effect, msgspec.structs.replace(each, verdict="stage") if each.verdict == "allow" else each)
                 for effect, each in judged
             ]
-        judged = self._within_budget(call, judged)
+        judged = await self._within_budget(call, judged)
         judged = await self._keep_all(judged, read)
         verdicts = tuple(_judged(effect, decision) for effect, decision in judged)
         await self._journal.append(EffectsJudged(call=call.id, effects=verdicts))
@@ -157,13 +157,13 @@ class Effects:
             )
         return decision
 
-    def _within_budget(
+    async def _within_budget(
         self, call: Call, judged: list[tuple[FileEffect, Decision]]
     ) -> list[tuple[FileEffect, Decision]]:
         """The verdicts, all of them denials if the budget cannot pay for what would be written."""
         size = sum(effect.size for effect, decision in judged if decision.verdict != "deny")
         try:
-            self._reserved[call.id].append(self._budget.reserve(Amount(bytes_written=size)))
+            self._reserved[call.id].append(await self._budget.reserve(Amount(bytes_written=size)))
         except BudgetExceeded as error:
             refused = deny("budget", f"{error}; nothing that the command changed was kept")
             return [

@@ -129,7 +129,7 @@ class ExternalMember:
             if is_same:
                 return settled
         try:
-            held = self._gate.budget.reserve(Amount(iterations=1, tokens=1))
+            held = await self._gate.budget.reserve(Amount(iterations=1, tokens=1))
         except BudgetExceeded as error:
             return TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
         turn = len(self._history.turns) + 1
