@@ -98,7 +98,7 @@ async def _column(messages: int) -> dict[str, list[float]]:
     """Every variant at one length of history."""
     with tempfile.TemporaryDirectory() as folder:
         runtime = await Runtime.start(
-            home=Path(folder) / "home", settings=Settings(mode="tools", restore_points="never")
+            home=Path(folder) / "home", settings=Settings(acts_with="tools", restore_points="never")
         )
         session = await runtime.create(model=InstantModel(), policy=ALLOW)
         await _fill(session, messages)

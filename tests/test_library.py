@@ -228,7 +228,7 @@ async def test_f22_instructions_of_your_own_reach_the_model(home: Path, mode: st
 
     words = "Answer in French."
     in_file = f'instructions = "{words}"\n' if is_in_file else ""
-    (home / "config.toml").write_text(f'mode = "{mode}"\n{in_file}')
+    (home / "config.toml").write_text(f'acts_with = "{mode}"\n{in_file}')
     given = None if is_in_file else words
     async with holdfast.open(ScriptedModel([reply]), home=home, instructions=given) as session:
         await session.send("hi")

@@ -37,7 +37,7 @@ async def fill(session: Session, turns: int) -> None:
 
 
 async def calls_of_a_turn(turns_before: int, limit: int | None, tokens: int | None) -> int:
-    settings = Settings(mode="tools", max_history_messages=limit)
+    settings = Settings(acts_with="tools", max_history_messages=limit)
     limits = Limits(tokens=tokens)
     async with memory_session(model=InstantModel(), settings=settings, limits=limits) as session:
         await fill(session, turns_before)

@@ -89,7 +89,7 @@ class InterruptedTurn:
                 model=ScriptedModel(REPLIES if mode == "code" else TOOL_REPLIES),
                 guests=SessionGuests.single(ScriptedEngine().guest()),
                 toolsets=[mail],
-                settings=Settings(mode="code" if mode == "code" else "tools"),
+                settings=Settings(acts_with="code" if mode == "code" else "tools"),
                 clock=self.clock,
             )
         )

@@ -51,7 +51,7 @@ async def heard_after(reply: Reply, mode: str, policy: FixedPolicy) -> str:
         heard.append(prompt)
         return say("ok")
 
-    settings = Settings(mode="code" if mode == "code" else "tools")
+    settings = Settings(acts_with="code" if mode == "code" else "tools")
     async with memory_session([reply, listen], policy=policy, settings=settings) as session:
         await session.send("go")
     last = heard[0].messages[-1]
@@ -77,7 +77,7 @@ async def test_of_a_reply_with_very_many_calls_only_the_first_are_executed_and_t
 
     world = MemoryWorld()
     reply = use_all(*map(call, range(1, 5001)))
-    async with memory_session([reply, listen], world=world, settings=Settings(mode=mode)) as session:
+    async with memory_session([reply, listen], world=world, settings=Settings(acts_with=mode)) as session:
         outcome = await session.send("go")
     assert outcome == Ok(value="enough")
     assert sorted(world.list("*")) == sorted(f"{n}.txt" for n in range(1, 129))
@@ -108,7 +108,7 @@ async def test_invalid_arguments_can_be_corrected() -> None:
 
 async def test_a_spent_budget_ends_the_turn_and_the_call_is_made_once_there_is_more() -> None:
     both = use_all(("world__list", {}), ("world__list", {}))
-    settings = Settings(mode="tools")
+    settings = Settings(acts_with="tools")
     async with memory_session([both, say("ok")], settings=settings, limits=Limits(calls=1)) as session:
         assert await session.send("go") == Nonconverged(value="", reason="budget", dimension="calls")
         await session.raise_budget(Limits(calls=2))

@@ -45,7 +45,7 @@ async def test_a_transcript_does_not_change_while_the_conversation_grows() -> No
         both = use_all(("world__exists", {"path": "a"}), ("world__exists", {"path": "b"}))
         return both if len(given) == 1 else say("done")
 
-    async with memory_session([watch] * 4, settings=Settings(mode="tools")) as session:  # type: ignore[list-item]
+    async with memory_session([watch] * 4, settings=Settings(acts_with="tools")) as session:  # type: ignore[list-item]
         await session.send("one")
         await session.send("two")
     first = ["UserMessage", "ModelMessage", "ToolMessage"]

@@ -100,7 +100,7 @@ def test_the_source_of_each_value_is_shown(run: Run, tmp_path: Path, monkeypatch
     rows = {row["key"]: row for row in json.loads(run("config", "--json").out)}
     assert rows["sandbox"]["source"].endswith("config.toml:1:11")
     assert (rows["policy"]["value"], rows["policy"]["source"]) == ("safe-edit", "$HOLDFAST_POLICY")
-    assert rows["mode"]["source"] == "default"
+    assert rows["acts_with"]["source"] == "default"
     monkeypatch.setenv("ANTHROPIC_API_KEY", "nothing-of-worth")
     rows = {row["key"]: row for row in json.loads(run("config", "show", "--json").out)}
     assert "anthropic" in rows["model"]["value"]
@@ -143,7 +143,7 @@ def test_files_may_start_with_a_byte_order_mark(run: Run, tmp_path: Path) -> Non
     [
         (("polcy", "x"), "did you mean policy?"),
         (("budget.tokens", "many"), "is not a quantity of tokens"),
-        (("mode", "fast"), "code or tools"),
+        (("acts_with", "fast"), "code or tools"),
         (("budget.calls", "-3"), "is not a quantity of calls"),
     ],
 )
@@ -240,6 +240,14 @@ max_tokens = 9000
 temperature = 0.5
 model = "ollama:qwen3"
 """
+
+
+def test_the_old_name_of_how_the_model_acts_is_read(run: Run, tmp_path: Path) -> None:
+    home = written(tmp_path, 'mode = "tools"\n')
+    assert load_config(home, {}).acts_with == "tools"
+    assert f"note: {home.config}:1: mode is now called acts_with\n" in run("config").err
+    assert run("config", "set", "acts_with", "code").code == 0
+    assert home.config.read_text() == 'acts_with = "code"\n'
 
 
 def test_old_names_are_read_with_a_note_that_names_the_new_key(run: Run, tmp_path: Path) -> None:

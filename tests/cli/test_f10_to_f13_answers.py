@@ -47,7 +47,7 @@ async def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     ],
 )
 async def test_f10_the_model_hears_a_no_in_the_words_of_the_person(reason: str | None, heard: str) -> None:
-    settings = Settings(mode="tools")
+    settings = Settings(acts_with="tools")
     async with memory_session([DELETE, repeat_result], policy=ASKING, settings=settings) as session:
         await session.send("Remove it.")
         [escalation] = session.escalations()
@@ -58,7 +58,7 @@ async def test_f10_the_model_hears_a_no_in_the_words_of_the_person(reason: str |
 async def test_f11_a_call_waits_for_a_year_unless_someone_set_a_limit() -> None:
     clock = FakeClock()
     async with memory_session(
-        [DELETE, "Gone."], policy=ASKING, settings=Settings(mode="tools"), clock=clock
+        [DELETE, "Gone."], policy=ASKING, settings=Settings(acts_with="tools"), clock=clock
     ) as session:
         await session.send("Remove it.")
         clock.advance(A_YEAR_SECONDS)
@@ -79,7 +79,7 @@ async def test_f11_a_rule_or_the_session_limits_how_long_a_call_waits(
     async with memory_session(
         [DELETE, repeat_result],
         policy=RulePolicy(parse_policy_text(policy, source="p.yaml")),
-        settings=Settings(mode="tools", escalation_seconds=of_session),
+        settings=Settings(acts_with="tools", escalation_seconds=of_session),
         clock=clock,
     ) as session:
         await session.send("Remove it.")

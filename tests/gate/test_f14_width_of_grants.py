@@ -275,7 +275,7 @@ async def test_f14_one_approval_of_a_tool_covers_the_next_calls_and_says_how_man
         session_replies() * 2,
         policy=FixedPolicy(default="allow", verdicts={"time.now": "escalate"}),
         toolsets=[clock_tools],
-        settings=Settings(mode="tools"),
+        settings=Settings(acts_with="tools"),
     ) as session:
         await asked_session(session)
         assert await session.advance() == Ok(value="It is late.")
@@ -295,7 +295,7 @@ async def test_f14_an_offer_that_was_not_shown_is_refused() -> None:
         session_replies(),
         policy=FixedPolicy(default="escalate"),
         toolsets=[FunctionToolset({now.name: (now, lambda arguments: "noon")})],
-        settings=Settings(mode="tools"),
+        settings=Settings(acts_with="tools"),
     ) as session:
         await session.send("What time is it?")
         first = session.escalations()[0]

@@ -54,7 +54,7 @@ async def by_proxy(lab: Project, tool: str, arguments: dict[str, Any]) -> str:
 
 async def by_session(lab: Project, tool: str, arguments: dict[str, Any]) -> str:
     model = ScriptedModel([use(f"mover__{tool}", arguments), "done"])
-    runtime = await Runtime.start(home=lab.home, settings=Settings(mode="tools"))
+    runtime = await Runtime.start(home=lab.home, settings=Settings(acts_with="tools"))
     try:
         policy = load_policy(str(lab.home / "lab.yaml"))
         session = await runtime.create(workspace=lab.folder, policy=policy, model=model)

@@ -15,7 +15,7 @@ SCRIPT = 'echo ran >> log; for i in $(seq 100 139); do echo "whole $i" > new$i; 
 
 
 async def main(folder: Path, verdict: str, point: str) -> None:
-    runtime = await Runtime.start(home=folder / "home", settings=Settings(mode="tools"), servers=())
+    runtime = await Runtime.start(home=folder / "home", settings=Settings(acts_with="tools"), servers=())
     script = f"{SCRIPT}; echo changed; sleep 60" if point == "running" else SCRIPT
     session = await runtime.create(
         model=ScriptedModel([use("shell__run", {"script": script})]),

@@ -114,7 +114,7 @@ class History:
             os.chmod(project / name, 0o755 if file.is_executable else 0o644)
         runtime = await Runtime.start(
             home=self.root / "home",
-            settings=Settings(mode="tools"),
+            settings=Settings(acts_with="tools"),
             servers=(),
             sandboxes=sandboxes,
             store=MemoryStore(clock=SystemClock()),

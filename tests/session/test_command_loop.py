@@ -51,7 +51,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
-    started = await Runtime.start(home=tmp_path / "home", settings=Settings(mode="tools"), servers=())
+    started = await Runtime.start(home=tmp_path / "home", settings=Settings(acts_with="tools"), servers=())
     yield started
     await started.close()
 
@@ -265,7 +265,7 @@ async def test_programs_reach_the_ports_of_this_machine_that_the_settings_name_a
 
     servers = [await asyncio.start_server(greet, "127.0.0.1", 0) for _ in range(2)]
     named, other = (server.sockets[0].getsockname()[1] for server in servers)
-    settings = Settings(mode="tools", shell=ShellSettings(ports=(named,)))
+    settings = Settings(acts_with="tools", shell=ShellSettings(ports=(named,)))
     runtime = await Runtime.start(home=tmp_path / "ports", settings=settings, servers=())
     connect = [run("python3", "-c", CONNECT, str(port)) for port in (named, other)]
     session = await open_session(runtime, project, *connect, "Done.")

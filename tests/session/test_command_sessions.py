@@ -38,7 +38,7 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
 
 async def start(home: Path) -> Runtime:
     return await Runtime.start(
-        home=home, settings=Settings(mode="tools"), servers=(), sandboxes=ScriptedSandboxes()
+        home=home, settings=Settings(acts_with="tools"), servers=(), sandboxes=ScriptedSandboxes()
     )
 
 

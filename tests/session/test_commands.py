@@ -44,7 +44,7 @@ from holdfast.session import Session, Settings
 from holdfast.testing import memory_session
 from holdfast.world import MemoryWorld, Stat
 
-TOOLS = Settings(mode="tools")
+TOOLS = Settings(acts_with="tools")
 
 
 def policy(**verdicts: Verdict) -> FixedPolicy:
@@ -221,7 +221,7 @@ async def test_a_cancelled_command_leaves_no_change() -> None:
 
 async def test_a_program_may_run_longer_than_other_calls() -> None:
     replies = [run("sleep", "0.3", timeout_s=30), run("sleep", "30", timeout_s=1), "Done."]
-    settings = Settings(mode="tools", call_seconds=0.1)
+    settings = Settings(acts_with="tools", call_seconds=0.1)
     async with memory_session(replies, programs={}, settings=settings) as session:
         await session.send("go")
         first, second = results(session)

@@ -15,7 +15,7 @@ from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 from holdfast.testing import memory_session
 
-TOOLS = Settings(mode="tools")
+TOOLS = Settings(acts_with="tools")
 ASKING = FixedPolicy(default="allow", verdicts={"shell.run": "escalate"})
 
 

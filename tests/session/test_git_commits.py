@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
-    started = await Runtime.start(home=tmp_path / "home", settings=Settings(mode="tools"), servers=())
+    started = await Runtime.start(home=tmp_path / "home", settings=Settings(acts_with="tools"), servers=())
     yield started
     await started.close()
 

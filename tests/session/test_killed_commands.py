@@ -58,7 +58,7 @@ def test_a_command_of_a_killed_process_is_unknown_and_nothing_is_written_twice_o
 
 async def check_resumed(folder: Path, session_id: str, *, was_judged: bool) -> None:
     """Resume the session: the command is settled as unknown, did not run again, and proposes nothing."""
-    runtime = await Runtime.start(home=folder / "home", settings=Settings(mode="tools"), servers=())
+    runtime = await Runtime.start(home=folder / "home", settings=Settings(acts_with="tools"), servers=())
     session = await runtime.resume(session_id, model=ScriptedModel(["I look first."]))
     assert [call.operation for call in session.unknown_calls()] == ["shell.run"]
     await session.advance()

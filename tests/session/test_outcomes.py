@@ -53,7 +53,7 @@ async def begun(session: Session) -> Outcome:
 async def test_a_turn_ends_in_one_of_six_outcomes_and_records_it(name: str) -> None:
     replies, kind = ENDINGS[name]
     budget = Limits(steps=3) if name == "nonconverged" else Limits(steps=50)
-    settings = Settings(mode="tools", turn_budget=budget)
+    settings = Settings(acts_with="tools", turn_budget=budget)
     async with memory_session([*replies, *["Next."] * 9], policy=POLICY, settings=settings) as session:
         outcome = await begun(session)
         assert isinstance(outcome, kind), outcome
@@ -73,7 +73,7 @@ async def test_a_loop_is_warned_about_then_stopped_and_the_next_turn_starts_over
         systems.append(prompt.system)
         return EXISTS
 
-    settings = Settings(mode="tools")
+    settings = Settings(acts_with="tools")
     async with memory_session([*[again] * 5, "Better."], settings=settings) as session:
         outcome = await begun(session)
         assert outcome == Cycle(value="", length=5)
@@ -83,7 +83,9 @@ async def test_a_loop_is_warned_about_then_stopped_and_the_next_turn_starts_over
 
 async def test_a_turn_stopped_by_its_budget_resumes_when_it_is_raised() -> None:
     limits = Limits(steps=1)
-    async with memory_session([EXISTS, "Done."], settings=Settings(mode="tools"), limits=limits) as session:
+    async with memory_session(
+        [EXISTS, "Done."], settings=Settings(acts_with="tools"), limits=limits
+    ) as session:
         outcome = await begun(session)
         assert isinstance(outcome, Nonconverged)
         assert (outcome.reason, outcome.dimension) == ("budget", "steps")
@@ -110,7 +112,7 @@ async def test_a_waiting_turn_continues_with_the_answer(verdict: str, is_there: 
         told.append({"last": type(prompt.messages[-1]).__name__})
         return say("Done.")
 
-    async with memory_session([DELETE, last], policy=POLICY, settings=Settings(mode="tools")) as session:
+    async with memory_session([DELETE, last], policy=POLICY, settings=Settings(acts_with="tools")) as session:
         session.workspace.write("a.txt", b"old")
         assert isinstance(await begun(session), Needs)
         [waiting] = session.escalations()
@@ -133,7 +135,7 @@ async def test_what_each_turn_cost_is_in_the_history_and_adds_up_to_the_session(
         break_down,
         priced("summary", 30, "0.03"),
     ]
-    async with memory_session(replies, settings=Settings(mode="tools")) as session:
+    async with memory_session(replies, settings=Settings(acts_with="tools")) as session:
         for message in ("a", "b", "c"):
             await session.send(message)
         await session.compact(keep_turns=1)
@@ -155,7 +157,7 @@ async def test_a_turn_whose_price_is_unknown_costs_unknown_and_never_nothing() -
 
 
 async def test_f04_a_turn_is_proposed_only_if_it_staged_something_itself() -> None:
-    settings = Settings(mode="tools")
+    settings = Settings(acts_with="tools")
     async with memory_session(
         [WRITE, "Done.", "Hello.", WRITE, "Again."], policy=POLICY, settings=settings
     ) as session:
@@ -167,7 +169,7 @@ async def test_f04_a_turn_is_proposed_only_if_it_staged_something_itself() -> No
 
 async def test_f04_only_the_paths_of_the_turn_are_its_proposals() -> None:
     other = use("world__write", {"path": "b.txt", "content": "other"})
-    settings = Settings(mode="tools")
+    settings = Settings(acts_with="tools")
     async with memory_session([WRITE, "One.", other, "Two."], policy=POLICY, settings=settings) as session:
         await session.send("one")
         assert await session.send("two") == Proposed(value="Two.", proposals=("b.txt",))

@@ -74,7 +74,7 @@ async def test_an_answer_after_a_restart_resumes_the_code_where_it_was(tmp_path:
 
 
 async def test_a_model_without_code_asks_by_a_tool_call(tmp_path: Path) -> None:
-    runtime = await Runtime.start(home=tmp_path / "home", settings=Settings(mode="tools"))
+    runtime = await Runtime.start(home=tmp_path / "home", settings=Settings(acts_with="tools"))
     session = await opened(runtime, use("person__ask", {"question": "Which colour?"}), answered)
     transport = ScriptedTransport(["Paint the door."], [BLUE])
     await transport.run(session)

@@ -73,7 +73,7 @@ async def reached(
     network.port = server.sockets[0].getsockname()[1]
     runtime = await Runtime.start(
         home=tmp_path / "home",
-        settings=Settings(mode="tools"),
+        settings=Settings(acts_with="tools"),
         servers=(),
         sandboxes=ScriptedSandboxes({"fetch": fetch}),
     )

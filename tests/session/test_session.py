@@ -286,7 +286,7 @@ async def test_a_budget_of_n_steps_allows_n_and_no_more(iterations: int) -> None
 
 
 async def test_plain_tool_calls_work_without_code() -> None:
-    settings = Settings(mode="tools")
+    settings = Settings(acts_with="tools")
     heard: list[Prompt] = []
 
     def listen(prompt: Prompt) -> Reply:

@@ -3,16 +3,16 @@
 from holdfast.agent.code_run import CodeRun
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.model_step import ModelStep
-from holdfast.agent.prompt import Mode
+from holdfast.agent.prompt import ActsWith
 from holdfast.agent.rebuild_state import RecordedAnswers
 from holdfast.agent.session_guests import SessionGuests
 from holdfast.agent.tool_replies import explain_refusal, outcome_of_error, traceback_note
 from holdfast.agent.turn import Turn
 
 __all__ = [
+    "ActsWith",
     "CodeRun",
     "Conversation",
-    "Mode",
     "ModelStep",
     "RecordedAnswers",
     "SessionGuests",

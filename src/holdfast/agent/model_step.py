@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from holdfast.agent.conversation import Conversation
-from holdfast.agent.prompt import LOOP_WARNING, Mode, PromptTemplate, build_prompt
+from holdfast.agent.prompt import LOOP_WARNING, ActsWith, PromptTemplate, build_prompt
 from holdfast.core import Message, ModelMessage, Tool, ToolMessage, UserMessage, pluralize
 from holdfast.core.errors import ContextExceeded, InvalidInput, ModelMissing
 from holdfast.core.events import HistoryCompacted
@@ -67,7 +67,7 @@ class ModelStep:
         conversation: Conversation,
         gate: Gate,
         model: Model | None,
-        mode: Mode = "code",
+        acts_with: ActsWith = "code",
         language: Callable[[], str] = lambda: "python",
         hidden_tools: frozenset[str] = frozenset(),
         max_tokens: int | None = None,
@@ -78,7 +78,7 @@ class ModelStep:
         self._conversation = conversation
         self._gate = gate
         self._model = model
-        self._mode = mode
+        self._acts_with = acts_with
         self._language = language
         """The language of the code that the model writes."""
         self._hidden_tools = hidden_tools
@@ -139,8 +139,8 @@ class ModelStep:
     def _template_for(self, tools: tuple[Tool, ...]) -> PromptTemplate:
         """The prompt template, rebuilt only when the tools change: typed stubs take longer to render than to send."""
         if self._template is None or self._template.tools != tools:
-            language = self._language() if self._mode == "code" else ""
-            self._template = build_prompt(tools, self._mode, language, self._instructions)
+            language = self._language() if self._acts_with == "code" else ""
+            self._template = build_prompt(tools, self._acts_with, language, self._instructions)
         return self._template
 
 

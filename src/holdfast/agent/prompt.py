@@ -6,7 +6,7 @@ from holdfast.core import Tool, Value
 from holdfast.guests import render_stubs
 from holdfast.models import ToolOffer
 
-Mode = Literal["code", "tools"]
+ActsWith = Literal["code", "tools"]
 EXECUTE_CODE = "execute_code"
 RUN_COMMAND = "shell.run"
 
@@ -92,9 +92,9 @@ class PromptTemplate(Value):
 
 
 def build_prompt(
-    tools: tuple[Tool, ...], mode: Mode, language: str = "python", instructions: str = ""
+    tools: tuple[Tool, ...], acts_with: ActsWith, language: str = "python", instructions: str = ""
 ) -> PromptTemplate:
-    """In code mode the tools are procedures of the language and the only offer executes code; else each tool is an offer.
+    """With `code`, the tools are procedures of the language and the only offer executes code; else each tool is an offer.
 
     The language `system` is the project's own Python. `instructions` are those of the host, which come last.
     """
@@ -104,7 +104,7 @@ def build_prompt(
         if instructions.strip()
         else ""
     )
-    if mode == "tools":
+    if acts_with == "tools":
         return PromptTemplate(tools=tools, system=_TOOL_INSTRUCTIONS + own, offers=tuple(map(_offer, tools)))
     if language == "lisp":
         procedures = "\n".join(map(_procedure, tools))

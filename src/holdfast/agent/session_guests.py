@@ -44,7 +44,7 @@ class SessionGuests:
 
     @property
     def dialect(self) -> str:
-        """What the model is told to write: the language, or `system` for the project's own Python."""
+        """What the model is asked to write: the language, or `system` for the project's own Python."""
         main = self.main.capabilities
         return "system" if main.engine == "system" else main.language
 

@@ -86,7 +86,7 @@ async def request_for(
 ) -> Request:
     """Parse a call from JSON and resolve its targets as of now, with the facts that a session on this machine has.
 
-    Without `tier`, a program is judged for the sandbox that stands here. Raises InvalidInput.
+    Without `tier`, a program is judged for the sandbox of this machine. Raises InvalidInput.
     """
     call = _call(text)
     tool = tool_for(policy, call.operation)

@@ -18,7 +18,7 @@ OnOutput = Callable[[bytes], None]
 
 
 class SandboxStatus(Value):
-    """What stands on this machine: for `doctor`, the journal and the rule test `tier`."""
+    """The sandbox of this machine: for `doctor`, the journal and the rule test `tier`."""
 
     tier: SandboxTier
     walls: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ JudgeHost = Callable[[str, int], Awaitable[HostVerdict]]
 
 
 class CommandSandbox(Protocol):
-    """Runs programs over the staged workspace. All methods raise CommandError if the sandbox cannot stand or has died."""
+    """Runs programs over the staged workspace. All methods raise CommandError if the sandbox cannot start or has died."""
 
     @property
     def status(self) -> SandboxStatus:

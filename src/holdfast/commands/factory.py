@@ -17,7 +17,7 @@ class CommandSandboxes(Protocol):
     """Opens the command sandboxes of the sessions of a process."""
 
     async def probe(self) -> SandboxStatus:
-        """What stands on this machine. Quick after the first time."""
+        """What this machine can run. Quick after the first time."""
         ...
 
     async def open(self, workspace: Path, *, state: Path, settings: ShellSettings) -> CommandSandbox:
@@ -26,7 +26,7 @@ class CommandSandboxes(Protocol):
 
 
 class NoSandboxes:
-    """Where no sandbox stands: there are no `shell.*` tools."""
+    """Where no sandbox works: there are no `shell.*` tools."""
 
     async def probe(self) -> SandboxStatus:
         return SandboxStatus(tier="none", missing=("commands are switched off",))
@@ -38,7 +38,7 @@ class NoSandboxes:
 
 
 class SystemSandboxes:
-    """Sandboxes of the operating system, of the tier that stands here. The finding is kept in a cache until the next boot."""
+    """Sandboxes of the operating system, of the strongest tier that works here. The finding is kept in a cache until the next boot."""
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache

@@ -1,4 +1,4 @@
-"""Opening a sandbox of the tier that stands on this machine."""
+"""Opening a sandbox of the tier that works on this machine."""
 
 from pathlib import Path
 from typing import assert_never

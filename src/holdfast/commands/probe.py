@@ -1,4 +1,4 @@
-"""The probe: which tier of sandbox stands on this machine, found by opening one, once a boot.
+"""The probe: which tier of sandbox works on this machine, found by opening one, once a boot.
 
 A list of features is not enough: AppArmor, a container or a file system can each refuse one step of a sandbox that the
 kernel supports. The answer is kept until the next boot. A weaker tier is never taken silently: it comes with what is missing.
@@ -35,7 +35,7 @@ class _Kept(Value):
 
 
 async def probe_sandbox(cache: Path, *, tier: SandboxTier | None = None) -> SandboxStatus:
-    """Find the strongest tier that stands, or try only the forced one. `cache` is on the file system of the layers."""
+    """Find the strongest tier that works, or try only the forced one. `cache` is on the file system of the layers."""
     file = cache / "sandbox.json"
     boot = _boot()
     if tier is None:
@@ -111,7 +111,7 @@ def _hint() -> str:
 
 
 async def _why_not(cache: Path, status: SandboxStatus) -> str:
-    """Open a sandbox of a tier and run a program in it; returns what stands in the way, or nothing."""
+    """Open a sandbox of a tier and run a program in it; returns what prevents it, or nothing."""
     if platform.system() != "Linux":
         return f"namespaces and an overlay, which {platform.system()} does not have"
     needed, kernel = (_MIN_LANDLOCK_FULL, "6.2") if status.tier == "full" else (_MIN_LANDLOCK_COPY, "6.7")

@@ -308,7 +308,7 @@ class CommandToolset:
     async def _collect_background(
         self, call: Call, sandbox: CommandSandbox, *, is_staged: bool
     ) -> "_Changed":
-        """Settle what background processes changed since the last command: showing the workspace anew drops it."""
+        """Settle what background processes changed since the last command: showing the workspace again drops it."""
         return await self._collect(call, sandbox, is_staged=is_staged) if sandbox.processes() else _Changed()
 
     async def _collect(self, call: Call, sandbox: CommandSandbox, *, is_staged: bool) -> "_Changed":

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 RENAMED_TABLES: Mapping[str, str] = {"asking": "model_requests"}
 RENAMED_KEYS: Mapping[str, str] = {
+    "mode": "acts_with",
     "max_tokens": "model_requests.max_tokens",
     "asking.model": "model",
     "asking.attempts": "model_requests.max_attempts",

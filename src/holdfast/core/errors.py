@@ -209,7 +209,7 @@ class ToolTimeout(ToolError):
 
 
 class CommandError(HoldfastError):
-    """The command sandbox cannot stand, has died, or cannot do what was asked."""
+    """The command sandbox cannot start, has died, or cannot do what was asked."""
 
     code = "command"
 

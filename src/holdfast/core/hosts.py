@@ -24,7 +24,7 @@ _METADATA_SUFFIXES = (
     "metadata.platformequinix.com",
 )
 _METADATA_NAMES = frozenset(("metadata", "instance-data", "rancher-metadata"))
-"""First labels of the metadata services of clouds, which hand out credentials to whoever runs on the machine."""
+"""First labels of the metadata services of clouds, which hand out credentials to every program on the machine."""
 _ADDRESS_IN_NAME = re.compile(r"(?<!\d)(?=(\d{1,3}[._-]\d{1,3}[._-]\d{1,3}[._-]\d{1,3})(?!\d))")
 """Matches overlap: `ec2-10-0-0-1` contains 2.10.0.0 and 10.0.0.1."""
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")

@@ -7,7 +7,7 @@ import msgspec
 from holdfast.core.values import Value
 
 Level = Literal["own", "known", "stranger"]
-"""Who stands behind a value. `own`: the person, or the host. `known`: someone or something that the policy names. `stranger`:
+"""Who a value comes from. `own`: the person, or the host. `known`: someone or something that the policy names. `stranger`:
 anyone could have written it.
 """
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -42,7 +42,7 @@ class Origin(Value):
     is_whole: bool = False
     """The value is this very part of the result, so a field of the value is a field of the result."""
     place: int = -1
-    """Where the call stands in the program, in UTF-8 bytes; -1 for a call of an earlier run."""
+    """Where the call is in the program, in UTF-8 bytes; -1 for a call of an earlier run."""
 
 
 Origins = frozenset[Origin]

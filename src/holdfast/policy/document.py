@@ -43,7 +43,7 @@ class NameTest(Value):
 
 
 WordAlternatives = tuple[str, ...]
-"""The words that may stand in one place of a command."""
+"""The words that one place of a command may have."""
 
 
 class CommandTest(Value):

@@ -73,7 +73,7 @@ class SessionParts:
     """The budget that it shares with its forks."""
     approver: Approver | None = None
     open_sandbox: OpenSandbox | None = None
-    """Opens the sandbox for programs; None if none stands, and then there are no `shell.*` tools."""
+    """Opens the sandbox for programs; None if none works here, and then there are no `shell.*` tools."""
     sandbox_status: SandboxStatus = field(default_factory=lambda: SandboxStatus(tier="none"))
     interpreters: SessionInterpreters = field(default_factory=SessionInterpreters)
     """Starts the project's Python for code, once the session has its programs."""
@@ -112,7 +112,7 @@ async def build_session(parts: SessionParts) -> Session:
         conversation=conversation,
         gate=gate,
         model=parts.model,
-        mode=parts.settings.mode,
+        acts_with=parts.settings.acts_with,
         language=lambda: parts.guests.dialect,
         hidden_tools=_language_tools(parts) | _ENGINE_TOOLS,
         max_tokens=parts.settings.model_requests.max_tokens,
@@ -139,7 +139,7 @@ async def build_session(parts: SessionParts) -> Session:
 
 
 def _commands(parts: SessionParts) -> SessionCommands | None:
-    """The programs of the session; None where no sandbox stands, or a weaker one than the settings want."""
+    """The programs of the session; None where no sandbox works, or a weaker one than the settings want."""
     wanted = parts.settings.shell.enabled
     tier = parts.sandbox_status.tier
     if (

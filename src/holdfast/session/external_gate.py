@@ -48,7 +48,7 @@ async def open_external_gate(
     `ExternalAgentSession.begin`, or with a call after a pause. The agent works outside our sandbox: our data directory is
     protected even inside the workspace. `secrets` are redacted. Escalations are answered by files in the session's folder,
     or in `escalations`. With `has_shell` the agent can run programs, whose changes are staged in the session; where no
-    sandbox stands, it has no `shell.*` tools.
+    sandbox works, it has no `shell.*` tools.
     """
     resolved = resolve(shared, {"policy": policy, "toolsets": toolsets, "needs_model": False, "dirs": dirs})
     opened = SessionOpened(

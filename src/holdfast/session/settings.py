@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.agent import Mode
+from holdfast.agent import ActsWith
 from holdfast.commands import ShellSettings
 from holdfast.core import Limits, Value
 from holdfast.guests import GuestLimits, Sandbox
@@ -139,7 +139,7 @@ class Settings(Value, forbid_unknown_fields=True):
     sandbox: Sandbox = "python"
     """Where code runs: `python` (a subset), `wasi` (CPython in WebAssembly), `lisp`, `system` (the project's own CPython in the
     command sandbox) or `auto` (python, and if it refuses the code system, or wasi where that does not run)."""
-    mode: Mode = "code"
+    acts_with: ActsWith = "code"
     """How the model acts: `code` writes Python, `tools` calls tools one by one."""
     instructions: str = ""
     """Instructions of your own, added to the model's system prompt."""

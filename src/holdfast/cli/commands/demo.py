@@ -114,7 +114,7 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
 
 
 async def _run_tests(session: Session, console: Console, *, is_committed: bool) -> None:
-    """The second turn: edit, test, fix by a program, commit a part, rewind. Only where a sandbox stands."""
+    """The second turn: edit, test, fix by a program, commit a part, rewind. Only where a sandbox works."""
     console.show()
     if session.sandbox_status.tier == "none":
         console.show(

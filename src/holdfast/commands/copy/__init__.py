@@ -1,1 +1,1 @@
-"""The copy sandbox: where no namespaces stand, programs work on a copy of the workspace, confined by Landlock and seccomp."""
+"""The copy sandbox: where namespaces are not available, programs work on a copy of the workspace, confined by Landlock and seccomp."""

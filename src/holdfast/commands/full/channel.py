@@ -61,7 +61,7 @@ class Channel:
         return self._is_open
 
     async def configure(self, configuration: JsonObject) -> None:
-        """Send the configuration and wait until the sandbox stands. Raises CommandError."""
+        """Send the configuration and wait until the sandbox is ready. Raises CommandError."""
         await self._send(configuration, ())
         await self._first
 
@@ -151,7 +151,7 @@ class Channel:
                         InitReply(port=port if isinstance(port, int) else 0, descriptors=descriptors)
                     )
             case {"error": str(reason)}:
-                self._fail_all(CommandError(f"the sandbox cannot stand: {reason}", hint="holdfast doctor"))
+                self._fail_all(CommandError(f"the sandbox cannot start: {reason}", hint="holdfast doctor"))
             case _:
                 pass
 

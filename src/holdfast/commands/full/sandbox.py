@@ -60,7 +60,7 @@ class SystemSandbox:
         self._background: dict[str, ProgramRun] = {}
         self._collected: dict[str, str] = {}
         self._mounts = asyncio.Lock()
-        """Held while the overlay is mounted anew, and while a program starts."""
+        """Held while the overlay is mounted again, and while a program starts."""
         self._is_closed = False
         self._umask = current_umask()
 
@@ -72,7 +72,7 @@ class SystemSandbox:
     async def attach(
         self, connection: socket.socket, configuration: JsonObject, environment: dict[str, str]
     ) -> None:
-        """Configure the init process and wait until the sandbox stands. Raises CommandError."""
+        """Configure the init process and wait until the sandbox is ready. Raises CommandError."""
         self._environment = environment
         self._channel = Channel(
             connection, on_ended=self._on_ended, on_ports=self._on_ports, on_gone=self._on_gone

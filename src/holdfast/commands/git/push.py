@@ -28,7 +28,7 @@ _FIXED = (
     ("push", "followtags", "false"),
     ("http", "followredirects", "false"),
 )
-"""Settings that stand whatever the person's configuration says. A redirect would lead to an address that nobody judged."""
+"""Settings that apply whatever the person's configuration says. A redirect would lead to an address that nobody judged."""
 
 
 class PushedBranch(Value):
@@ -128,5 +128,5 @@ async def _push(
 def _refusal(ended: GitOutput) -> str:
     """The lines that say why. Secrets in addresses are removed; the rest is the server's own words."""
     lines = [*ended.output.decode("utf-8", "replace").splitlines(), *ended.errors.splitlines()]
-    told = [line for line in lines if line.startswith(("!", "fatal:", "error:", "remote:"))] or lines[-3:]
-    return escape_to_one_line(without_user_info(" / ".join(told))[:1_000])
+    errors = [line for line in lines if line.startswith(("!", "fatal:", "error:", "remote:"))] or lines[-3:]
+    return escape_to_one_line(without_user_info(" / ".join(errors))[:1_000])

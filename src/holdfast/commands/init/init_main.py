@@ -127,7 +127,7 @@ def start_loopback() -> None:
 
 
 def serve(host: socket.socket, requests: Requests, runs: Runs, watch: Watch) -> None:
-    """Say that the sandbox stands, and carry out requests until the host is gone; exits the process."""
+    """Report that the sandbox is ready, and carry out requests until the host is gone; exits the process."""
     _send(host, {"ready": True})
     woken, wake = os.pipe()
     for end in (woken, wake):

@@ -23,7 +23,7 @@ class TrackedPaths:
         """Whether this file, or any file in this folder, is tracked."""
         wanted = self._prefix + os.fsencode(path) + (b"/" if is_folder else b"")
         version, data = self._index
-        # Most questions end here: before version 4 each path stands in the index as it is.
+        # Most questions end here: before version 4 each path is in the index as it is.
         if not data or (version < 4 and wanted not in data):
             return False
         paths = self._paths

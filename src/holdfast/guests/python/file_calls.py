@@ -25,7 +25,7 @@ _TOO_LARGE = "in pieces, with offset and length"
 """What `world.read` says of a file that is larger than one read returns."""
 _NOT_UTF8 = "is not UTF-8 text"
 _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
-"""How text is encoded that follows other text: the byte order mark stands only at the start of a file."""
+"""How text is encoded that follows other text: the byte order mark is only at the start of a file."""
 _UNSUPPORTED_CODECS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
 """They take more than linear time or are no encodings of files."""
 
@@ -152,7 +152,7 @@ class FileCalls:
         if codec is None:
             return await self.read(path), ""
         if codec in ("utf-8", "utf8"):
-            # As text, the journal and whoever approves the call can read it.
+            # As text, it is readable in the journal and for the person who approves the call.
             try:
                 return str(await self._call("world.read", {"path": path})), ""
             except GuestException as error:
@@ -280,7 +280,7 @@ def _check_codec(codec: str, errors: str) -> None:
 
 
 def _encode(content: str | bytes, codec: str | None, errors: str) -> tuple[bytes, bool]:
-    """The bytes of a file, and whether a call shows them as text, so that whoever approves it can read them."""
+    """The bytes of a file, and whether a call shows them as text, so that the person who approves it can read them."""
     if isinstance(content, bytes) or codec is None:
         return _to_bytes(content), False
     if codec in ("utf-8", "utf8"):

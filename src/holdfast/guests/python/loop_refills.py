@@ -1,7 +1,7 @@
 """Inserts a call into loops over files, so that a file that is larger than one read can fetch its next piece.
 
 The interpreter cannot ask the host for anything while a `for` loop takes the next item from an object. It can at any other place,
-so the call stands where the loop starts and at the start of its body. It does nothing unless such a file waits for a piece. Lines keep their
+so the call is where the loop starts and at the start of its body. It does nothing unless such a file waits for a piece. Lines keep their
 numbers; `without_refills` removes the call from the lines that a traceback shows.
 
 The code is scanned and not parsed: a parser of the host would be exposed to untrusted code. A loop that the scan does not

@@ -15,7 +15,7 @@ ASK_SECONDS = 2.0
 FIRST_ASK_SECONDS = 0.25
 """How long to wait for a server that has never asked for its roots. Most servers never do."""
 SETTLE_PINGS, PING_SECONDS = 5, 0.01
-"""Round trips after the server was told its roots. It checks them on disk, and a call should not arrive before that."""
+"""Round trips after the server received its roots. It checks them on disk, and a call should not arrive before that."""
 
 
 class Roots:

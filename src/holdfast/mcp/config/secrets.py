@@ -1,6 +1,6 @@
 """The secrets of a server: every value that a person hands to it, unless it is public. They are redacted from the record.
 
-A value counts by where it stands, not by the name of its variable: in `env`, in `headers`, in a `${VARIABLE}` of an argument, and
+A value counts by where it is, not by the name of its variable: in `env`, in `headers`, in a `${VARIABLE}` of an argument, and
 after an argument such as `--api-key`. What is not secret is stated in `public`, or follows from the value: it is short, a number,
 a common word, a path, or an address without a user, path or query.
 """

@@ -260,7 +260,7 @@ def _literal(folder: str) -> str:
 
 
 def rule_yaml(rule: Rule) -> str:
-    """A rule as it stands in a policy file. JSON is YAML, so every value is exact."""
+    """A rule as it is written in a policy file. JSON is YAML, so every value is exact."""
     lines = [f"  - name: {rule.name}", f"    {rule.verdict}: {_flow(list(rule.operations))}"]
     if rule.roles:
         lines.append(f"    roles: {_flow(list(rule.roles))}")

@@ -92,7 +92,7 @@ class CallRules:
         """Whether something is called that could change any variable, such as a function of an earlier run."""
 
     def call(self, callee: Val, given: CallArguments, *, is_direct: bool) -> Val:
-        """What a call gives. It is direct if it stands in the program, so that its place is known."""
+        """What a call gives. It is direct if it is in the program itself, so that its place is known."""
         found = NOTHING
         for atom in callee:
             match atom:

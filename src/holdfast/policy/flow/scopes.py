@@ -85,7 +85,7 @@ def stored_names(tree: ast.Module) -> set[str]:
 
 
 def names_in_functions(tree: ast.Module) -> set[str]:
-    """Names that functions and generators use: they run at another time than where they stand."""
+    """Names that functions and generators use: they run at another time than their place in the program suggests."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.Lambda | ast.GeneratorExp):

@@ -31,7 +31,7 @@ async def check_engines(home: Home) -> list[CheckResult]:
 
 
 async def check_commands(home: Home) -> list[CheckResult]:
-    """Report the sandbox for programs: its tier and walls, or what stands in the way."""
+    """Report the sandbox for programs: its tier and walls, or what prevents it."""
     with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
         # A finding of an earlier start is not a check; but it depends on the file system of the data directory.
         folder = home.cache / Path(name).name if home.root.exists() else Path(name)

@@ -1,4 +1,4 @@
-"""Notifications: told elsewhere that a call waits, that a turn ended, or that a budget is nearly spent."""
+"""Notifications: news elsewhere that a call waits, that a turn ended, or that a budget is nearly spent."""
 
 from holdfast.services.notifications.deliver import (
     DeliveryFailed,

@@ -39,7 +39,7 @@ def no_link(_session: SessionId) -> str:
 class SessionNotifications:
     """Follows a session and posts what a person wants to know.
 
-    A call that is answered within `after_seconds` of a target is not reported to it, and neither is a shorter turn: whoever sits
+    A call that is answered within `after_seconds` of a target is not reported to it, and neither is a shorter turn: the person who sits
     at the terminal knows already.
     """
 

@@ -1,4 +1,4 @@
-"""A notification: what a person is told about a session who looks elsewhere.
+"""A notification: what reaches a person who looks elsewhere.
 
 Its words are ours: names and counts. What an agent, a file or a call says goes only to a target marked `private`.
 """

@@ -88,7 +88,7 @@ class SessionCommands:
             redact=redactor,
             settings=settings,
             network=self._network,
-            # Only where the full sandbox stands: in a copy the paths of a virtual environment do not hold.
+            # Only in the full sandbox: in a copy the paths of a virtual environment do not hold.
             interpreter=interpreter_argv() if status.tier == "full" else (),
         )
         interpreters.connect(self.toolset)

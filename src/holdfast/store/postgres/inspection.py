@@ -72,7 +72,7 @@ async def journals(connection: asyncpg.Connection) -> list[SessionId]:
 
 
 async def rebuild(connection: asyncpg.Connection, session: SessionId) -> None:
-    """Write one row of the session list anew, from the journal. In a transaction."""
+    """Rewrite one row of the session list from the journal. In a transaction."""
     await connection.execute("SELECT 1 FROM lease WHERE session = $1 FOR UPDATE", session)
     body = await connection.fetchval(SQL["tally_of"], session)
     line = _decoded(body, session) if body is not None else None

@@ -141,7 +141,7 @@ class Writer:
             self._undelivered.append(jobs)
             try:
                 loop.call_soon_threadsafe(self._deliver, jobs)
-            except RuntimeError:  # the requester's loop is closed; the commit stands
+            except RuntimeError:  # the requester's loop is closed; the commit is done
                 self._undelivered.remove(jobs)
 
     def _deliver(self, jobs: list[Job[Any]]) -> None:

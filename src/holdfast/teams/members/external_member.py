@@ -77,7 +77,7 @@ class ExternalMember:
         self._history = PairHistory(journal)
         self._pending_notes: list[str] = []
         self._briefing = ""
-        """What the agent is told with its next message, until a message is answered."""
+        """What the agent receives with its next message, until a message is answered."""
         self._calls = 0
         self._is_closed = False
 

@@ -17,7 +17,7 @@ _NO_NEWLINE = "\\ No newline at end of file"
 
 
 class Hunk(Value):
-    """One part of a diff: where it stands in the old file, and its lines as the diff has them."""
+    """One part of a diff: where it is in the old file, and its lines as the diff has them."""
 
     number: int
     start: int
