@@ -80,7 +80,7 @@ async def test_a_target_that_fails_is_in_the_doctor_and_in_the_list(tmp_path: Pa
         code, out, _ = await holdfast(tmp_path, "notify", "test", "--json")
     assert json.loads(out) == [{"name": "hook", "sent": True, "reason": ""}]
     _, out, _ = await holdfast(tmp_path, "notify")
-    assert "hook: webhook, told when: waits, finished, failed, budget" in out
+    assert "hook: webhook, reports: waits, finished, failed, budget" in out
     assert "the server answered 403" in out
     _, out, _ = await holdfast(tmp_path, "doctor")
     assert "notify hook" in out

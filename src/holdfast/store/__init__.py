@@ -35,7 +35,7 @@ from holdfast.store.home import (
 from holdfast.store.memory import MemoryStore
 from holdfast.store.names import chosen_name, shortened_note
 from holdfast.store.open import open_store
-from holdfast.store.private_files import read_own, read_plain, remove
+from holdfast.store.private_files import locked, read_own, read_plain, remove
 from holdfast.store.prune import PruneReport, prune
 from holdfast.store.redaction import MIN_SECRET_LENGTH, Redactor
 from holdfast.store.rmtree import remove_tree
@@ -70,6 +70,7 @@ __all__ = [
     "WaitingEscalation",
     "chosen_name",
     "create_private",
+    "locked",
     "open_store",
     "open_when_released",
     "private_folder",

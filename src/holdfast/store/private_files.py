@@ -1,8 +1,11 @@
-"""Untrusted files in our own folders: safe reading and removal, whatever another process put there."""
+"""Untrusted files in our own folders: safe reading, locking and removal, whatever another process put there."""
 
+import fcntl
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 MAX_BYTES = 65_536
@@ -31,6 +34,18 @@ def read_own(path: Path) -> bytes | None:
         return None
     except OSError:
         return b""  # a symlink, too large, or not ours: not a valid message
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file that several processes change. It is a file beside it, because the file itself is replaced."""
+    lock = path.with_name(f".{path.name}.lock")
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove(path: Path) -> None:

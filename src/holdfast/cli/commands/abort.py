@@ -9,7 +9,6 @@ ended.
 import argparse
 
 from holdfast.cli.lifecycle import change_lifecycle, configure_lifecycle
-from holdfast.session import Session
 
 PROGRESS = "opening the session"
 
@@ -21,8 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """End a session for good and drop what it has staged."""
-
-    async def change(session: Session) -> None:
-        await session.abort(arguments.reason)
-
-    return await change_lifecycle(arguments, change, "is aborted; its staged changes were dropped")
+    return await change_lifecycle(
+        arguments,
+        lambda session: session.abort(arguments.reason),
+        "is aborted; its staged changes were dropped",
+    )

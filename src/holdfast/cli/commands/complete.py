@@ -9,7 +9,6 @@ ended.
 import argparse
 
 from holdfast.cli.lifecycle import change_lifecycle, configure_lifecycle
-from holdfast.session import Session
 
 PROGRESS = "opening the session"
 
@@ -21,8 +20,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """End a session for good, as completed."""
-
-    async def change(session: Session) -> None:
-        await session.complete(arguments.reason)
-
-    return await change_lifecycle(arguments, change, "is completed")
+    return await change_lifecycle(
+        arguments, lambda session: session.complete(arguments.reason), "is completed"
+    )

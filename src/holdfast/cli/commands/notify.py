@@ -60,7 +60,7 @@ def _list(targets: dict[str, NotifyTarget], home: Home, console: Console, *, is_
     now_ms = SystemClock().now_ms()
     for name, target in targets.items():
         private = ", private" if target.private else ""
-        console.show(f"{name}: {target.kind}, told when: {', '.join(target.topics)}{private}")
+        console.show(f"{name}: {target.kind}, reports: {', '.join(target.topics)}{private}")
         if failed := failures.get(name):
             age = format_age(max(0, now_ms - failed.at_ms))
             console.show(f"  last failure {age} ago: {failed.reason}")

@@ -9,7 +9,6 @@ ended.
 import argparse
 
 from holdfast.cli.lifecycle import change_lifecycle, configure_lifecycle
-from holdfast.session import Session
 
 PROGRESS = "opening the session"
 
@@ -21,8 +20,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """Pause a session: it takes no turns until it is resumed."""
-
-    async def change(session: Session) -> None:
-        await session.pause()
-
-    return await change_lifecycle(arguments, change, "is paused; holdfast resume makes it accept turns again")
+    return await change_lifecycle(
+        arguments, lambda session: session.pause(), "is paused; holdfast resume makes it accept turns again"
+    )

@@ -9,7 +9,6 @@ ended.
 import argparse
 
 from holdfast.cli.lifecycle import change_lifecycle, configure_lifecycle
-from holdfast.session import Session
 
 PROGRESS = "opening the session"
 
@@ -21,8 +20,4 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """Resume a paused session: it accepts turns again."""
-
-    async def change(session: Session) -> None:
-        await session.resume()
-
-    return await change_lifecycle(arguments, change, "accepts turns again")
+    return await change_lifecycle(arguments, lambda session: session.resume(), "accepts turns again")

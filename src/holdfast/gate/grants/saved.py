@@ -1,16 +1,13 @@
 """Grants that apply to every session: stored in one file of the data directory, revoked by id."""
 
-import fcntl
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from holdfast.core import Grant, GrantId
 from holdfast.core.errors import InvalidConfig
-from holdfast.store import read_plain, replace_private
+from holdfast.store import locked, read_plain, replace_private
 
 MAX_BYTES = 1_000_000
 """Maximum size of the file: room for more than a thousand grants."""
@@ -52,7 +49,7 @@ class SavedGrants:
         return len(self.load()) < before
 
     def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
-        with self._locked():
+        with locked(self._path):
             content = msgspec.json.format(msgspec.json.encode(change(self.load())), indent=2)
             if len(content) > MAX_BYTES:
                 raise InvalidConfig(
@@ -60,13 +57,3 @@ class SavedGrants:
                     hint="list them with: holdfast grants, then revoke some",
                 )
             replace_private(self._path, content)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        lock = self._path.with_name(f".{self._path.name}.lock")
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)

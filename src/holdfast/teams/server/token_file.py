@@ -3,8 +3,6 @@
 The server reads the file for every request, so a revocation takes effect at once.
 """
 
-import fcntl
-import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +12,7 @@ import msgspec
 
 from holdfast.core import digest_bytes
 from holdfast.core.errors import InvalidConfig
-from holdfast.store import private_folder, read_plain, replace_private
+from holdfast.store import locked, private_folder, read_plain, replace_private
 
 MAX_BYTES = 1 << 20
 
@@ -63,10 +61,5 @@ class TokenFile:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         private_folder(self._path.parent)
-        lock = self._path.with_name(f".{self._path.name}.lock")
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with locked(self._path):
             yield
-        finally:
-            os.close(descriptor)
