@@ -21,7 +21,7 @@ def test_the_program_of_a_page_prints_what_the_page_says(page: str, tmp_path: Pa
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == printed

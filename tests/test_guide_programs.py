@@ -28,7 +28,7 @@ def run(program: str, folder: Path, *replies: object, typed: str = "") -> str:
         input=typed,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

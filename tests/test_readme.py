@@ -40,7 +40,7 @@ def test_the_lines_for_embedding_run(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     assert "Proposed(value='Fixed.', proposals=('report.py',))" in done.stdout

@@ -90,7 +90,7 @@ def holdfast_process(
         capture_output=True,
         text=True,
         input=stdin,
-        timeout=50,
+        timeout=120,
     )
 
 

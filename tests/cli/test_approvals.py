@@ -12,7 +12,7 @@ QUESTION = "press a key"
 
 def press(user: TerminalUser, key: str, until: str) -> None:
     """Press a key as a person does: alone, and again where the machine was too busy to accept it."""
-    for _ in range(10):
+    for _ in range(40):
         time.sleep(0.7)
         user.type(key)
         if user.wait_for(until, seconds=2):

@@ -144,7 +144,7 @@ def check_killed_at(home: Path, point: int) -> None:
         cwd=home,
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        timeout=50,
+        timeout=120,
     )
     assert died.returncode == -signal.SIGKILL, died.stderr
     before = journal_of(home)
@@ -195,7 +195,7 @@ def test_the_demo_names_the_program_as_the_shell_finds_it(tmp_path: Path) -> Non
             env={**environment(tmp_path), "PATH": path},
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=120,
             check=True,
         )
         assert done.stdout.splitlines()[-1] == f"Next    {name} audit | {name} doctor | {name} --help"

@@ -68,7 +68,7 @@ def test_a_plain_session_is_linear_text(
         assert user.wait_for("/help")
         user.type("remove it\n")
         assert user.wait_for("type a key and Enter")
-        for _ in range(10):
+        for _ in range(40):
             time.sleep(0.7)
             user.type("r\n")
             if user.wait_for("reason> ", seconds=2):

@@ -30,7 +30,7 @@ def shell(home: Path, line: str) -> subprocess.CompletedProcess[bytes]:
         cwd=home,
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        timeout=50,
+        timeout=120,
         check=False,
     )
 
@@ -92,7 +92,7 @@ def test_a_table_can_be_piped_from_a_terminal(home: Path) -> None:
                 stdin=terminal,
                 stdout=subprocess.PIPE,
                 stderr=terminal,
-                timeout=50,
+                timeout=120,
                 check=False,
             )
             assert done.returncode == (1 if command == "doctor" else 0), os.read(person, 4000)
@@ -118,7 +118,7 @@ def test_ctrl_c_during_startup_prints_one_word(home: Path) -> None:
         [sys.executable, "-c", pressed],
         env=_environment(home),
         capture_output=True,
-        timeout=50,
+        timeout=120,
         check=False,
     )
     assert (done.returncode, done.stderr) == (130, b"stopped\n")

@@ -199,7 +199,7 @@ async def test_killing_the_host_leaves_no_process(tmp_path: Path, workspace: Pat
         sys.executable, "-c", HOST, str(tmp_path), stdout=asyncio.subprocess.PIPE
     )
     assert host.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await host.stdout.readline()) and not _sleepers():
             pass
         await until(lambda: len(_sleepers()) >= 8)

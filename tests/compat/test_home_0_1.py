@@ -367,7 +367,7 @@ def test_a_letter_that_was_left_is_delivered(run: Run) -> None:
     try:
         while last(run, mail, "letter-settled")["message"] != letter:
             assert served.poll() is None
-        served.communicate(timeout=30)
+        served.communicate(timeout=60)
     finally:
         served.kill()
         served.communicate()

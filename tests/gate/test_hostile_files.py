@@ -109,7 +109,7 @@ async def ruled(setup: GateSetup, folder: Path, parked: Parked, content: str) ->
     draft = folder / f".draft-{parked.escalation}"
     draft.write_text(content)
     draft.rename(folder / f"response-{parked.escalation}.json")
-    return (await asyncio.wait_for(setup.gate.wait(parked.escalation), 30)).verdict
+    return (await asyncio.wait_for(setup.gate.wait(parked.escalation), 60)).verdict
 
 
 def test_a_deeply_nested_external_request_is_skipped(tmp_path: Path) -> None:

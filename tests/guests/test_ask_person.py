@@ -52,7 +52,7 @@ async def test_code_that_waits_holds_no_process() -> None:
     engine = python_engine(key=KEY, max_workers=1)
     async with memory_session(engine=engine, policy=FixedPolicy(default="allow")) as session:
         assert isinstance(await session.execute(ASKS), Needs)
-        async with asyncio.timeout(30):  # the one worker is free for others
+        async with asyncio.timeout(60):  # the one worker is free for others
             other = memory_session(engine=engine, policy=FixedPolicy(default="allow"))
             async with other as second:
                 assert isinstance(await second.execute("1 + 1"), Ok)

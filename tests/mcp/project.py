@@ -86,7 +86,7 @@ class Project:
             cwd=self.folder,
             env=self.environment,
             check=False,
-            timeout=50,
+            timeout=120,
         )
 
     @asynccontextmanager

@@ -133,7 +133,7 @@ def test_the_proxy_refuses_to_run_without_a_client(project: Project) -> None:
         cwd=project.folder,
         env=project.environment,
         check=False,
-        timeout=50,
+        timeout=120,
     )
     assert done.returncode == 2
     assert "an MCP client is expected" in done.stderr

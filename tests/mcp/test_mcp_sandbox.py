@@ -141,7 +141,7 @@ def test_nothing_starts_on_a_kernel_without_landlock(tmp_path: Path) -> None:
         Sandbox(), ["/usr/bin/touch", str(mark)], workspace=tmp_path, hidden=(), environ={}
     )
     launcher = [sys.executable, str(SERVERS / "without_landlock.py"), *command]
-    done = subprocess.run(launcher, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(launcher, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == confine_server_main.REFUSED
     assert "cannot confine" in done.stderr
     assert "'sandbox': false" in done.stderr

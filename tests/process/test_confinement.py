@@ -60,7 +60,7 @@ def confined(workspace: Path, attempt: str, confinement: str = TO_FOLDER) -> str
         CONFINED.format(attempt=attempt, confinement=confinement),
         str(workspace),
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout.strip()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_program_starts_confined_and_without_an_environment(command: list[str]
         env={"HOST_SECRET": "hidden"},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert started.stdout == output

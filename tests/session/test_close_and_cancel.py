@@ -71,7 +71,7 @@ async def start_turn(session: Session) -> None:
 
 async def within_a_moment(*events: asyncio.Event) -> None:
     for event in events:
-        await asyncio.wait_for(event.wait(), 30)
+        await asyncio.wait_for(event.wait(), 60)
 
 
 async def test_a_cancelled_close_still_releases_the_session(runtime: Runtime) -> None:
@@ -116,7 +116,7 @@ async def test_a_task_that_continues_after_its_turn_was_cancelled_does_not_block
 
     life = asyncio.create_task(live())
     await within_a_moment(bench.is_sat_on)
-    await asyncio.wait_for(getattr(session, how)(), 30)
+    await asyncio.wait_for(getattr(session, how)(), 60)
     assert not life.done()
     rest_of_life.set()
     await life
@@ -153,7 +153,7 @@ async def test_the_session_can_be_closed_from_within_a_question(runtime: Runtime
         approver=leave,
     )
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(start_turn(session), 30)
+        await asyncio.wait_for(start_turn(session), 60)
     assert not bench.is_sat_on.is_set()
 
 
@@ -165,7 +165,7 @@ async def test_a_session_closed_by_its_own_call_settles_it_and_can_be_resumed(
         policy=FixedPolicy(default="allow"), toolsets=[door], needs_model=False, sandbox="lisp"
     )
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(session.execute("(door/leave)", language="lisp"), 30)
+        await asyncio.wait_for(session.execute("(door/leave)", language="lisp"), 60)
     recorded = [type(entry.event) for entry in await runtime.store.read(session.id)]
     assert recorded[-2:] == [CallSettled, TurnParked]
     again = await runtime.resume(session.id, needs_model=False, policy=FixedPolicy(default="allow"))

@@ -225,7 +225,7 @@ async def test_a_server_in_the_background_is_opened_to_the_persons_browser(
     port = await session.preview(8000)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET /notes.txt HTTP/1.0\r\n\r\n")
-    answer = await asyncio.wait_for(reader.read(), 30)
+    answer = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     assert answer.endswith(b"nothing yet\n")
     assert [each.ports for each in session.processes()] == [(8000,)]

@@ -210,7 +210,7 @@ async def test_an_answer_by_file_continues_the_turn(runtime: Runtime, decision: 
     beside = folder / "answer"
     beside.write_text(json.dumps({"decision": decision}))
     beside.rename(folder / f"response-{id}.json")
-    await asyncio.wait_for(answered.wait(), 10)
+    await asyncio.wait_for(answered.wait(), 60)
     assert await session.advance() == Ok(value="Done.")
     assert session.workspace.exists("a.txt") is is_there
     assert list(folder.iterdir()) == [], "question and answer are taken away"

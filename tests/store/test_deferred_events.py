@@ -58,7 +58,7 @@ async def test_a_deferred_event_is_recorded_on_its_own_if_nothing_follows(store:
 
     journal.follow(hear)
     journal.append_deferred(note("alone"))
-    await asyncio.wait_for(heard.wait(), 30)
+    await asyncio.wait_for(heard.wait(), 60)
     assert await on_record(store, journal.session) == ["alone"]
 
 

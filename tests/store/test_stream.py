@@ -167,7 +167,7 @@ async def test_a_watch_notices_an_append(store: Store) -> None:
     with store.watch() as watch:
         row = await store.last_row()
         await journal.append(said(1))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not await store.events_after(row):
                 await watch.changed()
 
@@ -184,7 +184,7 @@ async def test_a_watch_notices_what_another_process_records(home: Home) -> None:
             with store.watch() as watch:
                 for number in range(20):
                     assert await order(process, f"message {number}") == "written"
-                    async with asyncio.timeout(30):
+                    async with asyncio.timeout(60):
                         while not (found := await store.events_after(row)):
                             await watch.changed()
                     assert len(found) == 1

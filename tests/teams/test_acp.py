@@ -101,7 +101,7 @@ async def test_cancelling_a_turn_releases_a_call_that_waits_for_approval(tmp_pat
         tmp_path, team_roster, clock=SystemClock(), verdicts={"acp.edit": "escalate"}, home=tmp_path / "home"
     ) as broker:
         asking = asyncio.create_task(broker.ask("alpha", "beta", f"use edit {tmp_path / 'p' / 'a'}"))
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(60):
             while not list((tmp_path / "home").glob("sessions/*/escalations/request-*")):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert await broker.cancel("alpha", "beta")
@@ -119,7 +119,7 @@ async def test_a_turn_is_cancelled_even_if_the_agent_ignores_it(
         monkeypatch.setattr("holdfast.teams.acp.connection.INTERRUPT_SECONDS", 0.05)
     async with team_broker(tmp_path, acp_roster(tmp_path / "p"), clock=SystemClock()) as broker:
         asking = asyncio.create_task(broker.ask("alpha", "beta", verb))
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(60):
             while not list((tmp_path / "teams" / "pairs").glob("*/home/hanging")):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert await broker.cancel("alpha", "beta")

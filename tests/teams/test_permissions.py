@@ -43,7 +43,7 @@ async def editing_team(
 
 async def waiting_request(tmp_path: Path) -> Path:
     """The file that requests an approval."""
-    async with asyncio.timeout(50):
+    async with asyncio.timeout(60):
         while True:
             found = list((tmp_path / "home").glob("sessions/*/escalations/request-*.json"))
             if found:
@@ -114,7 +114,7 @@ async def test_k7_a_call_that_waits_at_shutdown_does_not_run(tmp_path: Path) -> 
 async def test_k9_a_call_outside_any_message_is_denied(tmp_path: Path) -> None:
     async with team_broker(tmp_path, acp_roster(tmp_path / "p"), clock=SystemClock()) as broker:
         await broker.ask("alpha", "beta", f"late {tmp_path / 'p' / 'late.txt'}")
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(60):
             while not (found := list((tmp_path / "teams").glob("pairs/*/home/late"))):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert found[0].read_text() in ("denied", "cancelled")

@@ -22,7 +22,7 @@ def teams(tmp_path: Path, **settings: object) -> Roster:
 
 async def settled(broker: Broker, sender: str = "alpha") -> list[MessageStatus]:
     """The messages to beta, once all have their receipt."""
-    async with asyncio.timeout(50):
+    async with asyncio.timeout(60):
         while any(each.state in ("queued", "working") for each in await broker.report(sender, "beta")):  # noqa: ASYNC110
             await asyncio.sleep(0)
     return await broker.report(sender, "beta")
@@ -109,7 +109,7 @@ async def test_a_cancelled_message_gets_a_receipt_and_is_not_retried(tmp_path: P
         tmp_path, team_roster, store=store, clock=clock, program=ScriptedProgram(stuck)
     ) as broker:
         await broker.send("alpha", "beta", "never")
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(60):
             while not await broker.cancel("alpha", "beta"):  # noqa: ASYNC110
                 await asyncio.sleep(0)
     async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:

@@ -167,7 +167,7 @@ async def test_a_stdio_server_can_be_interrupted_while_its_client_is_silent(serv
     assert process.stdout is not None
     process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
     try:
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(60):
             assert b'"id":1' in await process.stdout.readline()
             process.send_signal(signal.SIGINT)
             assert await process.wait() == 130
@@ -263,7 +263,7 @@ async def test_a_message_sent_before_a_kill_is_delivered_by_the_next_server(serv
     output, _ = await process.communicate()
     assert process.returncode == -signal.SIGKILL
     message = output.decode().strip()
-    async with server_home.over_stdio("--from", "a") as client, asyncio.timeout(50):
+    async with server_home.over_stdio("--from", "a") as client, asyncio.timeout(60):
         while True:
             (sent,) = (await call(client, "teams_report", team="b"))["messages"]
             if sent["state"] not in ("queued", "working"):

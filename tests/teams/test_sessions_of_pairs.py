@@ -312,6 +312,6 @@ async def test_a_store_failure_does_not_end_the_maintenance(tmp_path: Path) -> N
             raise StoreUnavailable("the disk does not answer")
 
     store = Failing()
-    async with team_broker(tmp_path, teams(tmp_path, health_seconds=0.01), store=store), asyncio.timeout(50):
+    async with team_broker(tmp_path, teams(tmp_path, health_seconds=0.01), store=store), asyncio.timeout(60):
         await store.is_asked_again.wait()
     await store.close()

@@ -25,7 +25,7 @@ def server_home(tmp_path: Path) -> ServerHome:
 
 
 async def report_when_settled(client: Client) -> list[str]:
-    async with asyncio.timeout(50):
+    async with asyncio.timeout(60):
         while True:
             messages = (await call(client, "teams_report", team="b"))["messages"]
             states = [each["state"] for each in messages]

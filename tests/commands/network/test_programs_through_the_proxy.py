@@ -138,7 +138,7 @@ async def run_on_the_host(
         *argv, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )  # fmt: skip
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), 50)
+        output, _ = await asyncio.wait_for(process.communicate(), 60)
     except TimeoutError:
         process.kill()
         raise
