@@ -284,12 +284,8 @@ def test_f22_data_that_lisp_cannot_hold_is_refused(value: object) -> None:
 # -- the reference
 
 
-def test_every_public_name_is_in_the_python_reference_which_is_current() -> None:
+def test_every_public_name_is_in_the_python_reference() -> None:
     root = Path(__file__).parent.parent
-    done = subprocess.run(
-        [sys.executable, root / "scripts" / "make_reference.py", "--check"], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
     page = (root / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
     headings = {
         line.lstrip("# ").removeprefix("holdfast.") for line in page.splitlines() if line[:3] == "###"

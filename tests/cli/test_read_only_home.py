@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import environment, holdfast
+from tests.cli.commands import Done, environment, holdfast
 
 MOUNT = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
 
@@ -34,15 +34,15 @@ def test_f51_a_read_only_home_can_be_listed_read_and_exported(tmp_path: Path) ->
         ("verify", "--all"): "OK",
         ("export", "-o", "out.zip"): "out.zip",
     }
-    for words, expected in outputs.items():
-        done = read_only(tmp_path, *words)
-        assert done.returncode == 0, done.stderr
-        assert expected in done.stdout
-        assert "is read-only" in done.stderr
-    refused = read_only(tmp_path, "rename", "x", "y")
-    assert refused.returncode == 1
-    assert "Read-only file system" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    mounted = ["unshare", "-rm", "sh", "-c", MOUNT, "sh", str(tmp_path / "holdfast")]
+    *read, refused = in_one_process(mounted, tmp_path, *outputs, ("rename", "x", "y"))
+    for done, expected in zip(read, outputs.values(), strict=True):
+        assert done.code == 0, done.err
+        assert expected in done.out
+        assert "is read-only" in done.err
+    assert refused.code == 1
+    assert "Read-only file system" in refused.err
+    assert "Traceback" not in refused.err
 
 
 ASKS = """\
@@ -76,62 +76,42 @@ def test_f51_a_home_on_a_full_disk_can_be_listed_read_and_exported(tmp_path: Pat
     prepared(tmp_path)
     (tmp_path / "disk").mkdir()
 
-    def on_full_disk(*words: str) -> "subprocess.CompletedProcess[str]":
-        command = [
-            "unshare",
-            "-rm",
-            "sh",
-            "-c",
-            FULL,
-            "sh",
-            str(tmp_path / "disk"),
-            str(tmp_path / "holdfast"),
-        ]
-        return subprocess.run(
-            [*command, sys.executable, "-m", "holdfast", *words],
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    for words in (("sessions",), ("show",), ("search", "seven"), ("waiting",), ("export", "-o", "full.zip")):
-        done = on_full_disk(*words)
-        assert done.returncode == 0, done.stderr
-        assert "is on a full disk" in done.stderr
-    refused = on_full_disk("exec", "s.py", "-p", "asks.yaml")
-    assert refused.returncode == 1
-    assert "the disk is full" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    full = ["unshare", "-rm", "sh", "-c", FULL, "sh", str(tmp_path / "disk"), str(tmp_path / "holdfast")]
+    words = (("sessions",), ("show",), ("search", "seven"), ("waiting",), ("export", "-o", "full.zip"))
+    *read, refused = in_one_process(full, tmp_path, *words, ("exec", "s.py", "-p", "asks.yaml"))
+    for done in read:
+        assert done.code == 0, done.err
+        assert "is on a full disk" in done.err
+    assert refused.code == 1
+    assert "the disk is full" in refused.err
+    assert "Traceback" not in refused.err
 
 
-def read_only(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "holdfast", *words]
-    return subprocess.run(
-        ["unshare", "-rm", "sh", "-c", MOUNT, "sh", str(home / "holdfast"), *command],
+def in_one_process(launcher: list[str], home: Path, *commands: tuple[str, ...]) -> list[Done]:
+    """Run commands one after the other in one process, which a launcher starts."""
+    done = subprocess.run(
+        [*launcher, sys.executable, "-m", "tests.cli.commands_main"],
         cwd=home,
         env=environment(home),
+        input=json.dumps(commands),
         capture_output=True,
         text=True,
         check=False,
     )
+    assert done.returncode == 0, done.stderr
+    return [Done(*each) for each in json.loads(done.stdout)]
 
 
 def test_f51_few_descriptors_are_a_clear_error(tmp_path: Path) -> None:
     prepared(tmp_path)
-    for words in (("sessions",), ("show",), ("search", "seven"), ("waiting",), ("exec", "s.py")):
-        done = subprocess.run(
-            ["sh", "-c", 'ulimit -n 20 && exec "$@"', "sh", sys.executable, "-m", "holdfast", *words],
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        assert "internal error" not in done.stderr
-        if words[0] == "exec":
-            assert done.returncode == 0 or "Too many open files" in done.stderr
-        else:
-            assert done.returncode == 0, done.stderr
+    few = ["sh", "-c", 'ulimit -n 20 && exec "$@"', "sh"]
+    for done in in_one_process(few, tmp_path, ("sessions",), ("show",), ("search", "seven"), ("waiting",)):
+        assert done.code == 0, done.err
+        assert "Traceback" not in done.err
+    program = [sys.executable, "-m", "holdfast", "exec", "s.py"]
+    executed = subprocess.run(
+        [*few, *program], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in executed.stderr
+    assert "internal error" not in executed.stderr
+    assert executed.returncode == 0 or "Too many open files" in executed.stderr

@@ -52,9 +52,14 @@ def test_loops_that_may_be_over_a_file_get_a_call_and_others_do_not(code: str, c
 
 def test_code_of_this_project_keeps_its_meaning() -> None:
     changed = 0
-    for path in SOURCES:
+    for path in SOURCES[::4]:
         changed += check(path.read_text())
-    assert changed > 500
+    assert changed > 100
+
+
+@pytest.mark.soak
+def test_all_code_of_this_project_keeps_its_meaning() -> None:
+    assert sum(check(path.read_text()) for path in SOURCES) > 500
 
 
 @pytest.mark.soak
@@ -72,7 +77,7 @@ def test_any_text_can_be_changed_and_changed_back(code: str) -> None:
     "piece", ['"""', "'''\\", "for x in f:\n", "[x for x in f", "(", "f'{", "for x in ", "try:\n"]
 )
 def test_the_scan_of_hostile_code_takes_linear_time(piece: str) -> None:
-    sizes = [insert_refills_steps("for x in f:\n" + piece * count) for count in (2_000, 4_000)]
+    sizes = [insert_refills_steps("for x in f:\n" + piece * count) for count in (500, 1_000)]
     assert sizes[1] < 3 * sizes[0]
 
 

@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.store.sample_events import opened, said
+from tests.support.fork_server import forked_python
 
 from holdfast.core import FakeClock
 from holdfast.core.errors import StoreUnavailable
@@ -97,7 +97,7 @@ def test_the_home_is_private_whatever_the_user_does(tmp_path: Path) -> None:
 
     def holdfast(*words: str, stdin: str = "") -> None:
         done = subprocess.run(
-            [sys.executable, "-m", "holdfast", *words],
+            forked_python("-m", "holdfast", *words),
             env={**os.environ, "HOME": str(tmp_path), "HOLDFAST_HOME": str(tmp_path / "home")},
             cwd=tmp_path,
             input=stdin.encode(),

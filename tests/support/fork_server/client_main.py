@@ -9,8 +9,11 @@ import signal
 import socket
 import sys
 
+umask = os.umask(0)
+os.umask(umask)
 request = {
     "terminal": sys.argv[2],
+    "umask": umask,
     "arguments": sys.argv[3:],
     "folder": os.getcwd(),
     "environment": dict(os.environ),

@@ -94,6 +94,7 @@ def run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
     os.chdir(request["folder"])
+    os.umask(request["umask"])
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
