@@ -30,6 +30,7 @@ HOME = "/proc/self/cwd/holdfast"
 """Sessions of teams and answers to calls hang on the path of the home; this is the same in every folder."""
 OK, USAGE, BUDGET, WAITING = 0, 2, 4, 5
 RENAMED = {
+    "mode": "acts_with",
     "max_tokens": "model_requests.max_tokens",
     "asking.base_url": "model_requests.base_url",
     "asking.key_variable": "model_requests.key_variable",
