@@ -4,7 +4,7 @@ import argparse
 import codecs
 import os
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import get_args
@@ -31,6 +31,7 @@ from holdfast.mcp import (
     load_servers,
     refine_with_model,
     resembled_server,
+    suggest_levels,
     suggest_roles,
 )
 from holdfast.models import key_variables
@@ -169,6 +170,7 @@ class McpAdmin:
             suggestions = await self._with_model_suggestions(chosen, unannotated, suggestions)
         for suggestion in suggestions:
             self._print_suggestion(name, suggestion)
+        self._print_levels(name, known.tools.values() if known else ())
         if not suggestions:
             self._console.say(f"{name}: all arguments of all tools have roles")
             return exit_codes.OK
@@ -181,6 +183,15 @@ class McpAdmin:
         self._files.save_annotations(self._files.confirmed_annotations().merged(confirmed))
         self._console.say(f"saved in {self._files.annotations_file}", "good")
         return exit_codes.OK
+
+    def _print_levels(self, name: str, definitions: Iterable[ToolDefinition]) -> None:
+        """Print what a policy with labels could say about the results of a server's tools."""
+        found = [suggest_levels(f"{name}.{each.name}", each.returns) for each in definitions]
+        lines = [each.line() for each in found if each is not None]
+        if lines:
+            self._console.say("for `labels: fields:` of a policy, fields whose type cannot carry a sentence:")
+        for line in lines:
+            self._console.print(escape_invisible(f"  {line}"))
 
     def assign_roles(self, name: str, assignments: Sequence[str]) -> int:
         """Save the roles of single arguments, given as `TOOL.ARGUMENT=ROLE[,ROLE...]`. Other roles of the tool stay."""

@@ -28,6 +28,7 @@ from holdfast.gate.control_requests import (
 )
 from holdfast.gate.deadlines import time_limit
 from holdfast.gate.escalations import Escalations, Ruling
+from holdfast.gate.file_labels import SharedFileLabels
 from holdfast.gate.gate import Gate, GateSettings
 from holdfast.gate.grants import (
     Grants,
@@ -87,6 +88,7 @@ __all__ = [
     "Ruling",
     "SavedGrants",
     "SessionRequest",
+    "SharedFileLabels",
     "Spending",
     "StoredTreeBudget",
     "TreeBudget",

@@ -60,6 +60,7 @@ from holdfast.gate.commands.host_access import AskPerson, HostAccess
 from holdfast.gate.control_requests import ControlRequests
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.execute import Executor, at_most
+from holdfast.gate.file_labels import FileLabels, MemoryFileLabels
 from holdfast.gate.grants import Grants, SavedGrants, grant_for
 from holdfast.gate.judge import Judge, ToolRegistry, sanitize_call
 from holdfast.gate.large_values import FetchBlob, LargeValues, Recorded
@@ -110,6 +111,7 @@ class Gate:
         facts: Callable[[], SessionFacts] = SessionFacts,
         effect_writer: EffectTarget | None = None,
         keep_blob: StoreBlob | None = None,
+        file_labels: FileLabels | None = None,
     ) -> None:
         self._journal = journal
         self._clock = clock
@@ -128,7 +130,7 @@ class Gate:
             journal, clock=clock, saved=saved_grants.load_or_empty if saved_grants is not None else None
         )
         self.loop_detector = LoopDetector(journal)
-        self.origins = SessionOrigins(journal)
+        self.origins = SessionOrigins(journal, file_labels=file_labels or MemoryFileLabels())
         self._levels = ArgumentLevels(self.origins)
         self._judge = Judge(
             policy=policy,

@@ -18,6 +18,7 @@ from holdfast.core.events import (
     ToolReturned,
 )
 from holdfast.core.projection import EventSource, Projection
+from holdfast.gate.file_labels import FileLabels
 from holdfast.policy import READER_OPERATIONS, LabelLevels
 
 MAX_RESULTS = 400
@@ -43,7 +44,8 @@ class ReadResult(NamedTuple):
 class SessionOrigins(Projection[_Handled]):
     """Who said what, and what was read."""
 
-    def __init__(self, journal: EventSource) -> None:
+    def __init__(self, journal: EventSource, *, file_labels: FileLabels) -> None:
+        self._files = file_labels
         self.generation = 0
         """How often a rewind made the session forget."""
         super().__init__(journal)
@@ -59,9 +61,10 @@ class SessionOrigins(Projection[_Handled]):
         self._has_foreign_message = False
         self._shown_runs: Level = "own"
         self._shown_operations: set[str] = set()
-        self._file_levels: dict[str, Level] = {}
-        """By digest of a content that the session wrote: its level."""
         self.read_count = 0
+        self._files_read: list[Json] = []
+        """Results of file operations whose texts are not digested yet."""
+        self._digests_read: set[str] = set()
         self.generation += 1
         self._run: RunStarted | None = None
         self._intended: dict[CallId, CallIntended] = {}
@@ -104,15 +107,12 @@ class SessionOrigins(Projection[_Handled]):
 
     def file_level(self, levels: LabelLevels) -> Level:
         """The lowest level of a file that the session read."""
-        found = [levels.workspace]
-        if self._file_levels:
-            found += [
-                self._file_levels.get(digest_bytes(text.encode("utf-8", "surrogatepass")), "own")
-                for each in self.results
-                if each.operation.startswith(FILE_GROUP)
-                for text in texts_in(each.result)
-            ]
-        return lowest(*found)
+        for result in self._files_read:
+            texts = texts_in(result)
+            self._digests_read.update(digest_bytes(text.encode("utf-8", "surrogatepass")) for text in texts)
+        self._files_read.clear()
+        known = (self._files.get(digest) for digest in self._digests_read)
+        return lowest(levels.workspace, *(level for level in known if level is not None))
 
     def coarse_level(self, levels: LabelLevels) -> Level:
         """The lowest level of anything that the session has read: what a program of it can know."""
@@ -135,14 +135,19 @@ class SessionOrigins(Projection[_Handled]):
         self.operations.add(operation)
         if event.status == "ok":
             self.read_count += 1
+            if operation.startswith(FILE_GROUP):
+                self._files_read.append(event.result)
             self.results.append(ReadResult(event.call, operation, intended.call.arguments, event.result))
             del self.results[:-MAX_RESULTS]
         facts = intended.decision.facts
         written = facts.levels if facts is not None else None
         for change in event.changes if written is not None else ():
             if change.after is not None and written is not None:
-                level = lowest(written.level_of("content"), written.level_of("edits"))
-                self._file_levels[change.after] = level
+                before = self._files.get(change.before) if change.before is not None else None
+                is_new = operation == "world.write" or before is None
+                level = lowest(*written.arguments.values(), *(() if is_new or before is None else (before,)))
+                if level != "own":
+                    self._files.add(change.after, level)
 
     def _end_run(self, event: RunEnded) -> None:
         started, self._run = self._run, None

@@ -27,6 +27,7 @@ from holdfast.mcp.loopback import HOST, serve_on_loopback
 from holdfast.mcp.proxy.proxy import Proxy, serve_over_stdio
 from holdfast.mcp.trust.argument_roles import Annotations, ToolRoles, kind_of, known_roles
 from holdfast.mcp.trust.pins import Comparison, PinnedServer, Pins
+from holdfast.mcp.trust.suggest_levels import LevelSuggestion, suggest_levels
 from holdfast.mcp.trust.suggest_roles import (
     RoleSuggestion,
     refine_with_model,
@@ -43,6 +44,7 @@ __all__ = [
     "FileChange",
     "GateClient",
     "Installation",
+    "LevelSuggestion",
     "ListChanged",
     "Listener",
     "McpFiles",
@@ -74,6 +76,7 @@ __all__ = [
     "serve_on_loopback",
     "serve_over_stdio",
     "start_servers",
+    "suggest_levels",
     "suggest_roles",
     "with_default_path",
 ]

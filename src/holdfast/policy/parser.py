@@ -106,7 +106,14 @@ class _Parser:
         )
         if base is not None:
             document = extend(base, document, given=frozenset(fields) | _listed(lists))
-        return document if document.labels is None else plan_rules(document)
+        if document.labels is None:
+            asking = [rule.name for rule in document.rules if rule.levels]
+            if asking:
+                fields["rules"].node.fail(
+                    f"the rule {asking[0]!r} has `from`, and the policy has no `labels`"
+                )
+            return document
+        return plan_rules(document)
 
     def _base(self, node: YamlNode) -> PolicyDocument:
         try:

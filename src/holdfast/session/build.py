@@ -20,6 +20,7 @@ from holdfast.gate import (
     GateSettings,
     OutputFilter,
     SavedGrants,
+    SharedFileLabels,
     TreeBudget,
     audit_view,
 )
@@ -203,6 +204,7 @@ def _gate(
         turn_limits=settings.turn_budget,
         tree=parts.tree,
         saved_grants=saved_grants,
+        file_labels=SharedFileLabels(parts.disk.home.file_labels) if parts.disk is not None else None,
         control_requests=ControlRequests(parts.disk.home.control_requests(parts.journal.session))
         if parts.disk is not None
         else None,

@@ -50,6 +50,11 @@ class Home:
         return self.root / "grants.json"
 
     @property
+    def file_labels(self) -> Path:
+        """The levels of contents that sessions wrote, by digest."""
+        return self.root / "file-labels.jsonl"
+
+    @property
     def trusted_folders(self) -> Path:
         """The folders that the user trusts."""
         return self.root / "trusted-folders.json"

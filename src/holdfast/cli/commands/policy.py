@@ -21,6 +21,8 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 from holdfast.cli import exit_codes
 from holdfast.cli.commands.prune import age_ms
 from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_known_tools
@@ -28,7 +30,16 @@ from holdfast.cli.policy_suggest import run_suggest
 from holdfast.cli.policy_write import read_wish, run_write
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
-from holdfast.core import SandboxTier, SystemClock, encode, escape_invisible, pluralize
+from holdfast.core import (
+    LEVELS,
+    CallLevels,
+    Level,
+    SandboxTier,
+    SystemClock,
+    encode,
+    escape_invisible,
+    pluralize,
+)
 from holdfast.core.errors import InvalidInput, JournalDamaged
 from holdfast.policy import (
     BacktestRunner,
@@ -74,6 +85,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--tier",
             choices=get_args(SandboxTier),
             help="the command sandbox that programs run in (default: the one of this machine)",
+        )
+        action.add_argument(
+            "--from",
+            dest="origins",
+            action="append",
+            default=[],
+            metavar="ARGUMENT=LEVEL",
+            help="where an argument came from: own, known or stranger (default: own)",
+        )
+        action.add_argument(
+            "--author", choices=LEVELS, default="own", help="who wrote the call (default: own)"
         )
     actions.add_parser("test", help="run the examples of the rules").add_argument(
         "policy", help="a name or a file"
@@ -167,6 +189,11 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
         tier=arguments.tier,
         home=Home.default(),
     )
+    if policy.labels:
+        levels = _levels(arguments)
+        request = msgspec.structs.replace(
+            request, facts=msgspec.structs.replace(request.facts, levels=levels)
+        )
     if arguments.action == "explain":
         explanation = explain(policy, request)
         if arguments.json:
@@ -196,6 +223,17 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
         )
     _say_tier(arguments, request, console)
     return exit_codes.OK
+
+
+def _levels(arguments: argparse.Namespace) -> CallLevels:
+    """The levels that the options give. Raises InvalidInput."""
+    found: dict[str, Level] = {}
+    for each in arguments.origins:
+        name, _, level = each.partition("=")
+        if level not in LEVELS:
+            raise InvalidInput(f"{each!r} is not ARGUMENT=LEVEL", hint="for example: --from to=stranger")
+        found[name] = level
+    return CallLevels(author=arguments.author, arguments=found)
 
 
 def _say_tier(arguments: argparse.Namespace, request: Request, console: Console) -> None:
@@ -266,6 +304,8 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
         mark = "looser  " if one.is_looser else "stricter"
         call = escape_invisible(f"{one.operation} {encode(one.arguments).decode()}")
         where = f"  ({one.tier} sandbox)" if one.tier != "full" else ""
+        where += "".join(f"  ({name} from a {level})" for name, level in one.levels.arguments.items())
+        where += f"  (author: {one.levels.author})" if one.levels.author != "own" else ""
         console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}{where}")
     console.say(f"{len(result.changed)} of {result.probes} sample calls get another verdict")
     return exit_codes.OK

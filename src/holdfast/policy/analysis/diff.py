@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from holdfast.core import STRICTNESS, Decision, Json, JsonObject, SandboxTier, Tool, Value
+from holdfast.core import LEVELS, STRICTNESS, CallLevels, Decision, Json, JsonObject, SandboxTier, Tool, Value
 from holdfast.policy.analysis.examples import judge_example
 from holdfast.policy.document import Example, Rule, matches_operation
 from holdfast.policy.evaluate import RulePolicy
@@ -52,6 +52,8 @@ class DifferingCall(Value):
     after: Decision
     tier: SandboxTier = "full"
     """The command sandbox that it was judged for, if it runs a program."""
+    levels: CallLevels = CallLevels()
+    """Where its arguments came from, if a policy asks."""
 
     @property
     def is_looser(self) -> bool:
@@ -78,7 +80,12 @@ def compare_policies(before: RulePolicy, after: RulePolicy, *, calls: Iterable[E
     probes = list(_unique([*_examples(before), *_examples(after), *calls, *_probes(before, after)]))
     changed = [
         DifferingCall(
-            operation=probe.operation, arguments=probe.arguments, before=was, after=now, tier=probe.tier
+            operation=probe.operation,
+            arguments=probe.arguments,
+            before=was,
+            after=now,
+            tier=probe.tier,
+            levels=probe.levels,
         )
         for probe in probes
         if (was := judge_example(before, probe)).verdict != (now := judge_example(after, probe)).verdict
@@ -116,11 +123,25 @@ def _probes(*policies: RulePolicy) -> Iterator[Example]:
     values = _probe_values(rules)
     for tool in (KNOWN_TOOLS | tools).values():
         calls = [_arguments(tool, values, number) for number in range(max(map(len, values.values())))]
-        calls += [calls[0] | changed for rule in rules for changed in _argument_probes(rule, tool)]
+        limited = [calls[0] | changed for rule in rules for changed in _argument_probes(rule, tool)]
+        calls += limited
         for arguments in calls:
             yield Example(operation=tool.name, arguments=arguments)
             if has_tier(tool):
                 yield Example(operation=tool.name, arguments=arguments, tier="copy")
+        if any(policy.labels for policy in policies):
+            for arguments in (calls[0], *limited):
+                yield from _level_probes(tool, arguments)
+
+
+def _level_probes(tool: Tool, arguments: JsonObject) -> Iterator[Example]:
+    """A call with each argument out of lower hands, and one of an author who had been shown a stranger's words."""
+    yield Example(operation=tool.name, arguments=arguments, levels=CallLevels(author="stranger"))
+    for name in arguments:
+        for level in LEVELS[1:]:
+            yield Example(
+                operation=tool.name, arguments=arguments, levels=CallLevels(arguments={name: level})
+            )
 
 
 def _probe_values(rules: Iterable[Rule]) -> dict[str, tuple[str, ...]]:
@@ -177,7 +198,9 @@ def _required(tool: Tool) -> list[Json]:
 def _unique(examples: Iterable[Example]) -> Iterator[Example]:
     seen: set[bytes] = set()
     for example in examples:
-        key = msgspec.json.encode([example.operation, example.arguments, example.tier], order="deterministic")
+        key = msgspec.json.encode(
+            [example.operation, example.arguments, example.tier, example.levels], order="deterministic"
+        )
         if key not in seen:
             seen.add(key)
             yield example

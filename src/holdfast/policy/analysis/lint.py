@@ -14,7 +14,7 @@ from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.tool_roles import BUILT_IN_GROUPS, KNOWN_TOOLS
 
 LintCode = Literal[
-    "unreachable", "vacuous", "redundant", "too-open", "unknown-operation", "cannot-stage", "no-example", "no-reason",
+    "unreachable", "vacuous", "no-rest", "redundant", "too-open", "unknown-operation", "cannot-stage", "no-example", "no-reason",
 ]  # fmt: skip
 
 
@@ -41,6 +41,7 @@ def lint(policy: RulePolicy) -> tuple[LintFinding, ...]:
         found += [_finding("vacuous", rule, problem) for problem in vacuous_tests(rule, tools)]
         found += [_finding("redundant", rule, problem, level="note") for problem in redundant_tests(rule)]
         found += _check_documented(rule)
+        found += _check_rest(document, rule)
         earlier.add(rule)
     return tuple(found)
 
@@ -83,6 +84,18 @@ def _check_operations(document: PolicyDocument, rule: Rule) -> Iterator[LintFind
             yield _finding("unknown-operation", rule, f"names {operation!r}, which does not exist")
         if rule.verdict == "stage" and not operation.startswith("world."):
             yield _finding("cannot-stage", rule, f"stages {operation!r}; only world operations can be staged")
+
+
+def _check_rest(document: PolicyDocument, rule: Rule) -> Iterator[LintFinding]:
+    """What a rule with `from` passes over should be asked about, and not fall to the default."""
+    later = document.rules[document.rules.index(rule) + 1 :]
+    asks = [each for each in later if each.verdict == "escalate"]
+    for operation in rule.operations if rule.levels else ():
+        if not any(subsumes_operation(pattern, operation) for each in asks for pattern in each.operations):
+            message = (
+                f"asks for a level, and no later rule asks a person about {operation!r}: the rest is denied"
+            )
+            yield _finding("no-rest", rule, message, level="note")
 
 
 def _check_documented(rule: Rule) -> Iterator[LintFinding]:
