@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.chat.attachments import MAX_BYTES, attach_files, complete_path
+from holdfast.cli.chat.attachments import MAX_BYTES, MAX_MEDIA_BYTES, attach_files, complete_path
+from holdfast.core.errors import InvalidInput
 from holdfast.world import FolderWorld, MemoryWorld
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0"
 
 
 @pytest.fixture
@@ -17,7 +20,10 @@ def files(tmp_path: Path) -> FolderWorld:
     (tmp_path / "with space.txt").write_text("spaced\n")
     (tmp_path / ".env").write_text("KEY=1\n")
     (tmp_path / "large.txt").write_text("x" * (MAX_BYTES + 5))
-    (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\0")
+    (tmp_path / "data.bin").write_bytes(b"\x01\0\0")
+    (tmp_path / "picture.png").write_bytes(PNG)
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.7 /Type /Page /Type /Pages /Type/Page ")
+    (tmp_path / "huge.png").write_bytes(PNG + bytes(MAX_MEDIA_BYTES))
     return FolderWorld(tmp_path)
 
 
@@ -39,15 +45,43 @@ def test_a_file_is_attached_once(files: FolderWorld) -> None:
 
 def test_an_address_or_a_missing_file_stays_a_word(files: FolderWorld) -> None:
     for text in ("mail a@example.org", "ask @nobody", "@", "@..", "@/etc/passwd", "@../secret"):
-        assert attach_files(text, files) == (text, ())
+        assert attach_files(text, files) == (text, (), ())
 
 
 def test_a_long_file_is_cut_and_a_binary_one_is_not_attached(files: FolderWorld) -> None:
-    attached = attach_files("@large.txt @picture.png", files)
+    attached = attach_files("@large.txt @data.bin", files)
     assert len(attached.text) < MAX_BYTES + 300
     assert "is left out" in attached.text
     assert attached.notes[0].endswith("the start of it)")
-    assert attached.notes[1] == "@picture.png is not text, so it is not attached; the agent can open it"
+    assert attached.notes[1] == "@data.bin is not text, so it is not attached; the agent can open it"
+
+
+def test_a_picture_and_a_pdf_go_along_as_files_with_their_cost(files: FolderWorld) -> None:
+    attached = attach_files("compare @picture.png with @paper.pdf", files, model="anthropic:any")
+    assert attached.text == "compare @picture.png with @paper.pdf"
+    assert attached.notes == (
+        "attached picture.png (image/png, 10 bytes, about 1,600 tokens)",
+        "attached paper.pdf (application/pdf, 45 bytes, about 5,000 tokens)",
+    )
+    assert [(each.attachment.media_type, each.content[:4]) for each in attached.files] == [
+        ("image/png", PNG[:4]),
+        ("application/pdf", b"%PDF"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "problem"),
+    [
+        ("@picture.png", "local:small.gguf", "local:small.gguf does not take image/png"),
+        ("@paper.pdf", "ollama:llava", "does not take application/pdf"),
+        ("@huge.png", "openai:any", "at most 5,000,000 are sent"),
+    ],
+)
+def test_a_model_that_does_not_take_a_file_is_named_before_anything_is_sent(
+    text: str, model: str, problem: str, files: FolderWorld
+) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        attach_files(text, files, model=model)
 
 
 def test_completion_lists_one_folder_and_hides_dot_files(files: FolderWorld) -> None:

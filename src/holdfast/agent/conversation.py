@@ -130,7 +130,7 @@ class Conversation(Projection[_Handled]):
         match event:
             case MessagePosted():
                 self._begin(event.turn)
-                self._add(event.turn, UserMessage(text=event.text))
+                self._add(event.turn, UserMessage(text=event.text, attachments=event.attachments))
             case CodePosted():
                 self._begin(event.turn)
                 self.posted_code = event

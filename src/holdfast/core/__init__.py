@@ -90,6 +90,7 @@ from holdfast.core.limits import (
     parse_limits,
 )
 from holdfast.core.messages import (
+    Attachment,
     Finish,
     Message,
     ModelMessage,
@@ -185,6 +186,7 @@ __all__ = [
     "AreaKind",
     "ArgumentRoles",
     "ArgumentValue",
+    "Attachment",
     "BlobRef",
     "BudgetDimension",
     "Call",

@@ -38,10 +38,20 @@ class ToolCallPart(Value, tag_field="kind", tag="tool-call"):
 Part = TextPart | ThinkingPart | ToolCallPart
 
 
+class Attachment(Value):
+    """A picture or document that a person attached to a message. The blob of the digest holds its content."""
+
+    name: str = ""
+    media_type: str = ""
+    digest: str = ""
+    size: int = 0
+
+
 class UserMessage(Value, tag_field="role", tag="user"):
     """A message of a person, or of another agent in the role of a person."""
 
     text: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 class ModelMessage(Value, tag_field="role", tag="model"):

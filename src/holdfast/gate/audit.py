@@ -37,6 +37,7 @@ from holdfast.core.events import (
     ModelReplied,
     RecordedEvent,
     SessionRewound,
+    SessionTitled,
     TurnEnded,
 )
 from holdfast.core.projection import without_rewound
@@ -134,7 +135,7 @@ class AuditTrail:
                 return (settled,)
             case TurnEnded():
                 return self._close_turn(event.turn)
-            case ModelReplied() | ModelFailed() | HistoryCompacted():
+            case ModelReplied() | ModelFailed() | HistoryCompacted() | SessionTitled():
                 self.model_tokens += event.usage.input_tokens + event.usage.output_tokens
             case _:
                 pass

@@ -21,6 +21,7 @@ from holdfast.core.events import (
     ModelReplied,
     RecordedEvent,
     SessionOpened,
+    SessionTitled,
     TurnEnded,
     TurnParked,
 )
@@ -45,6 +46,7 @@ Spending = (
     | ModelReplied
     | ModelFailed
     | HistoryCompacted
+    | SessionTitled
     | CallSettled
     | TurnEnded
     | TurnParked
@@ -307,7 +309,7 @@ def cost_of(event: Event) -> Amount | None:
     match event:
         case CallSettled():
             return _cost_of_call(event)
-        case ModelReplied() | ModelFailed() | HistoryCompacted():
+        case ModelReplied() | ModelFailed() | HistoryCompacted() | SessionTitled():
             return Amount.of(event.usage)
         case MessagePosted() | CodePosted():
             return _ONE_ITERATION

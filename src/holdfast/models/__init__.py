@@ -26,6 +26,7 @@ from holdfast.models.keys import (
 )
 from holdfast.models.local import LocalModel
 from holdfast.models.local_servers import LocalServer, local_servers
+from holdfast.models.media import estimate_media_tokens, media_type_of, takes_media
 from holdfast.models.prices import Price, PriceList, price, price_list, price_of
 from holdfast.models.providers import DEFAULT_MODELS
 from holdfast.models.retry import RetryPolicy
@@ -55,12 +56,14 @@ __all__ = [
     "ToolOffer",
     "api_key_of",
     "create_model",
+    "estimate_media_tokens",
     "find_key",
     "key_variables",
     "keyring_secret",
     "keys_present",
     "list_models",
     "local_servers",
+    "media_type_of",
     "parse_spec",
     "preload",
     "price",
@@ -69,6 +72,7 @@ __all__ = [
     "resolve_model",
     "say",
     "secrets",
+    "takes_media",
     "use",
     "use_all",
     "usual_key_variables",

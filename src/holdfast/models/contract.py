@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
+import msgspec
+
 from holdfast.core import Finish, JsonObject, Message, ModelMessage, Usage, Value, encode
 
 PieceKind = Literal["text", "thinking", "retry"]
@@ -35,6 +37,8 @@ class Prompt(Value):
     """Must not change while a request is in flight."""
     tools: tuple[ToolOffer, ...] = ()
     max_tokens: int | None = None
+    contents: dict[str, bytes] = msgspec.field(default_factory=dict)
+    """By digest: what is attached to the messages."""
 
     @property
     def size_bytes(self) -> int:

@@ -4,7 +4,7 @@
 reply back unchanged, including signatures; for any other provider it is rebuilt from its parts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from pydantic import ValidationError
@@ -60,7 +60,7 @@ def to_library(prompt: Prompt, provider: str) -> list[library.ModelMessage]:
             if response := _response(message, provider):
                 messages.append(response)
             continue
-        parts = _request_parts(message)
+        parts = _request_parts(message, prompt.contents)
         last = messages[-1] if messages else None
         if isinstance(last, library.ModelRequest):
             last.parts = [*last.parts, *parts]
@@ -110,9 +110,16 @@ def _parts(response: library.ModelResponse) -> tuple[Part, ...]:
         raise MalformedReply(f"a part has the wrong type ({error})") from None
 
 
-def _request_parts(message: UserMessage | ToolMessage) -> list[library.ModelRequestPart]:
+def _request_parts(
+    message: UserMessage | ToolMessage, contents: Mapping[str, bytes]
+) -> list[library.ModelRequestPart]:
     if isinstance(message, UserMessage):
-        return [library.UserPromptPart(content=message.text)]
+        attached = [
+            library.BinaryContent(data=contents[each.digest], media_type=each.media_type)
+            for each in message.attachments
+            if each.digest in contents
+        ]
+        return [library.UserPromptPart(content=[message.text, *attached] if attached else message.text)]
     return [
         library.ToolReturnPart(
             tool_name=returned.tool,

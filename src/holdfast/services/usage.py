@@ -19,6 +19,7 @@ from holdfast.core.events import (
     ModelFailed,
     ModelReplied,
     RecordedEvent,
+    SessionTitled,
 )
 from holdfast.store import SessionSummary, Store
 
@@ -109,7 +110,7 @@ def _row(entry: RecordedEvent, asked: dict[str, int]) -> UsageRow | None:
     match event := entry.event:
         case ModelReplied() | ModelFailed():
             return _of_tokens(event.usage)
-        case HistoryCompacted():
+        case HistoryCompacted() | SessionTitled():
             return _of_tokens(event.usage)
         case CallIntended():
             return UsageRow(key="", calls=1)

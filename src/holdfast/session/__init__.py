@@ -15,7 +15,7 @@ from holdfast.session.open import create_session, fork_session, resume_session
 from holdfast.session.options import SessionOptions, check_options, load_session_policy
 from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.resources import SharedResources
-from holdfast.session.session import Session
+from holdfast.session.session import AttachedFile, Session, attached_file
 from holdfast.session.settings import (
     ChannelSettings,
     ConfiguredMessenger,
@@ -43,6 +43,7 @@ __all__ = [
     "VIEW_TOOLS",
     "AnswerPending",
     "Approver",
+    "AttachedFile",
     "ChannelSettings",
     "ConfiguredMessenger",
     "ControlWatch",
@@ -78,6 +79,7 @@ __all__ = [
     "TurnRecord",
     "TurnResult",
     "apply_requests",
+    "attached_file",
     "build_session",
     "check_options",
     "create_session",

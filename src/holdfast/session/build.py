@@ -120,6 +120,7 @@ async def build_session(parts: SessionParts) -> Session:
         auto_compact=parts.settings.auto_compact,
         max_history_messages=parts.settings.max_history_messages,
         instructions=parts.instructions,
+        load_blob=parts.store.blob,
     )
     session = Session(
         journal=journal,

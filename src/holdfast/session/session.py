@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.agent import Conversation, ModelStep, Turn
 from holdfast.commands import ProcessStatus, SandboxStatus
 from holdfast.core import (
     DIMENSIONS,
     PERSON,
+    Attachment,
     Call,
     Escalation,
     EscalationId,
@@ -22,6 +24,7 @@ from holdfast.core import (
     Principal,
     Response,
     SessionId,
+    digest_bytes,
 )
 from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import (
@@ -71,6 +74,19 @@ from holdfast.session.turn_lock import TurnLock
 from holdfast.session.turn_result import TurnResult
 from holdfast.store import Journal, Store, chosen_name, shortened_note
 from holdfast.world import HunkDecision, Proposal, StagedWorld, World
+
+
+class AttachedFile(NamedTuple):
+    """A picture or document with its content."""
+
+    attachment: Attachment
+    content: bytes
+
+
+def attached_file(name: str, media_type: str, content: bytes) -> AttachedFile:
+    """A file to send with a message."""
+    attachment = Attachment(name=name, media_type=media_type, digest=digest_bytes(content), size=len(content))
+    return AttachedFile(attachment, content)
 
 
 class Session:
@@ -206,17 +222,25 @@ class Session:
         transport: str = "library",
         message: str = "",
         queue: bool = False,
+        files: Sequence[AttachedFile] = (),
     ) -> Outcome:
         """Send one message and run the turn until it ends, or until it waits for a person who cannot be asked here (`Needs`).
+
+        `files` are pictures and documents for models that take them.
 
         While a turn is open a message is refused or, with `queue`, waits until that turn is over. It is recorded only then.
         """
         async with self._lock.acquire(queue=queue):
             turn = len(self.status.turns) + 1
             posted = MessagePosted(
-                turn=turn, text=text, principal=principal, transport=transport, message=message
+                turn=turn,
+                text=text,
+                principal=principal,
+                transport=transport,
+                message=message,
+                attachments=tuple(each.attachment for each in files),
             )
-            return await self._drive(posted)
+            return await self._drive(posted, blobs=[each.content for each in files])
 
     async def execute(
         self, code: str, *, language: str | None = None, principal: Principal = PERSON
@@ -251,6 +275,11 @@ class Session:
         """Replace older turns with a summary and return it; the originals stay in the journal."""
         async with self._lock.acquire():
             return await self._model_step.compact(keep_turns=keep_turns)
+
+    async def make_title(self) -> str:
+        """Ask the model for a title of the session, beside its turns, and return it. Raises BudgetExceeded or ModelError."""
+        self._lock.check_live()
+        return await self._model_step.make_title()
 
     async def cancel(self) -> None:
         """End the open turn, whether it runs or waits. What it did is kept, and the session is ready again."""
@@ -590,12 +619,12 @@ class Session:
         if self.approver is not None:
             await ask_approver(self.approver, self._gate, transport=self.approver_name)
 
-    async def _drive(self, *posted: Event) -> Outcome:
+    async def _drive(self, *posted: Event, blobs: Sequence[bytes] = ()) -> Outcome:
         try:
             if posted:
                 self.workspace.recount()
                 await self._restore_points.make_missing(len(self.status.turns))
-                await self._post(*posted)
+                await self._post(*posted, blobs=blobs)
             outcome = await self._turn.advance(self.on_piece)
             while self.escalations() and self.approver is not None:
                 await ask_approver(self.approver, self._gate, transport=self.approver_name)
@@ -611,9 +640,9 @@ class Session:
                 await _shielded(self._turn.park())
             raise
 
-    async def _post(self, *posted: Event) -> None:
+    async def _post(self, *posted: Event, blobs: Sequence[bytes] = ()) -> None:
         try:
-            await self._journal.append(*posted)
+            await self._journal.append(*posted, blobs=blobs)
         except UnicodeEncodeError:
             raise InvalidInput(
                 "the text contains half of a surrogate pair", hint="send valid Unicode text"

@@ -143,6 +143,9 @@ class Settings(Value, forbid_unknown_fields=True):
     """How the model acts: `code` writes Python, `tools` calls tools one by one."""
     instructions: str = ""
     """Instructions of your own, added to the model's system prompt."""
+    titles: Literal["words", "model"] = "words"
+    """What the list of sessions shows: the first words of a session, or a title that its model is asked for after the first turn of
+    a chat. The request costs a few hundred tokens."""
     auto_compact: bool = False
     """Summarize older turns automatically when the conversation exceeds the model's context; else the turn ends with an error."""
     max_history_messages: int | None = None

@@ -46,6 +46,8 @@ class SessionSummary(Value):
     turns: int = 0
     messages: int = 0
     first_words: str = ""
+    title: str = ""
+    """What a model called the session, from its first exchange; empty if none was asked."""
     tokens: int = 0
     cost_usd: Decimal | None = Decimal(0)
     lifecycle: Literal["open", "paused", "completed", "aborted", "failed"] = "open"

@@ -28,6 +28,7 @@ from holdfast.core.events import (
     SessionRenamed,
     SessionResumed,
     SessionRewound,
+    SessionTitled,
     TurnEnded,
     TurnReopened,
 )
@@ -35,7 +36,7 @@ from holdfast.core.projection import without_rewound
 from holdfast.store.contract import SessionSummary
 
 MAX_FIRST_WORDS_CHARS = 200
-_NOT_ACTIVITY = (SessionRenamed, SessionPinned)
+_NOT_ACTIVITY = (SessionRenamed, SessionPinned, SessionTitled)
 """Changes to a session from outside, which do not count as activity."""
 _CALLS = frozenset({CallIntended, CallSettled})
 """Events that change only the time of the last activity."""
@@ -145,6 +146,9 @@ class _SummaryBuilder:
             case CodePosted(turn=turn, code=code):
                 self._begin_turn(turn, code)
             case ModelFailed(usage=usage) | HistoryCompacted(usage=usage) if usage != Usage():
+                self._spend(usage)
+            case SessionTitled(title=title, usage=usage):
+                line["title"] = title
                 self._spend(usage)
             case EscalationOpened(escalation=escalation):
                 waiting = OpenEscalation(escalation=escalation.id, since_ms=record.at_ms, seq=record.seq)

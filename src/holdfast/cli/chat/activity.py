@@ -18,6 +18,7 @@ from holdfast.core.events import (
     RunEnded,
     RunStarted,
     SessionRewound,
+    SessionTitled,
     TurnEnded,
     TurnReopened,
 )
@@ -59,7 +60,7 @@ class Activity:
                 self.doing = event.call.operation
             case CallSettled() | RunEnded():
                 self.doing = "continuing"
-            case HistoryCompacted() | ModelFailed():
+            case HistoryCompacted() | ModelFailed() | SessionTitled():
                 self.doing = "continuing" if self._is_in_turn else ""
             case TurnEnded():
                 self._is_in_turn = False

@@ -4,11 +4,15 @@ import re
 from typing import NamedTuple, Protocol
 
 from holdfast.core import escape_invisible, pluralize
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.models import estimate_media_tokens, media_type_of, takes_media
+from holdfast.session import AttachedFile, attached_file
 from holdfast.world import Stat
 
 MAX_BYTES = 100_000
 """What one file adds to a message; the agent reads the rest itself."""
+MAX_MEDIA_BYTES = 5_000_000
+"""What providers take of one picture."""
 MAX_COMPLETIONS = 100
 _BYTES_PER_TOKEN = 4
 _MENTION = re.compile(r"(?<!\S)@(\"[^\"]+\"|\S+)")
@@ -40,17 +44,29 @@ class Attached(NamedTuple):
 
     text: str
     notes: tuple[str, ...]
+    files: tuple[AttachedFile, ...] = ()
+    """Pictures and documents, which go along as they are."""
 
 
-def attach_files(text: str, files: ReadableFiles) -> Attached:
-    """Add the text of every file that the message mentions. A name that is not a file stays a word of the message."""
+def attach_files(text: str, files: ReadableFiles, *, model: str = "") -> Attached:
+    """Add the text of every file that the message mentions. A name that is not a file stays a word of the message.
+
+    Pictures and PDFs go along as files. Raises InvalidInput if the model does not take one.
+    """
     sections: list[str] = []
     notes: list[str] = []
+    media: list[AttachedFile] = []
     for path in dict.fromkeys(_mentions(text)):
         content = _read(files, path)
         if content is None:
             continue
         shown = escape_invisible(path)
+        if media_type := media_type_of(content):
+            _check_taken(shown, media_type, content, model)
+            media.append(attached_file(path, media_type, content))
+            tokens = estimate_media_tokens(media_type, content)
+            notes.append(f"attached {shown} ({media_type}, {len(content):,} bytes, about {tokens:,} tokens)")
+            continue
         if b"\0" in content[:MAX_BYTES]:
             notes.append(f"@{shown} is not text, so it is not attached; the agent can open it")
             continue
@@ -60,7 +76,20 @@ def attach_files(text: str, files: ReadableFiles) -> Attached:
         tokens = min(len(content), MAX_BYTES) // _BYTES_PER_TOKEN
         size = f"{pluralize(len(content), 'byte')}, about {pluralize(max(1, tokens), 'token')}"
         notes.append(f"attached {shown} ({size}{', the start of it' if cut else ''})")
-    return Attached("\n\n".join([text, *sections]), tuple(notes))
+    return Attached("\n\n".join([text, *sections]), tuple(notes), tuple(media))
+
+
+def _check_taken(path: str, media_type: str, content: bytes, model: str) -> None:
+    if not takes_media(model, media_type):
+        raise InvalidInput(
+            f"{escape_invisible(model) or 'this session'} does not take {media_type}, so the message was not sent",
+            hint=f"leave out @{path}, or switch with /model to one that takes it",
+        )
+    if len(content) > MAX_MEDIA_BYTES:
+        raise InvalidInput(
+            f"{path} has {len(content):,} bytes, and at most {MAX_MEDIA_BYTES:,} are sent",
+            hint="make it smaller",
+        )
 
 
 def _mentions(text: str) -> list[str]:

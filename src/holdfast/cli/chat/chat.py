@@ -8,7 +8,8 @@ import os
 import shutil
 import sys
 from collections import deque
-from contextlib import nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from functools import partial
 
 from holdfast.app import Runtime
@@ -39,7 +40,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.events import EscalationOpened, ModelReplied, RecordedEvent, TurnEnded
 from holdfast.gate import SessionRequest
 from holdfast.models import ModelSettings, ReplyPiece
-from holdfast.session import COMMAND_MARK, Session, TurnDriver
+from holdfast.session import COMMAND_MARK, AttachedFile, Session, TurnDriver
 
 _TURN_CLOSE_SECONDS = 2.0
 """How long to wait for the end of a turn whose answer is complete: its restore point is saved after the answer."""
@@ -67,11 +68,14 @@ class Chat:
         self._live_output = CommandOutputView(partial(screen.live, "output"))
         self._is_command = False
         """Whether the last line was a command of the person, whose output is shown whole."""
+        self._files: dict[str, Sequence[AttachedFile]] = {}
+        """By the message that is queued: the pictures and documents to send with it."""
         self._more = asyncio.Event()
         self._left = asyncio.Event()
         self._turn: asyncio.Task[Outcome | None] | None = None
         self._running_commands: set[asyncio.Task[None]] = set()
         self._window_tokens: int | None = None
+        self._titling: asyncio.Future[None] | None = None
         self.source: LineSource
         self.notifier: Notifier | None = None
 
@@ -99,6 +103,9 @@ class Chat:
             worker.cancel()
             loading.cancel()
             await asyncio.gather(worker, leaving, loading, return_exceptions=True)
+            if self._titling is not None:
+                self._titling.cancel()
+                await asyncio.gather(self._titling, return_exceptions=True)
             if self._turn is not None and not self.session.status.has_open_turn:
                 await asyncio.wait({self._turn})  # it has ended and only cleans up
             elif self._turn is not None and self.activity.doing == FINISHING:
@@ -163,7 +170,14 @@ class Chat:
                 if error.hint:
                     self.screen.say(f"  hint: {error.hint}", folds=True)
             return
-        attached = attach_files(line, self.session.workspace)
+        try:
+            attached = attach_files(line, self.session.workspace, model=self.session.status.model)
+        except HoldfastError as error:
+            self.screen.say(f"  {escape_invisible(str(error))}", "bad", folds=True)
+            self.screen.say(f"  hint: {error.hint}", folds=True)
+            return
+        if attached.files:
+            self._files[attached.text] = attached.files
         for note in attached.notes:
             self.screen.say(f"  {note}", "dim", folds=True)
         self.queue.append(attached.text)
@@ -243,7 +257,8 @@ class Chat:
                 self._is_command = words.startswith(COMMAND_MARK)
                 if self.modes.mode == "plan" and not self._is_command:
                     words += PLAN_REQUEST
-                await self._one(asyncio.create_task(self._driver.run(words)))
+                files = self._files.pop(words.removesuffix(PLAN_REQUEST), ())
+                await self._one(asyncio.create_task(self._driver.run(words, files)))
 
     async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn
@@ -284,6 +299,19 @@ class Chat:
             case _:
                 pass
         self._show_staged()
+        self._title_once()
+
+    def _title_once(self) -> None:
+        """Ask for a title after the first turn of the session, beside the prompt. The first words stay if it fails."""
+        is_first = len(self.session.history()) == 1 and not self.session.status.has_open_turn
+        if self.runtime.settings.titles != "model" or not is_first or self._is_command:
+            return
+
+        async def ask(session: Session) -> None:
+            with suppress(HoldfastError):
+                await session.make_title()
+
+        self._titling = asyncio.ensure_future(ask(self.session))
 
     async def _commit_edits(self) -> None:
         try:

@@ -55,8 +55,8 @@ def sentence(line: SessionSummary, now_ms: int, home: Home) -> str:
 
 
 def first_words(line: SessionSummary) -> str:
-    """The start of the first message, in one line."""
-    return " ".join(escape_invisible(line.first_words).split())
+    """The title, or else the start of the first message, in one line."""
+    return " ".join(escape_invisible(line.title or line.first_words).split())
 
 
 def folder_of(line: SessionSummary) -> str:

@@ -5,6 +5,7 @@ from typing import Literal
 from holdfast.core.events.base import Event
 from holdfast.core.ids import Principal, SessionId
 from holdfast.core.limits import Limits
+from holdfast.core.messages import Usage
 from holdfast.core.values import Value
 
 FORMAT = 1
@@ -44,6 +45,14 @@ class SessionRenamed(Event, tag="session-renamed"):
     """A session was renamed, or lost its name."""
 
     name: str | None
+
+
+class SessionTitled(Event, tag="session-titled"):
+    """A model gave a session a title, from its first exchange."""
+
+    title: str = ""
+    model: str = ""
+    usage: Usage = Usage()
 
 
 class SessionPinned(Event, tag="session-pinned"):

@@ -7,7 +7,7 @@ from holdfast.core.events.base import Event
 from holdfast.core.ids import CallId, EscalationId, Principal
 from holdfast.core.labels import Level, Origin
 from holdfast.core.limits import NOTHING, Amount
-from holdfast.core.messages import Finish, ModelMessage, Usage
+from holdfast.core.messages import Attachment, Finish, ModelMessage, Usage
 from holdfast.core.outcomes import Outcome
 from holdfast.core.values import Json
 
@@ -21,6 +21,7 @@ class MessagePosted(Event, tag="message-posted"):
     transport: str = ""
     message: str = ""
     """The sender's own id of the message, if it has one: a message that arrives twice starts one turn."""
+    attachments: tuple[Attachment, ...] = ()
 
 
 class CodePosted(Event, tag="code-posted"):
