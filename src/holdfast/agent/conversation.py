@@ -104,6 +104,8 @@ class Conversation(Projection[_Handled]):
     """The messages as the model sees them, and the progress of the running turn."""
 
     def reset(self) -> None:
+        self.attached: set[str] = set()
+        """The digests of what is attached to messages."""
         self.turn = 0
         self.is_open = False
         self.steps = 0
@@ -131,6 +133,7 @@ class Conversation(Projection[_Handled]):
             case MessagePosted():
                 self._begin(event.turn)
                 self._add(event.turn, UserMessage(text=event.text, attachments=event.attachments))
+                self.attached.update(each.digest for each in event.attachments)
             case CodePosted():
                 self._begin(event.turn)
                 self.posted_code = event

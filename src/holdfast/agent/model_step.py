@@ -164,15 +164,12 @@ class ModelStep:
 
     async def _with_contents(self, prompt: Prompt) -> Prompt:
         """The prompt with the pictures and documents that its messages have attached."""
-        attached = {
-            each.digest
-            for message in prompt.messages
-            if isinstance(message, UserMessage)
-            for each in message.attachments
-        }
+        attached = self._conversation.attached
+        if not attached:
+            return prompt
         for digest in attached - self._contents.keys():
             self._contents[digest] = await self._load_blob(digest)
-        return msgspec.structs.replace(prompt, contents=self._contents) if attached else prompt
+        return msgspec.structs.replace(prompt, contents=self._contents)
 
     async def make_title(self) -> str:
         """Ask the model for a title, record it and return it."""
