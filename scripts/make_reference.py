@@ -286,6 +286,7 @@ _VARIABLES = {
     "HOLDFAST_POLICY": "overrides `policy`",
     "ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY": "API keys; the first one set chooses the model if none is named",
     "NO_COLOR": "no colour; the editor, the status line and the live output stay (`--plain` removes them)",
+    "HOLDFAST_PLAIN": "plain lines for a screen reader, without redraws, colour and wrapping, in every command",
     "TERM=dumb": "plain mode",
 }
 

@@ -1,7 +1,7 @@
 """Runs the examples of documentation pages: every `console` block is typed at a terminal, and its output must match the page.
 
 A line with `$ ` is a shell command, `> ` is typed at the prompt of a chat, `[6]` is a key pressed at a question
-and `reason> ` is answered in words.
+and `reason> ` is answered in words; `^D` leaves a question.
 Other lines must appear in this order; `...` matches anything, also within a line.
 """
 
@@ -21,6 +21,7 @@ from tests.support.fork_server import forked_python
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _KEY = re.compile(r"\[(\d)\]")
 _ASKED = "reason> "
+_LEAVE = "^D"
 _ESCAPES = re.compile(r"\x1b\][^\x07]*\x07|\x1b\[[0-?]*[ -/]*[@-~]")
 _CHANGING = (
     (re.compile(r"\d{4}(-\d\d){5}-\d{3}-\w{4}"), "SESSION"),
@@ -37,7 +38,7 @@ class Step:
 
     @property
     def is_chat(self) -> bool:
-        return any(line.startswith("> ") or _KEY.fullmatch(line) for line in self.lines)
+        return any(line.startswith("> ") or _KEY.fullmatch(line) or line == _LEAVE for line in self.lines)
 
 
 def steps(page: str) -> Iterator[Step]:
@@ -62,14 +63,14 @@ def steps(page: str) -> Iterator[Step]:
             yield step
 
 
-def run_page(page: Path, home: Path) -> None:
-    """Run the examples of a page, step by step, and compare the output."""
+def run_page(page: Path, home: Path, *, is_typed: bool = False) -> None:
+    """Run the examples of a page, step by step, and compare the output; with `is_typed`, every command at a terminal."""
     (home / "bin").mkdir()
     program = home / "bin" / "holdfast"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(forked_python("-m", "holdfast"))} "$@"\n')
     program.chmod(0o755)
     for step in steps(page.read_text(encoding="utf-8")):
-        seen = _chat(step, home) if step.is_chat else _shell(step, home)
+        seen = _chat(step, home) if step.is_chat else _typed(step, home) if is_typed else _shell(step, home)
         check_seen(step, seen)
 
 
@@ -78,7 +79,7 @@ def check_seen(step: Step, seen: str) -> None:
     shown = _plain(seen)
     place = 0
     for line in step.lines:
-        if line.strip() == "..." or line.startswith("> ") or _KEY.fullmatch(line):
+        if line.strip() in ("...", _LEAVE) or line.startswith("> ") or _KEY.fullmatch(line):
             continue
         for part in line.split("..."):
             wanted = _plain(part.strip())
@@ -117,6 +118,12 @@ def _shell(step: Step, home: Path) -> str:
     return done.stdout
 
 
+def _typed(step: Step, home: Path) -> str:
+    with at_terminal(["bash", "-c", step.command], home=home, **_environment(home), HOLDFAST_HOME="") as user:
+        user.end()
+        return user.seen
+
+
 def _chat(step: Step, home: Path) -> str:
     with at_terminal(["bash", "-c", step.command], home=home, **_environment(home), HOLDFAST_HOME="") as user:
         for line in step.lines:
@@ -127,6 +134,9 @@ def _chat(step: Step, home: Path) -> str:
                 user.type(f"{line.removeprefix(_ASKED)}\r")
             elif key := _KEY.fullmatch(line):
                 _press(user, key[1])
+            elif line == _LEAVE:
+                user.wait_for("Enter alone does nothing")
+                user.type("\x04")
             elif line.strip() != "...":
                 user.wait_for(line.split("...")[0].strip()[:20], seconds=15)
         user.end("\x04")

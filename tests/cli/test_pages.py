@@ -9,7 +9,11 @@ ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 
 
-@pytest.mark.parametrize("page", ["tutorial.md", "guides/run-in-a-script.md"])
 @pytest.mark.timeout(180)
-def test_a_page_can_be_followed_on_a_fresh_machine(page: str, tmp_path: Path) -> None:
-    run_page(DOCS / page, tmp_path)
+def test_a_page_for_scripts_can_be_followed_on_a_fresh_machine(tmp_path: Path) -> None:
+    run_page(DOCS / "guides" / "run-in-a-script.md", tmp_path)
+
+
+@pytest.mark.timeout(300)
+def test_the_tutorial_typed_at_a_terminal_shows_what_the_page_shows(tmp_path: Path) -> None:
+    run_page(DOCS / "tutorial.md", tmp_path, is_typed=True)

@@ -46,12 +46,13 @@ resume with: holdfast -r ID
         ({"NO_COLOR": "1", "TERM": "dumb"}, True),
         ({}, True),
         ({"TERM": "xterm"}, False),
+        ({"TERM": "xterm", "HOLDFAST_PLAIN": "1"}, True),
     ],
 )
 def test_dumb_terminals_ask_for_linear_text_and_no_color_does_not(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], is_wanted: bool
 ) -> None:
-    for name in ("TERM", "NO_COLOR"):
+    for name in ("TERM", "NO_COLOR", "HOLDFAST_PLAIN"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

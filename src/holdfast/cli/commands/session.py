@@ -100,7 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plain",
         action=argparse.BooleanOptionalAction,
-        help="linear text for screen readers and simple terminals; also with TERM=dumb",
+        help="linear text for screen readers and simple terminals; also with HOLDFAST_PLAIN=1 or TERM=dumb",
     )
 
 

@@ -110,5 +110,8 @@ def progress_hidden() -> Iterator[None]:
 
 
 def is_linear() -> bool:
-    """Whether the terminal asks for linear text without redraws, with TERM=dumb. NO_COLOR only removes colour."""
-    return os.environ.get("TERM", "dumb") == "dumb"
+    """Whether linear text without redraws is wanted: for a screen reader (HOLDFAST_PLAIN) or a simple terminal (TERM=dumb).
+
+    NO_COLOR only removes colour.
+    """
+    return bool(os.environ.get("HOLDFAST_PLAIN")) or os.environ.get("TERM", "dumb") == "dumb"
