@@ -42,7 +42,7 @@ bench:             ## figures against peers, side by side in one run; NAME=store
 
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
   --no-annotate --python-version 3.11
-ALL := --extra wasi --extra acp --extra scale --group dev
+ALL := --extra wasi --extra acp --extra scale --extra slack --group dev
 
 lock:              ## rewrite the lock files after a change of dependencies (needs uv)
 	$(LOCK) --group build --output-file requirements.lock pyproject.toml

@@ -57,6 +57,7 @@ class HttpStandIn:
                     status, extra = self.answers.pop(0)
                 elif self.respond is not None:
                     status, answer = await self.respond(received)
+                    extra = {"Content-Type": "application/json"}
                 shown = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
                 start = f"HTTP/1.1 {status} X\r\n{shown}Content-Length: {len(answer)}\r\n\r\n"
                 writer.write(start.encode() + answer)

@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "proxy": "serve your MCP servers to another agent, through the gate",
         "install": "connect Claude Code, Codex, Cursor or VS Code",
         "hook": "decide about a built-in tool call of Claude Code",
-        "messenger": "talk with sessions from Telegram",
+        "messenger": "talk with sessions from Slack or Telegram",
         "teams": "run teams of agents that ask each other",
     },
 }

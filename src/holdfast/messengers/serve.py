@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import assert_never
 
 from holdfast.app import Runtime
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidConfig
 from holdfast.messengers.bridge import Bridge
 from holdfast.messengers.contract import Messenger
+from holdfast.messengers.slack import Slack
 from holdfast.messengers.telegram import Telegram
 from holdfast.services import DeliveryFailed, is_safe_address, resolve_secret
-from holdfast.session import ConfiguredMessenger
+from holdfast.session import ConfiguredMessenger, SlackSettings, TelegramSettings
 
 
 def create_messenger(name: str, settings: ConfiguredMessenger, environ: Mapping[str, str]) -> Messenger:
@@ -21,10 +23,19 @@ def create_messenger(name: str, settings: ConfiguredMessenger, environ: Mapping[
     if not is_safe_address(settings.base_url):
         raise InvalidConfig(f"{where}: base_url must be https, or on this machine")
     try:
-        token = resolve_secret(settings.token, environ)
+        match settings:
+            case TelegramSettings():
+                return Telegram(resolve_secret(settings.token, environ), base_url=settings.base_url)
+            case SlackSettings():
+                return Slack(
+                    resolve_secret(settings.bot_token, environ),
+                    resolve_secret(settings.app_token, environ),
+                    base_url=settings.base_url,
+                )
+            case _:
+                assert_never(settings)
     except DeliveryFailed as error:
         raise InvalidConfig(f"{where}: {error}") from error
-    return Telegram(token, base_url=settings.base_url)
 
 
 async def serve_messengers(

@@ -29,6 +29,7 @@ from holdfast.session.settings import (
     NotifyTarget,
     NotifyWebhook,
     Settings,
+    SlackSettings,
     TelegramSettings,
     Topic,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "SessionPaths",
     "Settings",
     "SharedResources",
+    "SlackSettings",
     "Status",
     "TelegramSettings",
     "Topic",

@@ -123,7 +123,17 @@ class TelegramSettings(MessengerSettings, tag="telegram"):
     base_url: str = "https://api.telegram.org"
 
 
-ConfiguredMessenger = TelegramSettings
+class SlackSettings(MessengerSettings, tag="slack"):
+    """An app of Slack in socket mode (extra `slack`). It needs no public address."""
+
+    bot_token: str
+    """`${VARIABLE}` or `keyring:NAME`; begins with xoxb-."""
+    app_token: str
+    """`${VARIABLE}` or `keyring:NAME`; begins with xapp-."""
+    base_url: str = "https://slack.com/api"
+
+
+ConfiguredMessenger = TelegramSettings | SlackSettings
 
 
 class Settings(Value, forbid_unknown_fields=True):
