@@ -22,6 +22,7 @@ async def compose_resources(
     home: str | Path | None,
     settings: Settings | None,
     store: Store | None,
+    store_url: str | None = None,
     engines: Engines | None,
     clock: Clock | None,
     servers: Sequence[ServerSpec] | None,
@@ -40,7 +41,7 @@ async def compose_resources(
     return SharedResources(
         home=directory,
         settings=settings,
-        store=store or await open_store(directory, clock=clock, redact=redact),
+        store=store or await open_store(directory, clock=clock, redact=redact, url=store_url),
         engines=engines or Engines(key=directory.key(), cache=directory.cache),
         clock=clock,
         servers=tuple(servers),

@@ -51,6 +51,7 @@ class Runtime:
         home: str | Path | None = None,
         settings: Settings | None = None,
         store: Store | None = None,
+        store_url: str | None = None,
         engines: Engines | None = None,
         clock: Clock | None = None,
         servers: Sequence[ServerSpec] | None = None,
@@ -61,12 +62,14 @@ class Runtime:
 
         Without `settings` and `servers` it reads config.toml and mcp-servers.json of the data directory, as the command
         line does. Pass `settings=Settings()` and `servers=()` to ignore the files. Raises InvalidConfig. At most
-        `max_sessions` sessions are open at once; one more raises SessionNotReady, and is not created.
+        `max_sessions` sessions are open at once; one more raises SessionNotReady, and is not created. `store_url` names a
+        store in PostgreSQL that many machines share; without it `$HOLDFAST_STORE` does, else sessions are in the data directory.
         """
         shared = await compose_resources(
             home=home,
             settings=settings,
             store=store,
+            store_url=store_url,
             engines=engines,
             clock=clock,
             servers=servers,

@@ -62,6 +62,11 @@ GROUPS: dict[str, dict[str, str]] = {
         "messenger": "talk with sessions from Slack or Telegram",
         "teams": "run teams of agents that ask each other",
     },
+    "many machines": {
+        "store": "prepare, check or fill a store in PostgreSQL",
+        "worker": "run the turns of sessions that machines share",
+        "post": "send a message to a session that workers run",
+    },
 }
 """Command and summary by heading."""
 

@@ -38,6 +38,7 @@ session options:
       --yes-to RULE           approve the calls that this rule asks about
       --add-dir DIR[:ro]      also let the agent use this folder
       --wait-for SECONDS      deny a call that is not answered in this time
+      --store URL             the sessions of a store in PostgreSQL
       --no-escalations        deny every call that needs approval
       --json                  print outcome, usage, proposals and audit as JSON
       --plain, --no-plain     linear text for screen readers, or not

@@ -26,6 +26,7 @@ from holdfast.gate import (
     write_first_answer,
 )
 from holdfast.store import Home, Store
+from holdfast.worker import wake_worker
 
 HOLDER_SECONDS = 3.0
 """How long the process that holds a session may take to accept an answer."""
@@ -101,6 +102,7 @@ async def deliver_answer(
                 await journal.append(GrantGiven(grant=grant))
         finally:
             await journal.release()
+        await wake_worker(store, session)
         delivery = "recorded"
     return Delivered(session=session, escalation=escalation.id, verdict=response.verdict, delivery=delivery)
 

@@ -14,14 +14,19 @@ from holdfast.store.contract import (
     JournalProblem,
     LeaseHolder,
     Passage,
+    PostedRequest,
     SessionPage,
     SessionShare,
     SessionSummary,
     Shares,
     Store,
+    StoreStatus,
     StoreWatch,
     StreamedEvent,
     WaitingEscalation,
+    Within,
+    WorkerPresence,
+    WorkStore,
 )
 from holdfast.store.file_watch import FileWatch
 from holdfast.store.home import (
@@ -34,7 +39,7 @@ from holdfast.store.home import (
 )
 from holdfast.store.memory import MemoryStore
 from holdfast.store.names import chosen_name, shortened_note
-from holdfast.store.open import open_store
+from holdfast.store.open import STORE_VARIABLE, connect_database, migrate_store, open_store, open_work_store, store_status
 from holdfast.store.private_files import locked, read_own, read_plain, remove
 from holdfast.store.prune import PruneReport, prune
 from holdfast.store.redaction import MIN_SECRET_LENGTH, Redactor
@@ -43,6 +48,7 @@ from holdfast.store.shared_access import open_when_released, tail, wait_until_re
 
 __all__ = [
     "MIN_SECRET_LENGTH",
+    "STORE_VARIABLE",
     "Arrival",
     "BlobInfo",
     "BlobIngest",
@@ -58,6 +64,7 @@ __all__ = [
     "LeaseHolder",
     "MemoryStore",
     "Passage",
+    "PostedRequest",
     "PruneReport",
     "Redactor",
     "SessionPage",
@@ -65,14 +72,21 @@ __all__ = [
     "SessionSummary",
     "Shares",
     "Store",
+    "StoreStatus",
     "StoreWatch",
     "StreamedEvent",
     "WaitingEscalation",
+    "Within",
+    "WorkStore",
+    "WorkerPresence",
     "chosen_name",
+    "connect_database",
     "create_private",
     "locked",
+    "migrate_store",
     "open_store",
     "open_when_released",
+    "open_work_store",
     "private_folder",
     "prune",
     "read_own",
@@ -82,6 +96,7 @@ __all__ = [
     "remove_tree",
     "replace_private",
     "shortened_note",
+    "store_status",
     "sync_folder",
     "tail",
     "wait_until_released",

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from holdfast.core import Amount, Escalation, Limits, SessionId, Value
 from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, RestorePointMade, SessionOpened
@@ -394,3 +394,71 @@ class Store(BlobStore, Protocol):
     async def close(self) -> None:
         """Release every lease and stop. Idempotent."""
         ...
+
+
+class PostedRequest(Value):
+    """Something that a session is asked to do by a process that does not hold it."""
+
+    id: str
+    body: bytes
+
+
+Within = Callable[[object], Awaitable[None]]
+"""Does something in the transaction of a store; it gets the store's handle of it."""
+
+
+@runtime_checkable
+class WorkStore(Store, Protocol):
+    """A store that workers share: it also keeps what sessions are asked to do."""
+
+    @property
+    def address(self) -> str | None:
+        """The address at which other processes find it; None if they cannot."""
+        ...
+
+    async def post_request(
+        self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
+    ) -> str:
+        """Keep a request and do `within`, both or neither, and return the request's id. Raises SessionNotFound.
+
+        A request with an id that was posted before is not kept again.
+        """
+        ...
+
+    async def in_transaction(self, within: Within) -> None:
+        """Do something in a transaction of its own."""
+        ...
+
+    async def requests(self, session: SessionId) -> Sequence[PostedRequest]:
+        """What a session is asked to do and has not done yet, oldest first."""
+        ...
+
+    async def remove_request(self, id: str) -> None:
+        """Remove a request that was carried out. Idempotent."""
+        ...
+
+
+class WorkerPresence(Value):
+    """A process that has the store open."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    seen_seconds: float
+    """How long ago it was seen, by the clock of the database."""
+    sessions: int
+    """How many sessions it holds."""
+
+
+class StoreStatus(Value):
+    """What an operator sees of a store that workers share."""
+
+    schema_found: int
+    schema_needed: int
+    server: str = ""
+    sessions: int = 0
+    waiting: int = 0
+    requests: int = 0
+    bytes: int = 0
+    workers: tuple[WorkerPresence, ...] = ()

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import socket
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -45,6 +46,7 @@ from holdfast.store.contract import (
     Inspection,
     LeaseHolder,
     Passage,
+    PostedRequest,
     PrepareArrival,
     SessionPage,
     SessionShare,
@@ -52,6 +54,7 @@ from holdfast.store.contract import (
     Shares,
     StreamedEvent,
     WaitingEscalation,
+    Within,
 )
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.event_log import EventLog
@@ -71,6 +74,7 @@ class _Session:
         self.rank = 0
         self.fence = 0
         self.holder: LeaseHolder | None = None
+        self.requests: dict[str, PostedRequest] = {}
 
     @property
     def last_hash(self) -> bytes:
@@ -148,6 +152,7 @@ class MemoryStore:
     """All journals and blobs, in the memory of this process."""
 
     notices: tuple[str, ...] = ()
+    address: str | None = None
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
@@ -350,6 +355,26 @@ class MemoryStore:
         self._add_rows(recorded)
         self._record(new, arrival_events(recorded, arrival, old_name=old_name, name=name), ())
         return new.id
+
+    async def post_request(
+        self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
+    ) -> str:
+        found = self._get(session)
+        name = id or secrets.token_hex(12)
+        await within(None)
+        found.requests.setdefault(name, PostedRequest(id=name, body=body))
+        return name
+
+    async def in_transaction(self, within: Within) -> None:
+        await within(None)
+
+    async def requests(self, session: SessionId) -> Sequence[PostedRequest]:
+        found = self._sessions.get(check_session_id(session))
+        return [] if found is None else list(found.requests.values())
+
+    async def remove_request(self, id: str) -> None:
+        for session in self._sessions.values():
+            session.requests.pop(id, None)
 
     async def put_blob(self, content: bytes) -> str:
         name = digest_bytes(content)

@@ -1,30 +1,80 @@
 """Opening a store. The one place that names a backend."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 from holdfast.core import Clock
 from holdfast.core.errors import EngineMissing, InvalidInput
-from holdfast.store.contract import Redact, Store
+from holdfast.store.contract import Redact, Store, StoreStatus, WorkStore
 from holdfast.store.home import Home
 from holdfast.store.sqlite.store import SqliteStore
 
+STORE_VARIABLE = "HOLDFAST_STORE"
+"""Names the store of every command; without it, it is the database in the data directory."""
 SCHEMES = ("postgresql://", "postgres://")
 
 
 async def open_store(home: Home, *, clock: Clock, redact: Redact = bytes, url: str | None = None) -> Store:
-    """Open the store of a home and create what is missing, or the store at an address.
+    """Open the store at an address, by default that of `$HOLDFAST_STORE`, else the one in the home, and create what is missing.
 
     `redact` processes the bytes of every event first. Raises StoreUnavailable, InvalidInput.
     """
-    if url is None:
+    url = url or os.environ.get(STORE_VARIABLE)
+    if not url:
         return await SqliteStore.start(home, clock=clock, redact=redact)
+    return await open_work_store(home, url, clock=clock, redact=redact)
+
+
+async def open_work_store(home: Home, url: str, *, clock: Clock, redact: Redact = bytes) -> WorkStore:
+    """Open a store that workers share, by its address. Raises StoreUnavailable, InvalidInput."""
+    _check_address(url)
+    with _extra_explained():
+        from holdfast.store.postgres.store import PostgresStore
+    return await PostgresStore.start(url, home=home, clock=clock, redact=redact)
+
+
+async def connect_database(url: str) -> Any:
+    """Open a connection to the database of a store, with its schema as the search path. For the engine of the workers.
+
+    Any: asyncpg has no annotations.
+    """
+    _check_address(url)
+    with _extra_explained():
+        from holdfast.store.postgres.database import connect
+    return await connect(url)
+
+
+async def migrate_store(url: str) -> tuple[str, ...]:
+    """Bring the store at an address to the newest schema, and return the names of the steps that were missing."""
+    _check_address(url)
+    with _extra_explained():
+        from holdfast.store.postgres.migrations import migrate
+    return tuple(f"{one.number:04} {one.title}" for one in await migrate(url))
+
+
+async def store_status(url: str) -> StoreStatus:
+    """Look at the store at an address. Raises StoreUnavailable."""
+    _check_address(url)
+    with _extra_explained():
+        from holdfast.store.postgres.status import read_status
+    return await read_status(url)
+
+
+def _check_address(url: str) -> None:
     if not url.startswith(SCHEMES):
         raise InvalidInput(
             f"{url!r} is not the address of a store", hint="for example: postgresql://user@host/database"
         )
+
+
+@contextmanager
+def _extra_explained() -> Iterator[None]:
     try:
-        from holdfast.store.postgres.store import PostgresStore
+        yield
     except ModuleNotFoundError as problem:
         raise EngineMissing(
             f"a store in PostgreSQL needs {problem.name!r}",
             hint="install it with: pip install 'holdfast[scale]'",
         ) from problem
-    return await PostgresStore.start(url, home=home, clock=clock, redact=redact)

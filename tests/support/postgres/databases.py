@@ -55,6 +55,14 @@ class Databases:
         """The address of a database of this server."""
         return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
 
+    async def take_blank(self) -> str:
+        """The address of a database without our schema."""
+        address = await self.take()
+        connection = await asyncpg.connect(address)
+        await connection.execute("SET client_min_messages = warning; DROP SCHEMA holdfast CASCADE")
+        await connection.close()
+        return address
+
     async def _create(self, name: str) -> None:
         connection = await asyncpg.connect(self._url)
         try:

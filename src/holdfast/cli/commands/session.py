@@ -27,6 +27,7 @@ from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo
 from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.option_types import add_added_folders, add_wait_for, seconds
 from holdfast.cli.prompts import ensure_trusted, offer_demo, offer_local_model
+from holdfast.cli.shared_store import add_store_option
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.narrator import Narrator, describe_call
@@ -96,6 +97,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_added_folders(parser)
     add_wait_for(parser)
+    add_store_option(parser)
     parser.add_argument("--no-escalations", action="store_true", help="deny every call that needs approval")
     parser.add_argument(
         "--plain",
@@ -129,7 +131,9 @@ async def run(arguments: argparse.Namespace) -> int:
         settings = msgspec.structs.replace(settings, escalation_seconds=arguments.wait_for)
     if arguments.yes_to:
         _check_preapproved(arguments, settings, home)
-    runtime = await Runtime.start(home=home.root, settings=settings, servers=configured_servers(home))
+    runtime = await Runtime.start(
+        home=home.root, settings=settings, servers=configured_servers(home), store_url=arguments.store
+    )
     try:
         print_store_notices(runtime.store, console)
         left: Resumable | None = None

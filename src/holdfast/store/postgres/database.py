@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shlex
 from collections.abc import Awaitable, Callable
 from importlib import resources
 from typing import Any, TypeVar
@@ -69,6 +70,11 @@ def shown(url: str) -> str:
     return parts._replace(netloc=re.sub(r":[^@]*@", ":***@", parts.netloc)).geturl()
 
 
+def command_for(action: str, url: str) -> str:
+    """The command that does something with a store, as a shell takes it."""
+    return f"holdfast store {action} {shlex.quote(shown(url))}"
+
+
 def explain(problem: BaseException, url: str) -> StoreUnavailable:
     """Translate an error of the server or of the connection for the user."""
     where = shown(url)
@@ -76,9 +82,9 @@ def explain(problem: BaseException, url: str) -> StoreUnavailable:
         case asyncpg.InvalidAuthorizationSpecificationError():
             text, hint = "refused the login", "check user and password in the address"
         case asyncpg.InvalidCatalogNameError():
-            text, hint = "has no such database", f"create it, then run: holdfast store init {where}"
+            text, hint = "has no such database", f"create it, then run: {command_for('init', url)}"
         case asyncpg.UndefinedTableError() | asyncpg.InvalidSchemaNameError():
-            text, hint = "has no Holdfast schema", f"run: holdfast store init {where}"
+            text, hint = "has no Holdfast schema", command_for("init", url)
         case asyncpg.DiskFullError():
             text, hint = "has no disk space left", "free some space on its disk and try again"
         case asyncpg.ReadOnlySQLTransactionError():

@@ -7,7 +7,7 @@ import asyncpg
 
 from holdfast.core import Value
 from holdfast.core.errors import StoreUnavailable
-from holdfast.store.postgres.database import LOST, SCHEMA, close_quickly, connect, explain, shown
+from holdfast.store.postgres.database import LOST, SCHEMA, close_quickly, command_for, connect, explain, shown
 
 _LOCK = 7266330
 
@@ -60,12 +60,10 @@ def require_current(status: SchemaStatus, url: str) -> None:
             hint="upgrade Holdfast on this machine",
         )
     if status.found == 0:
-        raise StoreUnavailable(
-            f"the store {where!r} has no Holdfast schema", hint=f"run: holdfast store init {where}"
-        )
+        raise StoreUnavailable(f"the store {where!r} has no Holdfast schema", hint=command_for("init", url))
     raise StoreUnavailable(
         f"the store {where!r} has schema {status.found}, and this version of Holdfast needs {status.needed}",
-        hint=f"run: holdfast store migrate {where}",
+        hint=command_for("migrate", url),
     )
 
 

@@ -152,6 +152,7 @@ async def remove(
     await connection.execute(SQL["delete_session"], session)
     await connection.execute(SQL["delete_lease"], session)
     await connection.execute(SQL["delete_shares"], session)
+    await connection.execute(SQL["remove_requests"], session)
     tombstone = (session, line.name, now_ms, reason, line.events, last or b"")
     await connection.execute(SQL["write_tombstone"], *tombstone, *parent_columns(line.parent))
     digests: set[str] = set()

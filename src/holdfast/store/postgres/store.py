@@ -4,6 +4,7 @@ Reads use a few connections, appends have one of their own (`writer`), and so ha
 """
 
 import asyncio
+import secrets
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -31,6 +32,7 @@ from holdfast.store.contract import (
     Inspection,
     LeaseHolder,
     Passage,
+    PostedRequest,
     PrepareArrival,
     Redact,
     SessionPage,
@@ -39,6 +41,7 @@ from holdfast.store.contract import (
     StoreWatch,
     StreamedEvent,
     WaitingEscalation,
+    Within,
 )
 from holdfast.store.history import Head
 from holdfast.store.home import Home
@@ -116,6 +119,10 @@ class PostgresStore(PostgresBlobStore):
             raise
         presence.start()
         return cls(home=home, clock=clock, database=database, presence=presence, redact=redact)
+
+    @property
+    def address(self) -> str:
+        return self._database.url
 
     @property
     def home(self) -> Home:
@@ -260,6 +267,30 @@ class PostgresStore(PostgresBlobStore):
         )
         self._news.recorded((session,))
         return session
+
+    async def post_request(
+        self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
+    ) -> str:
+        key, name = check_session_id(session), id or secrets.token_hex(12)
+
+        async def post(connection: asyncpg.Connection) -> None:
+            await require_session(connection, key)
+            await connection.execute(SQL["post_request"], name, key, body)
+            await within(connection)
+
+        await self._database.write(post)
+        return name
+
+    async def in_transaction(self, within: Within) -> None:
+        await self._database.write(within)
+
+    async def requests(self, session: SessionId) -> Sequence[PostedRequest]:
+        key = check_session_id(session)
+        rows = await self._database.read(lambda connection: connection.fetch(SQL["requests_of"], key))
+        return [PostedRequest(id=row["id"], body=row["body"]) for row in rows]
+
+    async def remove_request(self, id: str) -> None:
+        await self._database.read(lambda connection: connection.execute(SQL["remove_request"], id))
 
     async def close(self) -> None:
         if self._is_closed:

@@ -364,3 +364,28 @@ SELECT version FROM current;
 -- name: delete_shares
 -- A tree whose first session is deleted has no limits.
 WITH gone AS (DELETE FROM share_tree WHERE tree = $1) DELETE FROM share WHERE tree = $1;
+
+-- name: post_request
+-- Of a session that is there; a request that is posted again is the same one.
+INSERT INTO request (id, session, body) SELECT $1, id, $3 FROM session WHERE id = $2
+ON CONFLICT (id) DO NOTHING;
+
+-- name: requests_of
+SELECT id, body FROM request WHERE session = $1 ORDER BY number;
+
+-- name: remove_request
+DELETE FROM request WHERE id = $1;
+
+-- name: remove_requests
+DELETE FROM request WHERE session = $1;
+
+-- name: counts
+SELECT (SELECT count(*) FROM session) AS sessions, (SELECT count(*) FROM session WHERE activity = 'waiting') AS waiting,
+    (SELECT count(*) FROM request) AS requests, pg_database_size(current_database()) AS bytes;
+
+-- name: workers
+-- The processes that are alive, newest first.
+SELECT worker.id, worker.host, worker.pid, worker.version,
+    extract(epoch FROM now() - worker.seen)::float8 AS seen_seconds,
+    (SELECT count(*) FROM lease WHERE lease.worker = worker.id) AS sessions
+FROM worker WHERE worker.seen > now() - $1::interval ORDER BY worker.started DESC;

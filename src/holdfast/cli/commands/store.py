@@ -1,0 +1,125 @@
+"""Prepare, check and fill a store in PostgreSQL, which many machines can share.
+
+holdfast store init URL                      create the schema and the queue
+holdfast store migrate URL                   bring an older schema up to date
+holdfast store status URL                    schema, size, and the processes that have it open
+holdfast store copy URL                      copy the sessions of this data directory to a store
+holdfast store copy URL --back               copy the sessions of a store to this data directory
+
+A copy imports each session as `holdfast import` does: its grants do not apply there, and sessions that exist are skipped.
+Every other command uses the store that $HOLDFAST_STORE names. Exit codes: 1 when a session could not be copied.
+"""
+
+import argparse
+import shlex
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import open_store
+from holdfast.cli.redaction import LazyRedactor
+from holdfast.cli.terminal.console import Console
+from holdfast.core import SessionId, SystemClock, pluralize
+from holdfast.core.errors import HoldfastError, SessionExists
+from holdfast.core.events import RecordedEvent
+from holdfast.store import Arrival, SessionSummary, Store, migrate_store, open_work_store, store_status
+from holdfast.worker import install_dispatch, open_dispatch
+
+PROGRESS = "talking to the store"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.add_argument("action", choices=["init", "migrate", "status", "copy"], help="what to do")
+    parser.add_argument("url", metavar="URL", help="such as postgresql://user@host/database")
+    parser.add_argument("--back", action="store_true", help="for copy: from the store to this data directory")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Carry out the action."""
+    console = Console()
+    match arguments.action:
+        case "status":
+            return await _status(arguments.url, console, is_json=arguments.json)
+        case "copy":
+            return await _copy(arguments.url, console, is_back=arguments.back, is_json=arguments.json)
+        case _:
+            steps = list(await migrate_store(arguments.url))
+            if await install_dispatch(arguments.url):
+                steps.append("queue")
+    if arguments.json:
+        console.json({"steps": steps})
+    else:
+        console.say("applied: " + ", ".join(steps) if steps else "the schema is up to date")
+    return exit_codes.OK
+
+
+async def _status(url: str, console: Console, *, is_json: bool) -> int:
+    found = await store_status(url)
+    is_current = found.schema_found == found.schema_needed
+    backlog = await open_dispatch(url).backlog() if is_current else 0
+    if is_json:
+        console.json({"status": found, "backlog": backlog})
+        return exit_codes.OK
+    console.print(f"PostgreSQL {found.server}, schema {found.schema_found} of {found.schema_needed}")
+    if not is_current:
+        action = "init" if not found.schema_found else "migrate"
+        console.say(f"hint: holdfast store {action} {shlex.quote(url)}")
+        return exit_codes.OK
+    counts = (pluralize(found.sessions, "session"), f"{found.waiting} waiting for a person")
+    console.print(", ".join((*counts, pluralize(backlog, "job"), f"{found.bytes / 1e6:.1f} MB")))
+    for worker in found.workers:
+        holds = pluralize(worker.sessions, "session")
+        console.print(
+            f"  {worker.host} {worker.pid}  {worker.version}  {holds}  seen {worker.seen_seconds:.1f} s ago"
+        )
+    return exit_codes.OK
+
+
+async def _copy(url: str, console: Console, *, is_back: bool, is_json: bool) -> int:
+    async with open_store() as (home, local):
+        shared = await open_work_store(home, url, clock=SystemClock(), redact=LazyRedactor(home.root))
+        try:
+            source, target = (shared, local) if is_back else (local, shared)
+            copied, skipped, failed = await _copy_sessions(source, target, console)
+        finally:
+            await shared.close()
+    if is_json:
+        console.json({"copied": copied, "skipped": skipped, "failed": failed})
+    else:
+        console.say(
+            f"copied {pluralize(len(copied), 'session')}, skipped {len(skipped)}, failed {len(failed)}"
+        )
+    return exit_codes.ERROR if failed else exit_codes.OK
+
+
+async def _copy_sessions(
+    source: Store, target: Store, console: Console
+) -> tuple[list[str], list[str], list[str]]:
+    """Copy every session, oldest first, so that the list keeps its order."""
+    copied: list[str] = []
+    skipped: list[str] = []
+    failed: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="holdfast-copy-") as folder:
+        for line in reversed(await source.sessions()):
+            archive = Path(folder) / f"{line.id}.zip"
+            now_ms = SystemClock().now_ms()
+            try:
+                await source.export_session(line.id, archive, now_ms=now_ms)
+                await target.import_session(archive, now_ms=now_ms, prepare=partial(_arrive, line))
+                copied.append(line.id)
+            except SessionExists:
+                skipped.append(line.id)
+            except HoldfastError as problem:
+                failed.append(line.id)
+                console.say(f"{line.id}: {problem}", "bad")
+            archive.unlink(missing_ok=True)
+    return copied, skipped, failed
+
+
+async def _arrive(line: SessionSummary, session: SessionId, recorded: Sequence[RecordedEvent]) -> Arrival:
+    """Its files stay where they are."""
+    return Arrival(workspace=line.workspace, model=line.model)

@@ -1,0 +1,40 @@
+"""What an operator sees of the store: its schema, its size, and the processes that have it open."""
+
+from datetime import timedelta
+
+import asyncpg
+
+from holdfast.store.contract import StoreStatus, WorkerPresence
+from holdfast.store.postgres.database import LOST, SQL, close_quickly, connect, explain
+from holdfast.store.postgres.migrations import schema_status
+from holdfast.store.postgres.presence import PRESENCE_SECONDS
+
+
+async def read_status(url: str) -> StoreStatus:
+    """Look at the store at an address. Raises StoreUnavailable."""
+    try:
+        connection = await connect(url)
+    except (*LOST, asyncpg.PostgresError) as problem:
+        raise explain(problem, url) from problem
+    try:
+        return await _read(connection)
+    except (*LOST, asyncpg.PostgresError) as problem:
+        raise explain(problem, url) from problem
+    finally:
+        await close_quickly(connection)
+
+
+async def _read(connection: asyncpg.Connection) -> StoreStatus:
+    schema = await schema_status(connection)
+    server = await connection.fetchval("SHOW server_version")
+    if schema.found != schema.needed:
+        return StoreStatus(schema_found=schema.found, schema_needed=schema.needed, server=server)
+    counts = await connection.fetchrow(SQL["counts"])
+    rows = await connection.fetch(SQL["workers"], timedelta(seconds=PRESENCE_SECONDS))
+    return StoreStatus(
+        schema_found=schema.found,
+        schema_needed=schema.needed,
+        server=server,
+        workers=tuple(WorkerPresence(**dict(row)) for row in rows),
+        **dict(counts),
+    )

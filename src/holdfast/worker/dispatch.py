@@ -1,0 +1,61 @@
+"""The contract of an engine: it carries "this session has something to do" to some worker, at least once.
+
+It carries nothing else. What there is to do is in the journal and in the requests of the store, so a job that comes twice,
+late or in vain does no harm: the worker opens the session, finds out, and does it or not.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from holdfast.core import SessionId
+from holdfast.core.errors import InvalidInput
+
+Handler = Callable[[SessionId], Awaitable[None]]
+"""Does what a session has to do. Raises NotNow if it cannot yet."""
+
+
+class NotNow(Exception):  # noqa: N818: it is not an error, and nobody but an engine catches it
+    """The job is to be given again, after a while, to any worker."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__(f"again in {seconds} s")
+        self.seconds = seconds
+
+
+def check_places(places: int) -> None:
+    """Raise InvalidInput if a worker has too few places: engines claim jobs in batches of at least half of them."""
+    if places < 2:
+        raise InvalidInput("a worker needs at least 2 places", hint="use --places 2")
+
+
+class Dispatch(Protocol):
+    """An engine. Every implementation passes `tests/worker/test_dispatch.py`."""
+
+    async def post(self, transaction: object, session: SessionId, *, delay_seconds: float = 0.0) -> None:
+        """Post a job in a transaction of the store: it exists if and only if the transaction is committed.
+
+        Jobs of one session are not merged: one that is posted while another is about to end must not be lost.
+        """
+        ...
+
+    async def run(self, handler: Handler, *, places: int, stop: asyncio.Event) -> None:
+        """Give jobs to the handler, at most `places` at once, until `stop` is set and the last handler has returned.
+
+        Raises InvalidInput if there are fewer than two places.
+
+        A job whose worker dies is given to another one. An outage of the database only delays jobs.
+        """
+        ...
+
+    async def cancel(self, session: SessionId) -> None:
+        """Remove the jobs of a session that no worker has taken."""
+        ...
+
+    async def backlog(self) -> int:
+        """The number of jobs that no worker has finished."""
+        ...
+
+    async def close(self) -> None:
+        """Release what this process holds. Idempotent."""
+        ...

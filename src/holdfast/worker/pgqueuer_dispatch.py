@@ -1,0 +1,113 @@
+"""pgqueuer as the engine: jobs in the database of the store, claimed with heartbeats.
+
+What it needs to be told, each found by losing jobs: a failed job is deleted unless it is held, a handler that is cancelled
+counts as done, `run` ends when the database restarts, and places must be at least twice the batch.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from pgqueuer import AsyncpgDriver, Job, Queries, QueueManager, RetryRequested
+
+from holdfast.core import SessionId
+from holdfast.worker.dispatch import Handler, NotNow, check_places
+
+ENTRYPOINT = "session"
+HEARTBEAT_SECONDS = 8.0
+"""A job whose worker was silent for this long is given to another one. Longer than a lease outlives its worker: otherwise the
+next worker would find the session held."""
+_PAUSE_SECONDS = 0.5
+Connect = Callable[[], Awaitable[Any]]
+"""Opens an asyncpg connection whose search path is the schema of the store. Any: asyncpg has no annotations."""
+
+
+class PgqueuerDispatch:
+    """Jobs as rows of pgqueuer's table."""
+
+    def __init__(self, connect: Connect, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
+        self._connect = connect
+        self._heartbeat = timedelta(seconds=heartbeat_seconds)
+        logging.getLogger("pgqueuer").setLevel(logging.CRITICAL)  # it logs tracebacks with our payloads
+
+    async def post(self, transaction: Any, session: SessionId, *, delay_seconds: float = 0.0) -> None:
+        queries = Queries(AsyncpgDriver(transaction))
+        delay = timedelta(seconds=delay_seconds) if delay_seconds else None
+        await queries.enqueue(ENTRYPOINT, session.encode(), 0, delay)
+
+    async def run(self, handler: Handler, *, places: int, stop: asyncio.Event) -> None:
+        check_places(places)
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                with suppress(Exception):  # an outage ends it in many ways; it is called again until the stop
+                    await self._run_once(handler, places, stopping)
+                await asyncio.wait((stopping,), timeout=_PAUSE_SECONDS)
+        finally:
+            stopping.cancel()
+
+    async def cancel(self, session: SessionId) -> None:
+        async with _Opened(self._connect) as connection:
+            await connection.execute(
+                "DELETE FROM pgqueuer WHERE entrypoint = $1 AND payload = $2 AND status = 'queued'",
+                ENTRYPOINT,
+                session.encode(),
+            )
+
+    async def backlog(self) -> int:
+        async with _Opened(self._connect) as connection:
+            found = "SELECT count(*) FROM pgqueuer WHERE entrypoint = $1 AND status IN ('queued', 'picked')"
+            return int(await connection.fetchval(found, ENTRYPOINT))
+
+    async def close(self) -> None:
+        return None
+
+    async def _run_once(self, handler: Handler, places: int, stopping: "asyncio.Task[bool]") -> None:
+        async with _Opened(self._connect) as connection:
+            manager = QueueManager(Queries(AsyncpgDriver(connection)))
+
+            async def session(job: Job) -> None:
+                try:
+                    await handler(SessionId((job.payload or b"").decode()))
+                except NotNow as later:
+                    raise RetryRequested(delay=timedelta(seconds=later.seconds)) from None
+
+            manager.entrypoint(ENTRYPOINT, on_failure="hold")(session)
+            connection.add_termination_listener(lambda _: manager.shutdown.set())
+            stopping.add_done_callback(lambda _: manager.shutdown.set())
+            await manager.run(
+                dequeue_timeout=timedelta(seconds=min(5.0, self._heartbeat.total_seconds() / 2)),
+                batch_size=max(1, min(places // 2, 50)),
+                max_concurrent_tasks=places,
+                heartbeat_timeout=self._heartbeat,
+            )
+
+
+class _Opened:
+    """A connection for the duration of a block."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    async def __aenter__(self) -> Any:
+        self._connection = await self._connect()
+        return self._connection
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await asyncio.wait_for(self._connection.close(), 5)
+        except Exception:  # a server that is gone; whatever it says, the connection is of no use
+            self._connection.terminate()
+
+
+async def install(connect: Connect) -> bool:
+    """Create or upgrade the tables of the engine. Returns whether there was something to do."""
+    async with _Opened(connect) as connection:
+        queries = Queries(AsyncpgDriver(connection))
+        if not await queries.schema_is_installed():
+            await queries.install(create_schema=False)
+            return True
+        return bool((await queries.apply_upgrade()).statements)

@@ -1,0 +1,263 @@
+"""What is peculiar to the store in PostgreSQL: fences, groups, lost answers, outages and its schema."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.store.sample_events import opened, said, turn
+
+from holdfast.core import FakeClock
+from holdfast.core.errors import InvalidInput, LeaseLost, SessionHeld, StoreUnavailable
+from holdfast.core.events import MessagePosted, RecordedEvent
+from holdfast.store import Home
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Databases
+
+    from holdfast.store.postgres.store import PostgresStore
+
+PATIENCE_SECONDS = 60
+
+
+@pytest.fixture
+async def url(postgres_databases: "Databases") -> AsyncIterator[str]:
+    address = await postgres_databases.take()
+    yield address
+    postgres_databases.give_back(address)
+
+
+async def start(url: str, folder: Path, **options: float) -> "PostgresStore":
+    from holdfast.store.postgres.store import PostgresStore
+
+    return await PostgresStore.start(url, home=Home(folder / "home"), clock=FakeClock(), **options)  # type: ignore[arg-type]
+
+
+async def sql(url: str, statement: str, *arguments: object) -> Any:
+    import asyncpg
+
+    connection = await asyncpg.connect(url, server_settings={"search_path": "holdfast"})
+    try:
+        return await connection.fetchval(statement, *arguments)
+    finally:
+        await connection.close()
+
+
+def texts(recorded: "list[RecordedEvent] | Any") -> list[str]:
+    return [one.event.text for one in recorded if isinstance(one.event, MessagePosted)]
+
+
+async def test_a_holder_that_was_not_seen_loses_its_session_and_can_write_nothing(
+    url: str, tmp_path: Path
+) -> None:
+    first, second = await start(url, tmp_path), await start(url, tmp_path)
+    journal = await first.create(opened())
+    await journal.append(said(1, "kept"))
+    with pytest.raises(SessionHeld):
+        await second.open(journal.session)
+    await first._presence.stop()  # as in a process that hangs
+    await sql(url, "UPDATE worker SET seen = now() - interval '1 hour'")
+    again = await second.open(journal.session)
+    await again.append(said(2, "mine"))
+    with pytest.raises(LeaseLost):
+        await journal.append(said(2, "late"))
+    assert texts(await second.read(journal.session)) == ["kept", "mine"]
+    await first.close()
+    await second.close()
+
+
+async def test_a_restarted_process_is_not_taken_for_its_past(url: str, tmp_path: Path) -> None:
+    first, second = await start(url, tmp_path), await start(url, tmp_path)
+    assert first._presence.id != second._presence.id
+    assert first._presence.pid == second._presence.pid
+    await first.close()
+    await second.close()
+
+
+async def test_an_append_is_one_statement_and_many_sessions_share_one(url: str, tmp_path: Path) -> None:
+    store = await start(url, tmp_path)
+    journals = [await store.create(opened()) for _ in range(40)]
+    before = store._writer.statements
+    await journals[0].append(*turn(1))
+    assert store._writer.statements == before + 1
+    await asyncio.gather(*(journal.append(said(2)) for journal in journals for _ in range(3)))
+    assert store._writer.statements <= before + 3
+    await store.close()
+
+
+async def test_a_lost_lease_does_not_harm_the_other_sessions_of_its_group(url: str, tmp_path: Path) -> None:
+    store = await start(url, tmp_path)
+    journals = [await store.create(opened()) for _ in range(5)]
+    await sql(url, "UPDATE lease SET fence = fence + 1 WHERE session = $1", journals[2].session)
+    results = await asyncio.gather(*(journal.append(said(1)) for journal in journals), return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), type(None), LeaseLost, type(None), type(None)]
+    await store.close()
+
+
+async def test_an_append_whose_answer_is_lost_is_recorded_once(url: str, tmp_path: Path) -> None:
+    import asyncpg
+
+    store = await start(url, tmp_path)
+    journal = await store.create(opened())
+    await journal.append(said(1, "one"))
+    writer = store._writer
+    send, lost = writer._send, 0
+
+    async def losing(connection: Any, staged: Any) -> Any:
+        nonlocal lost
+        lost += 1
+        if lost == 1:  # the server never sees it
+            raise asyncpg.ConnectionDoesNotExistError("cut before")
+        if lost == 2:  # it is carried out, and nobody hears of it
+            from holdfast.store.postgres.writer import _record
+
+            await _record(connection, writer._worker, staged)
+            raise asyncpg.ConnectionDoesNotExistError("cut after")
+        return await send(connection, staged)
+
+    writer._send = losing  # type: ignore[method-assign]
+    await journal.append(said(2, "two"))
+    await journal.append(said(3, "three"))
+    assert texts(await store.read(journal.session)) == texts(journal.recorded) == ["one", "two", "three"]
+    assert lost >= 3
+    assert (await store.verify(journal.session)).is_intact
+    await store.close()
+
+
+async def test_what_was_recorded_by_an_append_that_failed_is_found_by_the_next(
+    url: str, tmp_path: Path
+) -> None:
+    import asyncpg
+
+    from holdfast.store.postgres.writer import _record
+
+    store = await start(url, tmp_path, outage_seconds=0)
+    journal = await store.create(opened())
+    writer = store._writer
+    send = writer._send
+
+    async def losing(connection: Any, staged: Any) -> Any:
+        await _record(connection, writer._worker, staged)
+        raise asyncpg.ConnectionDoesNotExistError("cut")
+
+    writer._send = losing  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailable):
+        await journal.append(said(1, "one"))
+    writer._send = send  # type: ignore[method-assign]
+    await journal.append(said(2, "two"))
+    assert texts(journal.recorded) == texts(await store.read(journal.session)) == ["one", "two"]
+    await store.close()
+
+
+async def test_cut_connections_are_opened_again(url: str, tmp_path: Path) -> None:
+    store = await start(url, tmp_path)
+    journal = await store.create(opened())
+    cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    for number in range(3):
+        await sql(url, cut)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await journal.append(said(number, str(number)))
+            assert len(await store.read(journal.session)) == number + 2
+            assert await store.put_blob(b"content")
+    await store.close()
+
+
+async def test_news_wakes_a_watcher_of_another_store(url: str, tmp_path: Path) -> None:
+    first, second = await start(url, tmp_path), await start(url, tmp_path)
+    journal = await first.create(opened())
+    row = await second.last_row()
+    with second.watch() as watch:
+        await journal.append(said(1))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not await second.events_after(row):
+                await watch.changed()
+    await first.close()
+    await second.close()
+
+
+async def test_an_event_that_is_committed_late_is_not_missed(url: str, tmp_path: Path) -> None:
+    import asyncpg
+
+    store = await start(url, tmp_path)
+    slow, quick = await store.create(opened()), await store.create(opened())
+    row = await store.last_row()
+    connection = await asyncpg.connect(url)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.fetchval("SELECT pg_current_xact_id()")  # it has a number now, and is not committed
+    await quick.append(said(1, "quick"))
+    reading = asyncio.create_task(store.events_after(row))
+    await transaction.rollback()
+    await connection.close()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert [one.session for one in await reading] == [quick.session]
+    await slow.append(said(1, "slow"))
+    assert [one.session for one in await store.events_after(row)] == [quick.session, slow.session]
+    await store.close()
+
+
+async def test_a_database_restored_on_another_server_goes_on_behind_its_last_event(
+    url: str, tmp_path: Path
+) -> None:
+    store = await start(url, tmp_path)
+    journal = await store.create(opened())
+    await journal.append(said(1, "needle old"))
+    session = journal.session
+    await store.close()
+    await sql(url, "UPDATE event SET place = place + 1000000000")  # numbers of a busier server
+    store = await start(url, tmp_path)
+    row = await store.last_row()
+    journal = await store.open(session)
+    await journal.append(said(2, "needle new"))
+    assert [one.seq for one in await store.events_after(row)] == [3]
+    assert [hit.turn for hit in await store.search("needle")] == [2, 1]
+    await sql(url, "UPDATE place_offset SET value = 0")
+    await store.close()
+
+
+async def test_a_newer_schema_is_refused_with_a_way_out(url: str, tmp_path: Path) -> None:
+    from holdfast.store.postgres.migrations import NEWEST, migrate
+
+    await sql(url, "INSERT INTO migration (number, title) VALUES ($1, 'of the future')", NEWEST + 1)
+    try:
+        for attempt in (start(url, tmp_path), migrate(url)):
+            with pytest.raises(StoreUnavailable) as refusal:
+                await attempt
+            assert "upgrade Holdfast" in (refusal.value.hint or "")
+    finally:
+        await sql(url, "DELETE FROM migration WHERE number > $1", NEWEST)
+
+
+async def test_an_older_schema_is_refused_until_it_is_migrated(url: str, tmp_path: Path) -> None:
+    from holdfast.store.postgres.migrations import NEWEST, migrate
+
+    await sql(url, "DROP TABLE request")
+    await sql(url, "DROP INDEX lease_worker")
+    await sql(url, "DELETE FROM migration WHERE number = $1", NEWEST)
+    with pytest.raises(StoreUnavailable) as refusal:
+        await start(url, tmp_path)
+    assert "holdfast store migrate" in (refusal.value.hint or "")
+    assert [one.number for one in await migrate(url)] == [NEWEST]
+    assert await migrate(url) == ()
+    await (await start(url, tmp_path)).close()
+
+
+async def test_a_changed_event_is_found_by_verification(url: str, tmp_path: Path) -> None:
+    store = await start(url, tmp_path)
+    journal = await store.create(opened())
+    await journal.append(*turn(1))
+    await journal.release()
+    await sql(
+        url,
+        "UPDATE event SET body = convert_to(replace(convert_from(body, 'UTF8'), 'principal', 'prinzipal'), 'UTF8') WHERE seq = 2",
+    )
+    found = await store.verify(journal.session)
+    assert [problem.seq for problem in found.problems][:1] == [2]
+    assert (await store.summary(journal.session)).is_damaged
+    await store.close()
+
+
+async def test_an_address_with_a_mistake_is_refused(tmp_path: Path) -> None:
+    with pytest.raises((InvalidInput, StoreUnavailable)):
+        await start("postgresql://%%%", tmp_path)

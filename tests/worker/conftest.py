@@ -1,0 +1,58 @@
+"""Engines and stores that workers share. The tests of the contract run over every entry of `ENGINES`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.core import SystemClock
+from holdfast.store import Home, MemoryStore, WorkStore, open_work_store
+from holdfast.worker import Dispatch, MemoryDispatch, install_dispatch, open_dispatch
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Databases
+
+HEARTBEAT_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What workers share."""
+
+    store: WorkStore
+    dispatch: Dispatch
+    url: str | None = None
+
+
+@asynccontextmanager
+async def memory(folder: Path, request: pytest.FixtureRequest) -> AsyncIterator[Shared]:
+    store = MemoryStore(clock=SystemClock())
+    yield Shared(store, MemoryDispatch())
+    await store.close()
+
+
+@asynccontextmanager
+async def pgqueuer(folder: Path, request: pytest.FixtureRequest) -> AsyncIterator[Shared]:
+    databases: Databases = request.getfixturevalue("postgres_databases")
+    url = await databases.take()
+    try:
+        await install_dispatch(url)
+        store = await open_work_store(Home(folder / "home"), url, clock=SystemClock())
+        dispatch = open_dispatch(url, heartbeat_seconds=HEARTBEAT_SECONDS)
+        yield Shared(store, dispatch, url)
+        await dispatch.close()
+        await store.close()
+    finally:
+        databases.give_back(url)
+
+
+ENGINES = {"memory": memory, "pgqueuer": pgqueuer}
+
+
+@pytest.fixture(params=ENGINES)
+async def shared(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shared]:
+    async with ENGINES[request.param](tmp_path, request) as opened:
+        yield opened

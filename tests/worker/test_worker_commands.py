@@ -1,0 +1,99 @@
+"""The operator's commands: a store is prepared, workers run its sessions, and every other command can look at them."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.commands import environment, holdfast
+from tests.cli.test_task import runs, script
+from tests.support.fork_server import forked_python
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Databases
+
+
+@pytest.fixture
+def blank(postgres_databases: "Databases") -> str:
+    return asyncio.run(postgres_databases.take_blank())  # it stays blank, so it is not given back
+
+
+@pytest.fixture
+def url(postgres_databases: "Databases") -> Iterator[str]:
+    address = asyncio.run(postgres_databases.take())
+    yield address
+    postgres_databases.give_back(address)
+
+
+def test_a_store_is_prepared_once_and_says_so(blank: str, tmp_path: Path) -> None:
+    unprepared = holdfast("sessions", home=tmp_path, HOLDFAST_STORE=blank)
+    assert unprepared.returncode == 1
+    assert "holdfast store init" in unprepared.stderr
+    assert "schema 0 of" in holdfast("store", "status", blank, home=tmp_path).stdout
+    first = holdfast("store", "init", blank, "--json", home=tmp_path)
+    assert json.loads(first.stdout)["steps"][0] == "0001 journals"
+    assert json.loads(first.stdout)["steps"][-1] == "queue"
+    assert json.loads(holdfast("store", "migrate", blank, "--json", home=tmp_path).stdout) == {"steps": []}
+    status = json.loads(holdfast("store", "status", blank, "--json", home=tmp_path).stdout)
+    assert (status["status"]["schema_found"], status["backlog"]) == (status["status"]["schema_needed"], 0)
+
+
+def test_a_mistaken_address_says_what_is_wrong(tmp_path: Path) -> None:
+    for address, words in (
+        ("mysql://host/db", "not the address of a store"),
+        (f"postgresql://me:secret@/x?host={tmp_path}", "cannot be reached"),
+    ):
+        done = holdfast("store", "status", address, home=tmp_path)
+        assert done.returncode != 0
+        assert words in done.stderr
+        assert "secret" not in done.stderr
+    assert "no store is named" in holdfast("worker", home=tmp_path).stderr
+
+
+def test_a_worker_runs_what_is_posted_and_other_commands_see_it(url: str, tmp_path: Path) -> None:
+    holdfast("store", "init", url, home=tmp_path)
+    model = script(tmp_path, "ready", runs("open('a.txt', 'w').write('x')"), "I wrote a.txt.")
+    task = holdfast("-m", model, "-p", "project", "-n", "shared", "--store", url, "say ready", home=tmp_path)
+    assert task.stdout == "ready\n", task.stderr
+    sent = holdfast("post", "shared", "write a file", "--store", url, "--id", "m1", home=tmp_path)
+    assert sent.returncode == 0, sent.stderr
+    worker = subprocess.Popen(
+        [*forked_python("-m", "holdfast"), "worker", "--store", url, "--places", "2"],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        done = holdfast("show", "shared", "--json", home=tmp_path, HOLDFAST_STORE=url)
+        while "I wrote a.txt." not in done.stdout:  # the test's time limit ends it
+            assert worker.poll() is None, worker.communicate()
+            time.sleep(0.2)
+            done = holdfast("show", "shared", "--json", home=tmp_path, HOLDFAST_STORE=url)
+    finally:
+        worker.send_signal(signal.SIGTERM)
+        _, err = worker.communicate(timeout=60)
+    assert worker.returncode == 0, err
+    assert "stopped" in err
+    assert "a.txt" in holdfast("proposals", "show", "shared", home=tmp_path, HOLDFAST_STORE=url).stdout
+    assert json.loads(holdfast("store", "status", url, "--json", home=tmp_path).stdout)["backlog"] == 0
+    assert holdfast("verify", "--all", home=tmp_path, HOLDFAST_STORE=url).returncode == 0
+
+
+def test_sessions_are_copied_both_ways(url: str, tmp_path: Path) -> None:
+    model = script(tmp_path, "hello")
+    holdfast("-m", model, "-p", "project", "-n", "mine", "hi", home=tmp_path)
+    there = holdfast("store", "copy", url, "--json", home=tmp_path)
+    assert len(json.loads(there.stdout)["copied"]) == 1, there.stderr
+    assert len(json.loads(holdfast("store", "copy", url, "--json", home=tmp_path).stdout)["skipped"]) == 1
+    assert "mine" in holdfast("sessions", home=tmp_path, HOLDFAST_STORE=url).stdout
+    holdfast("delete", "mine", "--yes", home=tmp_path)
+    back = holdfast("store", "copy", url, "--back", "--json", home=tmp_path)
+    assert len(json.loads(back.stdout)["copied"]) == 1, back.stderr
+    assert "hello" in holdfast("show", "mine", home=tmp_path).stdout
