@@ -59,7 +59,7 @@ async def start_runtime(url: str, folder: Path) -> tuple[Runtime, WorkStore]:
     store = await PostgresStore.start(
         url, home=Home(folder / "home"), clock=SystemClock(), presence_seconds=PRESENCE_SECONDS
     )
-    settings = Settings(mode="tools", restore_points="never")
+    settings = Settings(acts_with="tools", restore_points="never")
     return await Runtime.start(home=folder / "home", settings=settings, store=store, servers=()), store
 
 

@@ -39,7 +39,14 @@ from holdfast.store.home import (
 )
 from holdfast.store.memory import MemoryStore
 from holdfast.store.names import chosen_name, shortened_note
-from holdfast.store.open import STORE_VARIABLE, connect_database, migrate_store, open_store, open_work_store, store_status
+from holdfast.store.open import (
+    STORE_VARIABLE,
+    connect_database,
+    migrate_store,
+    open_store,
+    open_work_store,
+    store_status,
+)
 from holdfast.store.private_files import locked, read_own, read_plain, remove
 from holdfast.store.prune import PruneReport, prune
 from holdfast.store.redaction import MIN_SECRET_LENGTH, Redactor
