@@ -14,6 +14,7 @@ from holdfast.commands import (
     CommandSandbox,
     SandboxStatus,
     StagedFile,
+    apparmor_profile,
     open_sandbox,
     probe_sandbox,
 )
@@ -40,6 +41,23 @@ async def test_the_finding_is_kept_until_the_next_boot(tmp_path: Path) -> None:
     assert await probe_sandbox(tmp_path) == first
     (tmp_path / "sandbox.json").write_text("{")
     assert await probe_sandbox(tmp_path) == first
+
+
+async def test_a_repeated_probe_replaces_what_an_earlier_one_found(tmp_path: Path) -> None:
+    found = await probe_sandbox(tmp_path)
+    kept = (tmp_path / "sandbox.json").read_text()
+    (tmp_path / "sandbox.json").write_text(kept.replace(f'"tier":"{found.tier}"', '"tier":"none"'))
+    assert (await probe_sandbox(tmp_path)).tier == "none"
+    assert await probe_sandbox(tmp_path, is_repeated=True) == found
+    assert await probe_sandbox(tmp_path) == found
+
+
+def test_the_apparmor_profile_names_the_real_interpreter(tmp_path: Path) -> None:
+    program = tmp_path / "my {python}*"
+    program.write_text("")
+    (tmp_path / "link").symlink_to(program)
+    profile = apparmor_profile(str(tmp_path / "link"))
+    assert f'profile holdfast "{tmp_path}/my \\{{python\\}}\\*" flags=(unconfined) {{\n  userns,\n' in profile
 
 
 async def test_a_forced_tier_is_not_kept_and_says_what_is_missing(tmp_path: Path) -> None:

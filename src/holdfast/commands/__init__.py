@@ -4,6 +4,7 @@
 is collected and returned as values; this package judges nothing and writes nothing to the workspace.
 """
 
+from holdfast.commands.apparmor import apparmor_profile, apparmor_steps
 from holdfast.commands.connected_process import ConnectedProcess
 from holdfast.commands.contract import (
     CollectedChanges,
@@ -108,6 +109,8 @@ __all__ = [
     "StagedFile",
     "SystemSandboxes",
     "accept_commits",
+    "apparmor_profile",
+    "apparmor_steps",
     "clean_git_config",
     "find_registries",
     "find_repository",

@@ -34,11 +34,16 @@ class _Kept(Value):
     status: SandboxStatus
 
 
-async def probe_sandbox(cache: Path, *, tier: SandboxTier | None = None) -> SandboxStatus:
-    """Find the strongest tier that works, or try only the forced one. `cache` is on the file system of the layers."""
+async def probe_sandbox(
+    cache: Path, *, tier: SandboxTier | None = None, is_repeated: bool = False
+) -> SandboxStatus:
+    """Find the strongest tier that works, or try only the forced one. `cache` is on the file system of the layers.
+
+    With `is_repeated` an earlier finding does not count, because the person may have changed the machine since.
+    """
     file = cache / "sandbox.json"
     boot = _boot()
-    if tier is None:
+    if tier is None and not is_repeated:
         with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
             kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
             if kept.format == _FORMAT and kept.boot == boot:
@@ -99,7 +104,7 @@ def _hint() -> str:
     if restricted.strip() == "1":
         return (
             "AppArmor takes the rights of user namespaces away (apparmor_restrict_unprivileged_userns=1);"
-            " allow them for this interpreter with a profile, or: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+            " a profile allows them for this interpreter: holdfast doctor --apparmor"
         )
     try:
         allowed = Path("/proc/sys/user/max_user_namespaces").read_text(encoding="ascii").strip()

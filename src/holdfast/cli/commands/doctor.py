@@ -1,8 +1,9 @@
 """Check everything Holdfast needs on this machine, and show how to fix what is wrong.
 
-holdfast doctor            a list of checks, with a fix for each problem
-holdfast doctor --json     the same as JSON
-holdfast doctor --watch    also measure how long work with large values keeps the event loop busy
+holdfast doctor              a list of checks, with a fix for each problem
+holdfast doctor --json       the same as JSON
+holdfast doctor --watch      also measure how long work with large values keeps the event loop busy
+holdfast doctor --apparmor   print the AppArmor profile that the command sandbox needs on Ubuntu 24.04 and later
 
 The checks are real: each sandbox runs code that attempts to escape, each MCP server is started, and each kernel feature is used.
 No model is called and nothing is sent. Exit codes: 0 when there are no problems, 1 when there are.
@@ -16,6 +17,7 @@ from holdfast.cli.doctor.event_loop import check_event_loop
 from holdfast.cli.std_streams import output_columns
 from holdfast.cli.terminal.console import Console, Tone
 from holdfast.cli.terminal.wrap import wrap
+from holdfast.commands import apparmor_profile, apparmor_steps
 from holdfast.core import escape_invisible, pluralize
 from holdfast.services import CheckResult, run_checks
 from holdfast.store import Home
@@ -40,10 +42,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="also measure the event loop with large values, in a temporary session",
     )
 
+    parser.add_argument(
+        "--apparmor",
+        action="store_true",
+        help="print a profile that allows user namespaces, and what to do with it",
+    )
+
 
 async def run(arguments: argparse.Namespace) -> int:
     """Run the checks and print each result as it arrives."""
     console, home = Console(), Home.default()
+    if arguments.apparmor:
+        console.print(apparmor_profile().rstrip())
+        for step in apparmor_steps():
+            console.say(step, folds=True)
+        return exit_codes.OK
     results: list[CheckResult] = []
     extra = {"event loop": check_event_loop} if arguments.watch else {}
     async with aclosing(run_checks(home, extra=extra)) as checks:

@@ -1,7 +1,6 @@
 """Checks of the sandboxes: each one runs code, and then attempts to escape."""
 
 import secrets
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -32,13 +31,12 @@ async def check_engines(home: Home) -> list[CheckResult]:
 
 async def check_commands(home: Home) -> list[CheckResult]:
     """Report the sandbox for programs: its tier and walls, or what prevents it."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
-        # A finding of an earlier start is not a check; but it depends on the file system of the data directory.
-        folder = home.cache / Path(name).name if home.root.exists() else Path(name)
-        try:
-            status = await probe_sandbox(folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    if home.root.exists():
+        # The finding depends on the file system of the data directory, and sessions use the new one from now on.
+        status = await probe_sandbox(home.cache, is_repeated=True)
+    else:
+        with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
+            status = await probe_sandbox(Path(name))
     if status.tier == "full":
         detail = f"full sandbox (kernel {status.kernel}; {', '.join(status.walls)})"
         return [CheckResult(part="commands", state="ok", detail=detail)]
