@@ -433,3 +433,16 @@ def test_a_change_that_is_too_large_to_compare_is_described(
 def test_the_kinds_of_staged_changes_are_those_of_the_proposals(staged: StagedWorld) -> None:
     stage_all(staged)
     assert staged.staged_kinds() == {each.path: each.kind for each in staged.proposals()}
+
+
+def test_a_file_can_take_the_place_of_a_deleted_folder_after_a_restart(
+    base: World, staged: StagedWorld
+) -> None:
+    deleted = staged.delete("d", recursive=True)
+    again = StagedWorld(base)
+    again.restage(deleted, lambda _: b"")
+    assert not again.exists("d")
+    again.write("d", b"a file")
+    assert again.read("d") == b"a file"
+    again.reject()
+    assert again.read("d/gone") == b"gone\n"

@@ -228,6 +228,23 @@ class Overlay(HostCopyMixin):
             mode=mode if is_effect else None,
         )
 
+    def _hide_emptied_folders(self) -> None:
+        """Remove the folders of the base whose files are all deleted here: which of them were removed is not recorded."""
+        deleted = [path for path, staged in self._layer.files.items() if staged.content is None]
+        for folders in sorted({folders_above(path) for path in deleted}, key=len, reverse=True):
+            for folder in folders:
+                if self._layer.is_removed(folder):
+                    continue
+                if not self._is_emptied(folder):
+                    break
+                self._layer.remove_folder(folder)
+
+    def _is_emptied(self, folder: str) -> bool:
+        try:
+            return self._base_has_folder(folder) and not self.entries(folder)
+        except (OSError, PathRefused):  # a file took its place, or it is closed
+            return False
+
     def _put(self, path: str, staged: Staged | None) -> None:
         self._layer.put(path, staged)
         if staged is None and self._layer.is_removed(path) and self._base_has_file(path):

@@ -217,6 +217,7 @@ class StagedWorld(Overlay):
             text = None if change.after is None else content(change.after)
             before, size = change.before or NOTHING, self._size_in_base(path)
             self._put(path, Staged(text, before, change.mode, self._clock.now_ms(), size, change.asks))
+        self._hide_emptied_folders()
 
     def is_committed(self, change: Change) -> bool:
         """Whether the base already has a staged change, because a crash followed its commit before the record was written."""
