@@ -46,9 +46,9 @@ class Fleet:
     workers: list[Process] = field(default_factory=list)
     pids: dict[Process, int] = field(default_factory=dict)
 
-    async def add_worker(self) -> Process:
+    async def add_worker(self, *, url: str | None = None) -> Process:
         process = await asyncio.create_subprocess_exec(
-            *forked_python(str(PROGRAM), self.url, str(self.folder)), stdout=PIPE
+            *forked_python(str(PROGRAM), url or self.url, str(self.folder)), stdout=PIPE
         )
         assert process.stdout is not None
         self.pids[process] = int(await process.stdout.readline())
