@@ -21,7 +21,7 @@ from holdfast.app import Runtime
 from holdfast.core import PERSON, ModelMessage, Ok, TextPart, ToolCallPart, Usage
 from holdfast.core.events import Event, MessagePosted, ModelReplied, TurnEnded
 from holdfast.mcp import ServerSpec
-from holdfast.models import OnText, Prompt, Reply
+from holdfast.models import OnPiece, Prompt, Reply
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 
@@ -58,7 +58,7 @@ class InstantModel:
     def __init__(self) -> None:
         self._calls = 0
 
-    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         if prompt.messages[-1].__class__.__name__ == "UserMessage":
             self._calls += 1
             part = ToolCallPart(id=f"c{self._calls}", tool=READ, arguments={"path": "a.txt"})
