@@ -1,5 +1,5 @@
 # `make demo` and `make test` install what they need into .venv.
-.PHONY: demo test check format lint types soak bench lock setup clean
+.PHONY: demo test check format lint types soak bench lock screenshots setup clean
 BIN := .venv/bin
 WORKERS ?= auto
 # Compiled once and kept: the tests start hundreds of processes.
@@ -50,6 +50,10 @@ lock:              ## rewrite the lock files after a change of dependencies (nee
 	$(LOCK) $(ALL) --output-file bench/requirements.lock pyproject.toml bench/requirements.in
 	$(LOCK) --output-file bench/wasm-requirements.lock bench/wasm-requirements.in
 	$(LOCK) --output-file tests/fuzz/requirements.lock tests/fuzz/requirements.in
+
+screenshots: setup ## the pages of `holdfast web` as pictures in screenshots/
+	@$(BIN)/python -m tests.prepare
+	@$(BIN)/python scripts/make_screenshots.py screenshots
 
 setup:             ## install the runtime and development dependencies into .venv
 	@scripts/setup

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import environment
+from tests.cli.commands import environment, run
 from tests.web.browser_thread import BrowserThread
 from tests.web.http import enter
+
+__all__ = ["run"]
 
 
 @dataclass(frozen=True, slots=True)

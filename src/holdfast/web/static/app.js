@@ -1,8 +1,9 @@
 // The shell of the page: entering, navigation by the address behind the hash, and the pages.
+import "/static/visible.js";
 import { enter, get, token } from "/static/api.js";
 import { Problem } from "/static/parts.js";
 import { follow, link, onNews, onReset } from "/static/stream.js";
-import { html, render, signal, useEffect, useState } from "/static/vendor/preact.js";
+import { html, render, signal, useEffect, useRef, useState } from "/static/vendor/preact.js";
 import { Audit } from "/static/pages/audit.js";
 import { Changes } from "/static/pages/changes.js";
 import { Devices } from "/static/pages/devices.js";
@@ -37,10 +38,15 @@ function useBadge() {
 function App() {
   const [path, setPath] = useState(here());
   useEffect(() => {
-    const move = () => { setPath(here()); document.getElementById("main")?.focus({ preventScroll: true }); scrollTo(0, 0); };
+    const move = () => setPath(here());
     addEventListener("hashchange", move);
     return () => removeEventListener("hashchange", move);
   }, []);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) { document.getElementById("main")?.focus({ preventScroll: true }); scrollTo(0, 0); }
+    isFirst.current = false;
+  }, [path]);
   useBadge();
   if (link.value === "signed out") return html`<${Outside}/>`;
   const [pattern, Page] = ROUTES.find(([each]) => each.test(path)) ?? [/^/, Missing];

@@ -52,7 +52,7 @@ export function Session({ session }) {
       ${view.data?.is_hosted ? " · run by this server" : view.data?.holder ? ` · held by process ${view.data.holder.pid} on ${view.data.holder.host} since ${when(view.data.holder.since_ms)}` : ""}</p>
     <${SessionTabs} session=${session} on="Conversation"/>
     ${talk.first > 0 && html`<p><button onClick=${older}>Show earlier</button></p>`}
-    <div class="talk" aria-label="Conversation" role="log">${talk.items.map((item) => html`<${Said} key=${item.key} item=${item}/>`)}
+    <div class="talk" aria-label="Conversation" role="log">${talk.items.map((item, i) => html`<${Said} key=${item.key} item=${item.kind === "outcome" && item.text === talk.items[i - 1]?.text ? { ...item, text: "" } : item}/>`)}
       ${live && html`<div class="said reply"><div class="who"><span>writing ...</span></div><div class="words">${live}</div></div>`}</div>
     ${waiting.calls?.length > 0 && html`<section aria-label="Waits for you"><h2>Waits for you</h2><${Cards} waiting=${waiting}/></section>`}
     <${Compose} session=${session} isBusy=${summary.activity === "processing" || summary.activity === "waiting"} reload=${view.reload}/><div ref=${foot}></div><//>`;

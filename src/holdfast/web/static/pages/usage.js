@@ -6,10 +6,10 @@ import { html, useState } from "/static/vendor/preact.js";
 const GROUPS = ["day", "model", "folder", "session"], number = (n) => (n ?? 0).toLocaleString("en");
 const tokens = (row) => (row.input_tokens ?? 0) + (row.output_tokens ?? 0);
 function Chart({ rows }) {
-  const shown = rows.slice(-60), most = Math.max(1, ...shown.map(tokens)), width = 720, height = 180, step = width / Math.max(shown.length, 1);
+  const shown = rows.slice(-60), most = Math.max(1, ...shown.map(tokens)), width = 720, height = 180, step = Math.min(72, width / Math.max(shown.length, 1));
   return html`<svg class="chart" viewBox=${`0 0 ${width} ${height + 24}`} role="img" aria-label=${`tokens of ${shown.length} rows; the table below has the figures`}><line class="axis" x1="0" y1=${height} x2=${width} y2=${height}/>
     ${shown.map((row, i) => { const tall = tokens(row) / most * (height - 16); return html`<rect key=${row.key} x=${i * step + step * 0.15} y=${height - tall} width=${step * 0.7} height=${Math.max(tall, 1)} rx="2"/>`; })}
-    <text x="0" y="11">${number(most)} tokens</text>${shown.length > 0 && html`<text x="0" y=${height + 17}>${shown[0].key.slice(0, 24)}</text>`}${shown.length > 1 && html`<text x=${width} y=${height + 17} text-anchor="end">${shown.at(-1).key.slice(0, 24)}</text>`}</svg>`;
+    <text x="0" y="11">${number(most)} tokens</text>${shown.length > 0 && html`<text x="0" y=${height + 17}>${shown[0].key.slice(0, 24)}</text>`}${shown.length > 1 && html`<text x=${Math.max(step * shown.length, 300)} y=${height + 17} text-anchor="end">${shown.at(-1).key.slice(0, 24)}</text>`}</svg>`;
 }
 
 export function Usage() {

@@ -1,0 +1,15 @@
+// Nothing on the page is invisible: characters that show nothing, or that change the order of others, appear as their code points,
+// as they do at the terminal. Every text of every element passes here, whatever page it is on.
+import { options } from "/static/vendor/preact.js";
+
+const HIDDEN = /(?![\n\t ])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}\ufe00-\ufe0f\u{e0100}-\u{e01ef}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/gu;
+const EMOJI = /\p{Emoji}[\ufe0f\u200d]/u;
+export const visible = (text) => HIDDEN.test(text) ? (HIDDEN.lastIndex = 0, text.replace(HIDDEN, (char, place) =>
+  (char === "\ufe0f" || char === "\u200d") && EMOJI.test(text.slice(Math.max(0, place - 2), place + 1)) ? char : `<U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}>`)) : text;
+
+const clean = (child) => typeof child === "string" ? (HIDDEN.lastIndex = 0, visible(child)) : Array.isArray(child) ? child.map(clean) : child;
+const before = options.vnode;
+options.vnode = (node) => {
+  if (typeof node.type === "string" && node.props.children != null) node.props.children = clean(node.props.children);
+  before?.(node);
+};
