@@ -26,9 +26,15 @@ from holdfast.cli.help_pages import HelpParser, load_command, subcommands
 from holdfast.config import ProjectSettings, fields, tables
 from holdfast.config.renamed_keys import RENAMED_KEYS, RENAMED_TABLES
 from holdfast.core import Value, events
+from holdfast.web.openapi import openapi
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 _MADE = "<!-- Made by scripts/make_reference.py from the code. Do not edit. -->\n"
+
+
+def openapi_page() -> str:
+    """The API of the web server."""
+    return msgspec.json.format(msgspec.json.encode(openapi()), indent=1).decode() + "\n"
 
 
 def commands() -> str:
@@ -297,6 +303,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors,
     "exit-codes.md": exit_code_page,
     "python.md": python,
+    "openapi.json": openapi_page,
 }
 
 

@@ -19,6 +19,9 @@ from holdfast.session import Settings
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+pytestmark = pytest.mark.timeout(600)
+"""A browser on a slow machine takes its time."""
+
 EXPECTED = (
     "Failed to load resource",
     "blocked by CORS",

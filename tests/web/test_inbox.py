@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.cli.terminals import DELETE, prepared, terminal
 from tests.cli.test_approvals import QUESTION, press
 from tests.web.browser_thread import BrowserThread
@@ -11,6 +12,9 @@ from tests.web.http import send
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
+
+pytestmark = pytest.mark.timeout(600)
+"""A browser on a slow machine takes its time."""
 
 APPROVE = "Hold to approve once"
 

@@ -12,6 +12,9 @@ from tests.web.sample_home import SampleHome, fill
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+pytestmark = pytest.mark.timeout(600)
+"""A browser on a slow machine takes its time."""
+
 PAGES = {
     "inbox": ("#/", "The agent wants to write"),
     "answered": ("#/answered", "denied"),
@@ -20,6 +23,7 @@ PAGES = {
     "changes": ("#/s/{staged}/changes", "Hold to commit"),
     "timeline": ("#/s/{session}/timeline", "turn"),
     "audit": ("#/s/{session}/audit", "world.write"),
+    "limits": ("#/s/{session}/limits", "Saved approvals"),
     "usage": ("#/usage", "total"),
     "devices": ("#/devices", "this one"),
     "doctor": ("#/doctor", "versions"),

@@ -19,7 +19,7 @@ from holdfast.core.errors import (
     SessionNotFound,
     SessionNotReady,
 )
-from holdfast.web.api import changes, devices, inbox, records, sessions
+from holdfast.web.api import changes, devices, history, inbox, records, sessions
 from holdfast.web.context import WebContext, WebRequest
 from holdfast.web.devices import Device, Right, has_right
 from holdfast.web.event_feed import follow
@@ -33,6 +33,7 @@ ROUTES: tuple[Route, ...] = (
     *inbox.ROUTES,
     *sessions.ROUTES,
     *changes.ROUTES,
+    *history.ROUTES,
     *records.ROUTES,
     *devices.ROUTES,
 )

@@ -113,7 +113,8 @@ class EventFeed:
                     yield frame_of(streamed)
             while not reader.is_lost:
                 try:
-                    row, frame = await asyncio.wait_for(reader.queue.get(), ALIVE_SECONDS)
+                    async with asyncio.timeout(ALIVE_SECONDS):
+                        row, frame = await reader.queue.get()
                 except TimeoutError:
                     yield ALIVE
                     continue

@@ -105,7 +105,8 @@ class HostedSessions:
         try:
             while True:
                 try:
-                    await asyncio.wait_for(hosted.more.wait(), IDLE_SECONDS)
+                    async with asyncio.timeout(IDLE_SECONDS):
+                        await hosted.more.wait()
                 except TimeoutError:
                     break
                 hosted.more.clear()

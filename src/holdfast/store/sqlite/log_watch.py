@@ -28,7 +28,9 @@ class LogWatch:
 
     async def changed(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), FALLBACK_SECONDS)
+            # Not `wait_for`, which loses a cancellation that comes at the same moment as the event.
+            async with asyncio.timeout(FALLBACK_SECONDS):
+                await self._changed.wait()
         self._changed.clear()
 
     def notify(self) -> None:

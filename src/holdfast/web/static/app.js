@@ -9,6 +9,7 @@ import { Changes } from "/static/pages/changes.js";
 import { Devices } from "/static/pages/devices.js";
 import { Doctor } from "/static/pages/doctor.js";
 import { Answered, Inbox } from "/static/pages/inbox.js";
+import { Limits } from "/static/pages/limits.js";
 import { Session } from "/static/pages/session.js";
 import { Sessions } from "/static/pages/sessions.js";
 import { Timeline } from "/static/pages/timeline.js";
@@ -16,7 +17,7 @@ import { Usage } from "/static/pages/usage.js";
 
 const ROUTES = [
   [/^\/$/, Inbox], [/^\/answered$/, Answered], [/^\/sessions$/, Sessions], [/^\/s\/([^/]+)$/, Session],
-  [/^\/s\/([^/]+)\/changes$/, Changes], [/^\/s\/([^/]+)\/timeline$/, Timeline], [/^\/s\/([^/]+)\/audit$/, Audit],
+  [/^\/s\/([^/]+)\/changes$/, Changes], [/^\/s\/([^/]+)\/timeline$/, Timeline], [/^\/s\/([^/]+)\/audit$/, Audit], [/^\/s\/([^/]+)\/limits$/, Limits],
   [/^\/usage$/, Usage], [/^\/doctor$/, Doctor], [/^\/devices$/, Devices],
 ];
 const MAIN = [["/", "Inbox"], ["/sessions", "Sessions"], ["/usage", "Usage"], ["/doctor", "Doctor"], ["/devices", "Devices"]];

@@ -6,7 +6,7 @@ import { STATES } from "/static/pages/sessions.js";
 import { onNews, onReset, onText } from "/static/stream.js";
 import { html, useEffect, useRef, useState } from "/static/vendor/preact.js";
 
-export const SessionTabs = ({ session, on }) => html`<nav class="tabs" aria-label="Session">${[["", "Conversation"], ["/changes", "Changes"], ["/timeline", "Timeline"], ["/audit", "Audit"]].map(([part, name]) =>
+export const SessionTabs = ({ session, on }) => html`<nav class="tabs" aria-label="Session">${[["", "Conversation"], ["/changes", "Changes"], ["/timeline", "Timeline"], ["/audit", "Audit"], ["/limits", "Limits"]].map(([part, name]) =>
   html`<a key=${part} href=${`#/s/${encodeURIComponent(session)}${part}`} aria-current=${on === name ? "page" : undefined}>${name}</a>`)}</nav>`;
 export const path = (session, part = "") => `/api/sessions/${encodeURIComponent(session)}${part}`;
 

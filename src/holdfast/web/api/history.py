@@ -1,0 +1,226 @@
+"""Routes of a session's past and limits: restore points, rewind, fork, budget and saved approvals."""
+
+from collections.abc import Sequence
+
+from holdfast.core import (
+    Amount,
+    Grant,
+    GrantId,
+    Limits,
+    SessionId,
+    Value,
+    escape_invisible,
+    parse_limits,
+)
+from holdfast.core.errors import InvalidInput
+from holdfast.core.events import MessagePosted, RecordedEvent, RestorePointMade
+from holdfast.core.projection import ReplayedHistory, without_rewound
+from holdfast.gate import (
+    Budget,
+    Grants,
+    RaiseBudget,
+    RevokeGrant,
+    RewindSession,
+    SavedGrants,
+    describe_grant,
+)
+from holdfast.services import send_control_request
+from holdfast.session import RewindPlan
+from holdfast.web.api.sessions import Done, OpenedSession, Started, ask_holder, is_held_elsewhere, number
+from holdfast.web.context import WebRequest
+from holdfast.web.route import Route
+
+
+class ReturnPoint(Value, omit_defaults=False):
+    """A turn that the session can return to."""
+
+    turn: int
+    text: str
+
+
+class TurnBody(Value, forbid_unknown_fields=True):
+    """The turn at whose end to rewind or fork; 0 is before the first one."""
+
+    turn: int
+
+
+class BudgetView(Value, omit_defaults=False):
+    """The limits of a session and what it has spent."""
+
+    limits: Limits
+    spent: Amount
+
+
+class BudgetBody(Value, forbid_unknown_fields=True):
+    """What to add, as on the command line: `usd=1,tokens=50k`."""
+
+    added: str
+
+
+class ShownGrant(Value, omit_defaults=False):
+    """A saved approval, and what it covers in words."""
+
+    grant: Grant
+    text: str
+
+
+class GrantBody(Value, forbid_unknown_fields=True):
+    """The saved approval to revoke."""
+
+    grant: GrantId
+
+
+async def list_points(request: WebRequest) -> list[ReturnPoint]:
+    """The turns with a restore point, oldest first."""
+    counted = without_rewound(await _recorded(request))
+    words = {each.event.turn: each.event.text for each in counted if isinstance(each.event, MessagePosted)}
+    turns = dict.fromkeys(each.event.turn for each in counted if isinstance(each.event, RestorePointMade))
+    return [ReturnPoint(turn=turn, text=escape_invisible(words.get(turn, ""))[:200]) for turn in turns]
+
+
+async def preview_rewind(request: WebRequest) -> RewindPlan:
+    """What a rewind would change, and what cannot be undone. The session must not be held elsewhere."""
+    session = SessionId(request.path["session"])
+    async with OpenedSession(request.context, session) as opened:
+        return await opened.plan_rewind(number(request.query, "turn", 0))
+
+
+async def rewind(request: WebRequest) -> Done:
+    """Rewind: messages, files, staged changes, budget and grants together."""
+    body = request.body
+    assert isinstance(body, TurnBody)
+    context, session = request.context, SessionId(request.path["session"])
+    if await is_held_elsewhere(context, session):
+        return await ask_holder(context, session, RewindSession(turn=body.turn, transport="web"))
+    async with OpenedSession(context, session) as opened:
+        await opened.rewind(body.turn)
+    return Done(by_holder=False)
+
+
+async def fork(request: WebRequest) -> Started:
+    """Start a new session from the end of a turn; it works in a folder of its own."""
+    body = request.body
+    assert isinstance(body, TurnBody)
+    session = SessionId(request.path["session"])
+    made = await request.context.runtime.fork(session, at=body.turn, needs_model=False)
+    await made.close()
+    return Started(session=made.id)
+
+
+async def show_budget(request: WebRequest) -> BudgetView:
+    """The limits of a session and what it has spent."""
+    budget = Budget(ReplayedHistory(await _recorded(request)), turn_limits=Limits())
+    return BudgetView(limits=budget.limits, spent=budget.spent)
+
+
+async def raise_budget(request: WebRequest) -> BudgetView:
+    """Add to the limits of a session; its holder applies it at once."""
+    body = request.body
+    assert isinstance(body, BudgetBody)
+    context, session = request.context, SessionId(request.path["session"])
+    added = parse_limits(body.added)
+    if added == Limits():
+        raise InvalidInput("nothing was added", hint="write what to add, such as usd=1")
+    await send_control_request(
+        context.home, context.store, session, RaiseBudget(added=added, transport="web")
+    )
+    return await show_budget(request)
+
+
+async def list_grants(request: WebRequest) -> list[ShownGrant]:
+    """The saved approvals that apply to a session."""
+    context = request.context
+    saved = SavedGrants(context.home.grants)
+    active = Grants(ReplayedHistory(await _recorded(request)), clock=context.clock, saved=saved.load).active()
+    return [ShownGrant(grant=grant, text=escape_invisible(describe_grant(grant))) for grant in active]
+
+
+async def revoke_grant(request: WebRequest) -> list[ShownGrant]:
+    """Revoke a saved approval; it counts from the next call on."""
+    body = request.body
+    assert isinstance(body, GrantBody)
+    context, session = request.context, SessionId(request.path["session"])
+    if body.grant not in {each.grant.id for each in await list_grants(request)}:
+        raise InvalidInput(f"there is no active grant {body.grant!r}")
+    if not SavedGrants(context.home.grants).revoke(body.grant):
+        await send_control_request(
+            context.home, context.store, session, RevokeGrant(grant=body.grant, transport="web")
+        )
+    return [each for each in await list_grants(request) if each.grant.id != body.grant]
+
+
+async def _recorded(request: WebRequest) -> Sequence[RecordedEvent]:
+    return await request.context.store.read(SessionId(request.path["session"]))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/api/sessions/{session}/points",
+        right="look",
+        summary="The turns that the session can return to",
+        answer=list_points,
+        gives=list[ReturnPoint],
+    ),
+    Route(
+        method="GET",
+        path="/api/sessions/{session}/rewind",
+        right="operate",
+        summary="What a rewind to the end of a turn would change, and what cannot be undone",
+        answer=preview_rewind,
+        gives=RewindPlan,
+        query=("turn",),
+    ),
+    Route(
+        method="POST",
+        path="/api/sessions/{session}/rewind",
+        right="operate",
+        summary="Rewind to the end of a turn",
+        answer=rewind,
+        takes=TurnBody,
+        gives=Done,
+    ),
+    Route(
+        method="POST",
+        path="/api/sessions/{session}/fork",
+        right="operate",
+        summary="Start a new session from the end of a turn",
+        answer=fork,
+        takes=TurnBody,
+        gives=Started,
+    ),
+    Route(
+        method="GET",
+        path="/api/sessions/{session}/budget",
+        right="look",
+        summary="The limits of a session and what it has spent",
+        answer=show_budget,
+        gives=BudgetView,
+    ),
+    Route(
+        method="POST",
+        path="/api/sessions/{session}/budget",
+        right="operate",
+        summary="Add to the limits of a session",
+        answer=raise_budget,
+        takes=BudgetBody,
+        gives=BudgetView,
+    ),
+    Route(
+        method="GET",
+        path="/api/sessions/{session}/grants",
+        right="look",
+        summary="The saved approvals that apply to a session",
+        answer=list_grants,
+        gives=list[ShownGrant],
+    ),
+    Route(
+        method="POST",
+        path="/api/sessions/{session}/revoke",
+        right="operate",
+        summary="Revoke a saved approval",
+        answer=revoke_grant,
+        takes=GrantBody,
+        gives=list[ShownGrant],
+    ),
+)
