@@ -6,6 +6,7 @@ import pytest
 from tests.cli.commands import holdfast
 from tests.cli.terminals import prepared, runs, terminal
 
+from holdfast.cli.terminal.wrap import cell_width
 from holdfast.cli.views.diff_lines import diff_lines
 from holdfast.cli.views.hunk_review import HunkReview
 from holdfast.world import MemoryWorld, Proposal, StagedWorld
@@ -92,6 +93,15 @@ def test_the_hunk_that_is_looked_at_is_on_the_screen_and_marked() -> None:
         assert current[0].mark == "[  ] ", f"hunk {number} is shown from its start"
         review.decide("accept", HEIGHT)
     assert any(row.mark == "[yes]" for row in review.rows(HEIGHT))
+
+
+def test_long_and_wide_lines_are_folded_and_nothing_of_them_is_cut() -> None:
+    long = "word " * 60 + "\t" + "\u65e5\u672c\u8a9e" * 40 + "!"
+    review = HunkReview(proposals(a=("old\n", f"{long}\n")))
+    review.lay_out(40)
+    rows = [row.line for row in review.rows(100)]
+    assert all(cell_width(line.text) <= 40 for line in rows)
+    assert "".join(line.text for line in rows if line.kind == "added") == f"+{long}".replace("\t", "    ")
 
 
 def test_scrolling_stops_at_the_ends() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from holdfast.cli.approvals.text import choices
+from holdfast.cli.approvals.text import choices, lengths
 from holdfast.cli.approvals.view import show_choices, show_escalation
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import cell_width
@@ -187,6 +187,13 @@ def test_f15_the_keys_and_how_to_answer_take_one_line_each(is_whole: bool, how: 
     lines = screen.getvalue().splitlines()
     assert len(lines) == 2
     assert all(cell_width(line) < COLUMNS for line in lines)
+
+
+@pytest.mark.parametrize("how", ["press a key", "type a key and Enter"])
+def test_the_lengths_of_a_saved_approval_take_one_line(how: str) -> None:
+    screen = _Screen()
+    show_choices(Console(err=screen), [*lengths(), ("b", "back")], how=how)
+    assert [cell_width(line) < COLUMNS for line in screen.getvalue().splitlines()] == [True, True]
 
 
 def test_a_connection_cannot_be_edited() -> None:

@@ -1,15 +1,12 @@
 """The exact call in an approval, line by line: a diff where a file would be written, else the arguments."""
 
-import difflib
-
 from holdfast.core import Call
 from holdfast.core.approval_text import describe_call_lines, visible
 from holdfast.core.errors import HoldfastError
 from holdfast.session import ASK_PERSON
-from holdfast.world import World
+from holdfast.world import World, unified_diff
 
 MAX_DIFF_CHARACTERS = 500_000
-MAX_DIFF_LINES = 5_000
 """A larger file is shown as it would be written, because comparing it takes too long."""
 
 
@@ -44,11 +41,9 @@ def _diff(call: Call, workspace: World | None) -> list[str] | None:
         before = workspace.read(name).decode() if workspace.exists(name) else None
     except (OSError, HoldfastError, UnicodeDecodeError):
         return None  # the call will fail anyway; show its arguments
-    old, new = [] if before is None else before.split("\n"), content.split("\n")
-    if max(len(old), len(new)) > MAX_DIFF_LINES:
+    diff = unified_diff(before or "", content, ("current" if before is not None else "new file", "proposed"))
+    if diff is None:
         return None
-    return list(
-        difflib.unified_diff(
-            old, new, "current" if before is not None else "new file", "proposed", lineterm=""
-        )
-    )
+    if not diff:
+        return ["(a new empty file)" if before is None else "(the file has this content already)"]
+    return diff.removesuffix("\n").split("\n")

@@ -14,6 +14,7 @@ from holdfast.world.restore_points.changes_since import ChangesSince
 from holdfast.world.restore_points.points import MAX_QUICK_BYTES, Restored, RestorePoint, RestorePoints
 from holdfast.world.staging.commit import Recovered, UndoJournal
 from holdfast.world.staging.hunks import Hunk, HunkDecision, hunks_of, proposal_digest, unit_count
+from holdfast.world.staging.line_diff import unified_diff
 from holdfast.world.staging.proposals import Proposal
 from holdfast.world.staging.staged_world import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
@@ -49,5 +50,6 @@ __all__ = [
     "proposal_digest",
     "read_project_file",
     "reopen_folder",
+    "unified_diff",
     "unit_count",
 ]

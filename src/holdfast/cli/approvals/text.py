@@ -15,11 +15,11 @@ COLUMNS = 80
 INDENT = 4
 MINUTES = 10
 _LENGTHS: tuple[tuple[str, Scope, str], ...] = (
-    ("t", "turn", "this turn"),
-    ("n", "times", "a number of times"),
+    ("t", "turn", "turn"),
+    ("n", "times", "N times"),
     ("m", "minutes", f"{MINUTES} minutes"),
-    ("s", "session", "this session"),
-    ("w", "always", "always, in every session"),
+    ("s", "session", "session"),
+    ("w", "always", "always"),
 )
 
 

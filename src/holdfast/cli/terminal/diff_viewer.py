@@ -25,7 +25,7 @@ _STYLES: dict[LineKind, str] = {
 _MARK_CELLS = 6
 _ROWS_AROUND = 3
 """The title, the summary and the keys."""
-KEYS = "y yes  n no  space later  Y N whole file  j k hunk  J K file  Enter apply  q quit"
+KEYS = "y yes  n no  space later  Y/N file  j/k hunk  J/K file  Enter apply  q quit"
 ASKING_KEYS = "y do it   any other key goes back"
 
 
@@ -61,13 +61,14 @@ class _Viewer:
 
     def _text(self) -> "StyleAndTextTuples":
         columns, height = self._size()
+        self._hunks.lay_out(columns - _MARK_CELLS)
         shown: StyleAndTextTuples = [
             ("reverse", pad(ellipsize(self._hunks.title, columns), columns)),
             ("", "\n"),
         ]
         rows = self._hunks.rows(height)
         for row in rows:
-            shown += [*_drawn(row, columns), ("", "\n")]
+            shown += [*_drawn(row), ("", "\n")]
         shown.append(("", "\n" * (height - len(rows))))
         if self._is_asking:
             shown += [("bold", self._hunks.question), ("", "\n"), ("", ellipsize(ASKING_KEYS, columns))]
@@ -138,14 +139,10 @@ class _Viewer:
                 pass
 
 
-def _drawn(row: Row, columns: int) -> "StyleAndTextTuples":
+def _drawn(row: Row) -> "StyleAndTextTuples":
     """One row: the mark of the hunk or the bar of the current one, then the line with its changed words."""
     gutter = row.mark or ("  |  " if row.is_current else "")
     drawn: StyleAndTextTuples = [("bold" if row.is_current else "", pad(gutter, _MARK_CELLS))]
-    room = columns - _MARK_CELLS
     style = _STYLES[row.line.kind]
-    for piece in row.line.pieces:
-        text = ellipsize(piece.text, room) if room > 0 else ""
-        drawn.append((f"{style} reverse" if piece.is_changed else style, text))
-        room -= len(text)
+    drawn += [(f"{style} reverse" if piece.is_changed else style, piece.text) for piece in row.line.pieces]
     return drawn

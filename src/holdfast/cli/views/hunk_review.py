@@ -6,11 +6,14 @@ Independent of the terminal; `diff_viewer` draws it and passes the keys on.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from holdfast.cli.views.diff_lines import DiffLine, diff_lines
+from holdfast.cli.terminal.wrap import cell_width, clip
+from holdfast.cli.views.diff_lines import DiffLine, Piece, diff_lines
 from holdfast.core import escape_invisible, pluralize
 from holdfast.world import HunkDecision, Proposal, proposal_digest, unit_count
 
 Choice = Literal["accept", "reject"]
+DEFAULT_CELLS = 74
+_TAB = "    "
 _MARKS: dict[Choice | None, str] = {"accept": "[yes]", "reject": "[no] ", None: "[  ] "}
 
 
@@ -26,15 +29,43 @@ class _File:
     def __init__(self, proposal: Proposal) -> None:
         self.proposal = proposal
         self.count = unit_count(proposal)
-        self.lines = diff_lines(proposal)
         self.choices: dict[int, Choice] = {}
-        starts = [place for place, line in enumerate(self.lines) if line.kind == "hunk"]
-        self.starts = starts or [0]
+        self._whole = diff_lines(proposal)
+        self._cells = 0
+        self.lines: list[DiffLine] = []
+        self.starts = [0]
         """The row at which each hunk begins."""
+
+    def lay_out(self, cells: int) -> None:
+        """Fold the lines to a width. Nothing is cut: what a person accepts was on the screen."""
+        if cells != self._cells:
+            self._cells = cells
+            self.lines = [row for line in self._whole for row in _folded(line, cells)]
+            starts = [place for place, line in enumerate(self.lines) if line.kind == "hunk"]
+            self.starts = starts or [0]
 
     def end(self, number: int) -> int:
         """The row after the last one of a hunk."""
         return self.starts[number] if number < len(self.starts) else len(self.lines)
+
+
+def _folded(line: DiffLine, cells: int) -> list[DiffLine]:
+    """A line in rows of at most these cells."""
+    rows: list[list[Piece]] = [[]]
+    left = cells
+    for piece in line.pieces:
+        text = piece.text.replace("\t", _TAB)
+        while text:
+            # A letter that does not fit even an empty row takes one anyway.
+            head = clip(text, left) or (text[0] if left == cells else "")
+            if not head:
+                rows, left = [*rows, []], cells
+                continue
+            rows[-1].append(Piece(head, piece.is_changed))
+            left, text = left - cell_width(head), text[len(head) :]
+    first, *rest = rows
+    kind = "header" if line.kind == "hunk" else line.kind
+    return [DiffLine(line.kind, tuple(first)), *(DiffLine(kind, tuple(row)) for row in rest)]
 
 
 class HunkReview:
@@ -46,6 +77,12 @@ class HunkReview:
         self._at = 0
         self._first = 0
         """The first row that is shown."""
+        self.lay_out(DEFAULT_CELLS)
+
+    def lay_out(self, cells: int) -> None:
+        """Fit the current file to the width of the screen."""
+        self._cells = cells
+        self._units[self._at][0].lay_out(cells)
 
     @property
     def title(self) -> str:
@@ -139,6 +176,7 @@ class HunkReview:
         before = self._units[self._at][0]
         self._at = place
         file, number = self._units[place]
+        file.lay_out(self._cells)
         start, end = file.starts[number - 1], file.end(number)
         if file is not before:
             self._first = 0

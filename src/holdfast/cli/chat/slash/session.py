@@ -163,8 +163,10 @@ async def carry_out(chat: ChatContext, rest: str) -> None:
 async def copy(chat: ChatContext, rest: str) -> None:
     """Copy the last answer by OSC 52, which most terminals support, also over SSH."""
     outcomes = (turn.outcome for turn in reversed(chat.session.history()))
-    answer = next((each.value for each in outcomes if isinstance(each, Ok | Proposed) and each.value), None)
-    if not isinstance(answer, str):
+    values = (each.value for each in outcomes if isinstance(each, Ok | Proposed))
+    # A command of the person has a result and no answer.
+    answer = next((value for value in values if isinstance(value, str) and value), None)
+    if answer is None:
         raise InvalidInput("there is no answer to copy")
     if chat.screen.is_plain:
         raise InvalidInput("a plain terminal has no clipboard", hint="holdfast show prints the conversation")
