@@ -142,11 +142,34 @@ def roster(folder: Path) -> None:
     _refused(lambda: parse_roster(text, source="teams.yaml", home=Home(folder)))
 
 
+def large_text(folder: Path) -> None:
+    """Code that reads and writes a text of the largest size that one call takes."""
+    _edit(folder, ("x" * 99 + "\n").encode() * 1000, 671, "r", "w")
+
+
+def large_binary(folder: Path) -> None:
+    """Code that reads and writes 50 MB of bytes, which calls carry as base64."""
+    _edit(folder, os.urandom(1_000_000), 50, "rb", "wb")
+
+
+def large_diff(folder: Path) -> None:
+    """The diff of a file of 600,000 different lines, some of which changed."""
+    from holdfast.world import MemoryWorld, StagedWorld
+
+    text = "".join(f"{number},{number * 7 % 1000}\n" for number in range(600_000))
+    world = MemoryWorld()
+    world.write("f", text.encode())
+    staged = StagedWorld(world)
+    staged.write("f", text.replace("\n7,", "\nseven,").replace("\n599990,", "\nlast,").encode())
+    (proposal,) = staged.proposals()
+    assert len(proposal.diff) < 1000
+
+
 CASES: dict[str, Callable[[Path], None]] = {
     each.__name__: each
     for each in (
         policy_file, archive_bomb, archive_line, shown_argument, nested_call, model_line, mcp_line, mcp_endless, mcp_parts,
-        stray_files, roster,
+        stray_files, roster, large_text, large_binary, large_diff,
     )
 }  # fmt: skip
 
@@ -157,6 +180,30 @@ def _refused(work: Callable[[], object]) -> None:
     except HoldfastError:
         return
     raise AssertionError("the input was accepted")
+
+
+def _edit(folder: Path, piece: bytes, count: int, read: str, write: str) -> None:
+    """Let code copy a file that consists of equal pieces."""
+    from holdfast.app import Runtime
+    from holdfast.core import Ok
+    from holdfast.policy import FixedPolicy
+    from holdfast.session import Settings
+
+    code = f"def edit():\n    with open('f', {read!r}) as f: t = f.read()\n    with open('g', {write!r}) as f: f.write(t)\nedit()"
+
+    async def work() -> None:
+        runtime = await Runtime.start(home=folder / "home", settings=Settings(), servers=())
+        try:
+            session = await runtime.create(policy=FixedPolicy(default="allow"), needs_model=False)
+            place = folder / "home" / "sessions" / session.id / "workspace"
+            with (place / "f").open("wb") as file:
+                file.writelines([piece] * count)
+            assert isinstance(await session.execute(code), Ok)
+            assert (place / "g").stat().st_size == len(piece) * count
+        finally:
+            await runtime.close()
+
+    asyncio.run(work())
 
 
 def _call_hostile_server(folder: Path, kind: str) -> None:

@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 from tests.bounds_main import CASES
 
+from holdfast.app import Runtime
+from holdfast.core import Error, Ok
 from holdfast.core.errors import ToolFailed
 from holdfast.gate import OutputFilter
+from holdfast.guests import GuestLimits
+from holdfast.policy import FixedPolicy
+from holdfast.session import Settings
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "security" / "limits.md"
@@ -55,9 +60,23 @@ def test_every_other_case_of_the_page_stays_small(case: str, tmp_path: Path) -> 
     assert peak_mb(case, tmp_path) < MAX_HOST_MB
 
 
+async def test_arguments_that_are_too_large_are_refused(tmp_path: Path) -> None:
+    settings = Settings(code=GuestLimits(value_bytes=1000))
+    runtime = await Runtime.start(home=tmp_path / "home", settings=settings, servers=())
+    try:
+        session = await runtime.create(policy=FixedPolicy(default="allow"), needs_model=False)
+        for code in ("world.write(path='a', content='x' * 1001)", "open('a', 'w').write('x' * 1001)"):
+            outcome = await session.execute(code)
+            assert isinstance(outcome, Error)
+            assert "code.value_bytes" in outcome.message
+        assert isinstance(await session.execute("world.write(path='a', content='x' * 900)"), Ok)
+    finally:
+        await runtime.close()
+
+
 def test_a_result_that_is_too_large_is_refused() -> None:
     with pytest.raises(ToolFailed, match="may have at most 1,000"):
-        OutputFilter(max_result_bytes=1000).filter_result("x" * 1000)
+        OutputFilter(max_result_bytes=1000).filter_result("x" * 1001)
 
 
 def test_a_long_error_is_shortened() -> None:

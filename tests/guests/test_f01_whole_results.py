@@ -111,10 +111,8 @@ def test_f01_a_large_file_is_edited_whole(project: Project, language: str, megab
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_f01_a_file_larger_than_one_read_is_read_line_by_line(
-    project: Project, monkeypatch: pytest.MonkeyPatch, language: str
-) -> None:
-    monkeypatch.setattr("holdfast.world.toolset.MAX_READ_BYTES", 4 << 20)
+def test_f01_a_file_larger_than_one_read_is_read_line_by_line(project: Project, language: str) -> None:
+    (project.folder.parent / "holdfast" / "config.toml").write_text("[code]\nvalue_bytes = 4194304\n")
     text = csv(1_000_000) * 5
     (project.folder / "large.txt").write_text(text)
     assert project.execute(language, SCAN[language]).strip() == str(len(text))

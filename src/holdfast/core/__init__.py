@@ -162,6 +162,7 @@ from holdfast.core.values import (
     digest_bytes,
     encode,
     is_too_deep,
+    text_bytes,
 )
 
 __all__ = [
@@ -313,4 +314,5 @@ __all__ = [
     "split_argv",
     "split_script",
     "strictest",
+    "text_bytes",
 ]

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.core.ids import AGENT, CallId, EscalationId, Principal
 from holdfast.core.limits import NOTHING, Amount, Dimension
-from holdfast.core.values import Json, JsonObject, Value, digest
+from holdfast.core.values import Json, JsonObject, Value, digest_call
 
 
 class Label(Value):
@@ -50,7 +50,7 @@ class Call(Value):
     @property
     def digest(self) -> str:
         """Identifies the exact operation and arguments: what is judged, shown and performed has the same digest."""
-        return self.large.digest if self.large is not None else digest([self.operation, self.arguments])
+        return self.large.digest if self.large is not None else digest_call(self.operation, self.arguments)
 
 
 class Returned(Value, tag_field="kind", tag="returned"):

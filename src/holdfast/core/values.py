@@ -5,6 +5,8 @@ the line in an export. msgspec reads and writes them typed, with tagged unions, 
 """
 
 import hashlib
+import re
+import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
@@ -58,6 +60,31 @@ def is_too_deep(value: Json) -> bool:
     return True
 
 
+def text_bytes(value: Json) -> int:
+    """The bytes of all texts in a value. Not recursive, and without a copy of a large text."""
+    waiting, count = [value], 0
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                count += len(text) if text.isascii() else _encoded_length(text)
+            case list(parts):
+                waiting += parts
+            case dict(fields):
+                waiting += fields.keys()
+                waiting += fields.values()
+            case _:
+                pass
+    return count
+
+
+def _encoded_length(text: str) -> int:
+    return sum(
+        len(text[at : at + _PIECE].encode("utf-8", "surrogatepass")) for at in range(0, len(text), _PIECE)
+    )
+
+
+_PIECE = 1 << 20
+
 canonical: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic").encode
 """Encode a value to JSON that is equal exactly if the values are: sorted keys, no white space."""
 
@@ -65,6 +92,26 @@ canonical: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic
 def digest(value: object) -> str:
     """The SHA-256 of the canonical JSON of a value, in hex."""
     return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def digest_call(operation: str, arguments: JsonObject) -> str:
+    """The digest of `[operation, arguments]`, without a copy of large texts among the arguments."""
+    large = {name: each for name, each in arguments.items() if isinstance(each, str) and len(each) > _PIECE}
+    if not large:
+        return digest([operation, arguments])
+    marks = {secrets.token_hex(16).encode(): text for text in large.values()}
+    marked = arguments | {name: mark.decode() for name, mark in zip(large, marks, strict=True)}
+    hashed = hashlib.sha256()
+    for part in re.split(b"(" + b"|".join(marks) + b")", canonical([operation, marked])):
+        text = marks.get(part)
+        if text is None:
+            hashed.update(part)
+        else:
+            for at in range(0, len(text), _PIECE):
+                hashed.update(
+                    canonical(text[at : at + _PIECE])[1:-1]
+                )  # JSON escapes each character by itself
+    return hashed.hexdigest()
 
 
 def digest_bytes(content: bytes) -> str:

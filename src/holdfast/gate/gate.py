@@ -66,7 +66,7 @@ from holdfast.gate.judge import Judge, ToolRegistry, sanitize_call
 from holdfast.gate.large_values import FetchBlob, LargeValues, Recorded
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.model_calls import ModelCalls, Summary
-from holdfast.gate.output_filter import OutputFilter
+from holdfast.gate.output_filter import MAX_RESULT_BYTES, OutputFilter
 from holdfast.gate.provenance import Provenance
 from holdfast.gate.refusals import deny, exhausted_dimension, over_budget, refused_answer
 from holdfast.gate.session_origins import SessionOrigins
@@ -86,6 +86,8 @@ class GateSettings(Value):
     """How many times in a row one turn may make the same call, get the same answer and change nothing, before the circuit breaker
     refuses it.
     """
+    max_argument_bytes: int = MAX_RESULT_BYTES
+    """The arguments of one call together."""
     can_ask: bool = True
     """Whether anyone can answer an escalation. If not, a call that needs approval is refused at once."""
 
@@ -226,7 +228,9 @@ class Gate:
         """
         async with self._one_at_a_time(call.id):
             given = call
-            call, digest, problem = await off_loop(given.arguments, lambda: sanitize_call(given))
+            call, digest, problem = await off_loop(
+                given.arguments, lambda: sanitize_call(given, max_bytes=self._settings.max_argument_bytes)
+            )
             recorded = await self.calls.answer(call)
             if recorded is not None:
                 return recorded

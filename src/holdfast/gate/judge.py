@@ -26,6 +26,7 @@ from holdfast.core import (
     Toolset,
     is_too_deep,
     restricts,
+    text_bytes,
 )
 from holdfast.core import digest as content_digest
 from holdfast.gate.argument_levels import ArgumentLevels
@@ -248,15 +249,18 @@ class Judge:
         return ""
 
 
-def sanitize_call(call: Call) -> tuple[Call, str, str]:
+def sanitize_call(call: Call, *, max_bytes: int) -> tuple[Call, str, str]:
     """The call in a form a journal can store, its digest, and what was wrong with its arguments.
 
-    Arguments that are not JSON, contain half a surrogate pair or are nested too deeply are dropped.
+    Arguments that are not JSON, contain half a surrogate pair, are nested too deeply or are too large are dropped.
     """
     try:
-        if not is_too_deep(call.arguments):
+        if is_too_deep(call.arguments):
+            problem = f"its arguments are nested more than {MAX_DEPTH} levels deep"
+        elif text_bytes(call.arguments) > max_bytes:
+            problem = f"its arguments have more than {max_bytes:,} bytes (code.value_bytes in config.toml)"
+        else:
             return call, call.digest, ""
-        problem = f"its arguments are nested more than {MAX_DEPTH} levels deep"
     except (ValueError, TypeError):
         problem = "its arguments contain a value that is not JSON"
     operation = call.operation.encode(errors="replace").decode()

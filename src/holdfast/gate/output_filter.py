@@ -4,8 +4,8 @@ from holdfast.core import MAX_DEPTH, Json, encode, is_too_deep
 from holdfast.core.errors import ToolFailed
 from holdfast.store import Redactor
 
-MAX_RESULT_BYTES = 256 << 20
-"""The JSON of a result. A file of the largest size that `world.read` returns fits, also in base64."""
+MAX_RESULT_BYTES = 64 << 20
+"""A text has its own bytes, any other result those of its JSON. `code.value_bytes` sets it for a session."""
 MAX_ERROR_BYTES = 100_000
 
 
@@ -31,11 +31,12 @@ class OutputFilter:
         """The result as the guest receives it. Raises ToolFailed if it is too deep or too large."""
         if is_too_deep(result):
             raise ToolFailed(f"the tool's result is nested more than {MAX_DEPTH} levels deep")
-        content = encode(result)
+        content = result.encode() if isinstance(result, str) else encode(result)
         if len(content) > self._max_result_bytes:
             raise ToolFailed(
-                f"the tool's result has {len(content):,} bytes; a result may have at most {self._max_result_bytes:,}",
-                hint="ask for less at a time",
+                f"the tool's result has {len(content):,} bytes; a result may have at most {self._max_result_bytes:,} "
+                "(code.value_bytes)",
+                hint="ask for less at a time, or raise code.value_bytes in config.toml",
             )
         return self.redactor.redact_value(result, content)
 

@@ -32,6 +32,8 @@ class GuestLimits(Value):
     """Memory for the values of the code."""
     output_bytes: int = 256 << 10
     """What the code prints."""
+    value_bytes: int = 64 << 20
+    """What one call takes or returns, such as a file that is read or written as one text. At most 256 MB."""
     calls: int = 1000
     """Calls of tools, including file operations."""
     steps: int | None = None

@@ -175,7 +175,12 @@ def _gate(
 ) -> Gate:
     """The gate, with the tools that every session has and the session's own."""
     own: list[Toolset] = [
-        WorldToolset(parts.staged.base, parts.staged, keep=parts.store.put_blob),
+        WorldToolset(
+            parts.staged.base,
+            parts.staged,
+            keep=parts.store.put_blob,
+            max_read_bytes=parts.settings.code.value_bytes,
+        ),
         PersonToolset(lambda call: gate.escalations.response_to(call)),
         ViewToolset(
             id=parts.journal.session,
@@ -212,9 +217,10 @@ def _gate(
         settings=GateSettings(
             call_seconds=settings.call_seconds,
             escalation_seconds=settings.escalation_seconds,
+            max_argument_bytes=settings.code.value_bytes,
             can_ask=parts.can_ask,
         ),
-        output_filter=OutputFilter(redactor=parts.redactor),
+        output_filter=OutputFilter(max_result_bytes=settings.code.value_bytes, redactor=parts.redactor),
         fetch_blob=parts.store.blob,
         effect_writer=EffectWriter(parts.staged),
         keep_blob=parts.store.put_blob,

@@ -42,7 +42,7 @@ class Redactor:
         return self(text.encode()).decode()
 
     def redact_value(self, value: Json, body: bytes) -> Json:
-        """The value without secrets; `body` is its JSON, in which most values show at once that they have none."""
+        """The value without secrets; `body` is its text or JSON, in which most values show at once that they have none."""
         return value if self(body) == body else self._redact_parts(value)
 
     def _redact_parts(self, value: Json) -> Json:

@@ -25,6 +25,7 @@ from holdfast.core import (
     Tool,
     Value,
     outside_paths,
+    text_bytes,
 )
 from holdfast.core.errors import InvalidInput, PathRefused, ToolFailed
 from holdfast.world.contract import Stat, World
@@ -33,8 +34,8 @@ from holdfast.world.paths.names import GUEST_ROOTS
 from holdfast.world.staging.staged_world import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
 
-MAX_READ_BYTES = 128 << 20
-"""A read returns one value, which the program receives whole. A larger file is read in pieces, with offset and length."""
+MAX_READ_BYTES = 64 << 20
+"""A read returns one text, which the program receives whole. A larger file is read in pieces, with offset and length."""
 
 StoreBlob = Callable[[bytes], Awaitable[str]]
 """Stores a blob and returns its SHA-256."""
@@ -77,15 +78,21 @@ class _Arguments(Value, forbid_unknown_fields=True):
         if self.encoding == "utf-8":
             return self.content.encode("utf-8", "surrogatepass")
         try:
-            return base64.b64decode(self.content, validate=True)
-        except binascii.Error:
+            return binascii.a2b_base64(
+                self.content, strict_mode=True
+            )  # unlike b64decode, without a copy of the text
+        except ValueError:
             raise InvalidInput("the content is not base64") from None
 
 
 class WorldToolset:
     """Executes `world.*` calls. `keep` stores staged content, so that a restart can rebuild the overlay."""
 
-    def __init__(self, world: World, staged: StagedWorld, *, keep: StoreBlob) -> None:
+    def __init__(
+        self, world: World, staged: StagedWorld, *, keep: StoreBlob, max_read_bytes: int = MAX_READ_BYTES
+    ) -> None:
+        """`max_read_bytes` limits the text that one read returns, which is base64 for a binary file."""
+        self._max_read_bytes = max_read_bytes
         self._world = world
         self._staged = staged
         self._keep = keep
@@ -101,7 +108,7 @@ class WorldToolset:
         content = call.arguments.get("content")
         if call.operation not in ("world.write", "world.append") or not isinstance(content, str):
             return Amount()
-        return Amount(bytes_written=len(content.encode("utf-8", "surrogatepass")))
+        return Amount(bytes_written=text_bytes(content))
 
     def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
         outside = outside_paths(targets)
@@ -185,7 +192,7 @@ class WorldToolset:
         prefix = "/" if world is self._outside else ""
         match operation:
             case "world.read":
-                return _read(arguments, world)
+                return _read(arguments, world, max_bytes=self._max_read_bytes)
             case "world.exists":
                 return world.exists(arguments.place)
             case "world.stat":
@@ -256,18 +263,19 @@ class WorldToolset:
                 return []
 
 
-def _read(arguments: _Arguments, world: World) -> str:
+def _read(arguments: _Arguments, world: World, *, max_bytes: int) -> str:
     is_text = arguments.encoding != "base64"
     is_piece = arguments.offset > 0 or arguments.length is not None
     size = world.stat(arguments.place).size
     length = max(0, size - arguments.offset)
     if arguments.length is not None:
         length = min(length, arguments.length)
-    if length > MAX_READ_BYTES:
+    limit = max_bytes if is_text else max_bytes // 4 * 3
+    if length > limit:
         raise OSError(
             errno.EFBIG,
-            f"a read returns at most {MAX_READ_BYTES:,} bytes, and this one has {length:,}; "
-            "read the file in pieces, with offset and length",
+            f"a read returns at most {limit:,} bytes, and this one has {length:,}; "
+            "read the file in pieces, with offset and length, or raise code.value_bytes in config.toml",
             arguments.place,
         )
     if is_piece and is_text:

@@ -217,7 +217,9 @@ class Execution:
             if snapshot.is_os_function:
                 return snapshot.resume({"return_value": await self._os_calls.handle(name, args, kwargs)})
             if snapshot.object_id is None and name == HOST_FUNCTION:
-                return snapshot.resume({"return_value": await self._files.handle(args)})
+                call = list(args)
+                del args
+                return snapshot.resume({"return_value": await self._files.handle(call)})
             tool, arguments = self._tools.bind(snapshot.object_id, name, args, kwargs)
             await self._files.write_before_tool()
             place = CALL_PLACE.set(self._place(snapshot))

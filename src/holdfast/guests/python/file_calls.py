@@ -20,6 +20,7 @@ from holdfast.guests.python.state import HeldFile, RunProgress
 CallHost = Callable[[str, JsonObject], Awaitable[Json]]
 """Makes a call. Returns its value; raises GuestException if it was refused or failed."""
 
+_UTF_8 = ("utf-8", "utf8")
 _PIECE_BYTES = 4 << 20
 _TOO_LARGE = "in pieces, with offset and length"
 """What `world.read` says of a file that is larger than one read returns."""
@@ -37,15 +38,15 @@ class FileCalls:
         self._progress = progress
         self._call = call
 
-    async def handle(self, args: tuple[Any, ...]) -> Any:
-        """The result of an operation of the file prelude. Raises GuestException."""
+    async def handle(self, args: list[Any]) -> Any:
+        """The result of an operation of the file prelude. Raises GuestException. Takes large content out of `args`."""
         match args:
             case ("open", int(id), str(path), str(kind), bool(can_read), bool(can_write), codec, str(errors)):
                 return await self._open(id, path, kind, can_read, can_write, codec, errors)
             case ("hold", int(id), content, codec, str(errors)):
                 return self._hold(id, content, codec, errors)
-            case ("write", int(id), str(path), bool(is_whole), content, codec, str(errors), bool(is_kept)):
-                return await self._write(id, path, is_whole, content, codec, errors, is_kept=is_kept)
+            case ("write", int(), str(), bool(), _, _, str(), bool()):
+                return await self._write(args)
             case ("size", int(id), str(path)):
                 return await self._size(path) - self._written_early(id)
             case ("piece" | "next piece" as operation, str(path), int(offset), codec, str(errors)):
@@ -151,7 +152,7 @@ class FileCalls:
     async def _content(self, path: str, codec: str | None, errors: str) -> tuple[str | bytes, str]:
         if codec is None:
             return await self.read(path), ""
-        if codec in ("utf-8", "utf8"):
+        if codec in _UTF_8:
             # As text, it is readable in the journal and for the person who approves the call.
             try:
                 return str(await self._call("world.read", {"path": path})), ""
@@ -205,25 +206,23 @@ class FileCalls:
                 changed = {"parts": [encoded], "is_text": is_text, "when": "tool"}
             self._progress.held[at] = msgspec.structs.replace(held, **changed)
 
-    async def _write(
-        self,
-        id: int,
-        path: str,
-        is_whole: bool,
-        content: str | bytes,
-        codec: str | None,
-        errors: str,
-        *,
-        is_kept: bool,
-    ) -> None:
+    async def _write(self, args: list[Any]) -> None:
+        """Write the content of a file that is closed or flushed, or hold it back."""
+        id, path, is_whole, content, codec, errors, is_kept = args[1:]
+        args.clear()  # nothing else holds the content, which is freed as soon as the call carries it
         if not is_whole and codec in _WITHOUT_MARK and await self._size(path):
             codec = _WITHOUT_MARK[codec]
-        encoded, is_text = _encode(content, codec, errors)
         operation = "world.write" if is_whole else "world.append"
         held = next((each for each in self._progress.held if each.id == id), None)
         if held is not None:
             self._progress.held.remove(held)
-        if held is not None and held.is_written:
+        is_written = held is not None and held.is_written
+        if isinstance(content, str) and content and codec in _UTF_8 and not is_written and not is_kept:
+            await self.write_before_touching(path)
+            await self._call(operation, {"path": path, "content": content})
+            return
+        encoded, is_text = _encode(content, codec, errors)
+        if held is not None and is_written:
             before = b"".join(held.parts)
             if encoded.startswith(before):
                 operation, encoded = "world.append", encoded[len(before) :]
@@ -237,7 +236,9 @@ class FileCalls:
             )
             return
         await self.write_before_touching(path)
-        await self._call(operation, {"path": path, **_arguments(encoded, is_text=is_text)})
+        arguments = _arguments(encoded, is_text=is_text)
+        del content, encoded
+        await self._call(operation, {"path": path, **arguments})
 
     def _written_early(self, id: int) -> int:
         return sum(
@@ -283,7 +284,7 @@ def _encode(content: str | bytes, codec: str | None, errors: str) -> tuple[bytes
     """The bytes of a file, and whether a call shows them as text, so that the person who approves it can read them."""
     if isinstance(content, bytes) or codec is None:
         return _to_bytes(content), False
-    if codec in ("utf-8", "utf8"):
+    if codec in _UTF_8:
         return content.encode(), True
     _check_codec(codec, errors)
     try:

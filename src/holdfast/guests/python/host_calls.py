@@ -7,7 +7,18 @@ from typing import assert_never
 
 import pydantic_monty as monty
 
-from holdfast.core import Answer, Failed, Json, JsonObject, Parked, Refused, Returned, encode, off_loop
+from holdfast.core import (
+    Answer,
+    Failed,
+    Json,
+    JsonObject,
+    Parked,
+    Refused,
+    Returned,
+    encode,
+    off_loop,
+    text_bytes,
+)
 from holdfast.guests.contract import OnCall
 from holdfast.guests.python.limits import LimitTracker
 from holdfast.guests.python.state import RunProgress
@@ -91,11 +102,13 @@ class HostCalls:
                 assert_never(answer)
 
     async def _call_host(self, operation: str, arguments: JsonObject) -> Answer:
-        size = await off_loop(arguments, lambda: len(encode(arguments)))
-        if size > _MAX_ARGUMENT_BYTES:
+        size = await off_loop(arguments, lambda: text_bytes(arguments))
+        limit = min(self._limits.value_bytes, _MAX_ARGUMENT_BYTES)
+        if size > limit:
             raise GuestException(
                 "ValueError",
-                f"the arguments of {operation} have {size} bytes; a call may carry at most {_MAX_ARGUMENT_BYTES}",
+                f"the arguments of {operation} have {size} bytes; a call may carry at most {limit} "
+                "(code.value_bytes in config.toml)",
             )
         with self._limits.waiting():
             return await self._on_call(operation, arguments)

@@ -23,6 +23,11 @@ class LimitTracker:
         self._waited = 0.0
 
     @property
+    def value_bytes(self) -> int:
+        """What one call may carry."""
+        return self._limits.value_bytes
+
+    @property
     def seconds_left(self) -> float:
         """Computing time that is left."""
         return self._limits.seconds - self._progress.seconds

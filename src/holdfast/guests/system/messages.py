@@ -67,7 +67,7 @@ def run_message(request: RunRequest, saved: InterpreterVariables, prelude: tuple
         "variables": {"state": saved.state, "python": saved.python, "lost": dict(saved.lost)},
         "tools": [describe_tool(tool) for tool in request.tools],
         "value_bytes": limits.output_bytes,
-        "argument_bytes": MAX_ARGUMENT_BYTES,
+        "argument_bytes": min(limits.value_bytes, MAX_ARGUMENT_BYTES),
         "state_bytes": MAX_STATE_BYTES,
         "memory_bytes": limits.memory_bytes,
         "seconds": limits.seconds,

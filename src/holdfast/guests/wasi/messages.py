@@ -60,7 +60,7 @@ def run(request: RunRequest, *, is_fresh: bool) -> frames.Execute:
         "code": request.code,
         "is_fresh": is_fresh,
         "output_bytes": limits.output_bytes,
-        "argument_bytes": frames.MAX_ARGUMENT_BYTES,
+        "argument_bytes": min(limits.value_bytes, frames.MAX_ARGUMENT_BYTES),
         "tools": [describe_tool(tool) for tool in request.tools],
     }
     return frames.Execute(
