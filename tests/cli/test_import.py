@@ -1,6 +1,7 @@
 """Importing a file of a stranger: all or nothing, and the file decides nothing about this machine."""
 
 import json
+import sys
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,7 @@ from holdfast.session import Status, workspace_of
 from holdfast.store.archive.format import RawEvent, pack
 from holdfast.store.contract import ArchiveManifest
 from holdfast.store.summary import summarize
+from holdfast.world import RestoreLimits
 
 __all__ = ["run"]
 
@@ -248,3 +250,25 @@ def test_f46_a_restore_point_of_a_file_brings_no_protected_files(run: Run, tmp_p
         path.name for path in (tmp_path / "holdfast/sessions").glob("*/workspace/**/*") if path.is_file()
     }
     assert written == {"a.txt"}
+
+
+def test_a_small_file_can_not_fill_the_disk_with_one_content(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = RestoreLimits(content_bytes=1_000_000, manifest_bytes=100_000)
+    monkeypatch.setattr(sys.modules["holdfast.session.import_archive"], "_LIMITS", limits)
+    content = b"x" * 100_000
+    repeated: dict[str, object] = {**file_entry("big", b""), "chunks": [digest_bytes(content)] * 11}
+    for entries in ([repeated], [file_entry(f"f{number}", content) for number in range(11)]):
+        done = run("import", str(forge(tmp_path / "f.zip", entries=entries, contents=(content, b""))))
+        assert done.code == 1
+        assert "more than 1,000,000 bytes" in done.err
+        assert run("sessions", "--json").out.strip() == "[]"
+        assert not (tmp_path / "holdfast/sessions/forged").exists()
+        (tmp_path / "f.zip").unlink()
+    many = [file_entry(f"f{number}", b"one") for number in range(1_000)]
+    done = run("import", str(forge(tmp_path / "f.zip", entries=many, contents=(b"one",))))
+    assert "more files than Holdfast reads" in done.err
+    (tmp_path / "f.zip").unlink()
+    few = [file_entry(f"f{number}", content) for number in range(9)]
+    assert run("import", str(forge(tmp_path / "f.zip", entries=few, contents=(content,)))).code == 0

@@ -240,6 +240,15 @@ async def test_a_zip_bomb_is_refused_before_it_expands(disk: SqliteStore, tmp_pa
         await disk.import_session(tmp_path / "bomb.zip", now_ms=5)
 
 
+async def test_a_content_that_does_not_fit_into_memory_is_refused(
+    disk: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.store.archive.format.MAX_BLOB_BYTES", 1000)
+    write(tmp_path / "large.zip", {"manifest.json": b"{}", f"blobs/{'0' * 64}": b"x" * 1001})
+    with pytest.raises(InvalidInput, match="unreasonable size"):
+        await disk.import_session(tmp_path / "large.zip", now_ms=5)
+
+
 @pytest.mark.parametrize("content", [b"", b"PK", b"no archive", b"PK\x05\x06" + b"\0" * 18])
 async def test_a_file_that_is_not_an_export_is_refused(
     disk: SqliteStore, tmp_path: Path, content: bytes

@@ -19,7 +19,10 @@ from holdfast.core.projection import ReplayedHistory
 from holdfast.session.branches.rewind_fork import last_point
 from holdfast.session.status import Status, workspace_of
 from holdfast.store import Arrival, Home, Store, private_folder, remove_tree
-from holdfast.world import RestorePoints, open_folder
+from holdfast.world import RestoreLimits, RestorePoints, open_folder
+
+_LIMITS = RestoreLimits(content_bytes=4 << 30, manifest_bytes=64 << 20)
+"""As large as an archive may be: a content that many files share is not repeated in it."""
 
 
 class ArchiveChoices(Value):
@@ -90,7 +93,7 @@ class _Arriving:
             store=self._store,
             cache=self._home.stat_cache(session),
         )
-        done = await points.restore(point.event.manifest)
+        done = await points.restore(point.event.manifest, limits=_LIMITS)
         self.result = msgspec.structs.replace(self.result, missing=done.left, protected=done.protected)
         restored = await points.make()
         points.save()

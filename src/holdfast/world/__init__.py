@@ -11,7 +11,13 @@ from holdfast.world.list_files import list_files
 from holdfast.world.memory import MemoryWorld
 from holdfast.world.paths.locate import WorldPaths
 from holdfast.world.restore_points.changes_since import ChangesSince
-from holdfast.world.restore_points.points import MAX_QUICK_BYTES, Restored, RestorePoint, RestorePoints
+from holdfast.world.restore_points.points import (
+    MAX_QUICK_BYTES,
+    Restored,
+    RestoreLimits,
+    RestorePoint,
+    RestorePoints,
+)
 from holdfast.world.staging.commit import Recovered, UndoJournal
 from holdfast.world.staging.hunks import Hunk, HunkDecision, hunks_of, proposal_digest, unit_count
 from holdfast.world.staging.line_diff import unified_diff
@@ -33,6 +39,7 @@ __all__ = [
     "Proposal",
     "Quota",
     "Recovered",
+    "RestoreLimits",
     "RestorePoint",
     "RestorePoints",
     "Restored",

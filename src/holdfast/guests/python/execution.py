@@ -61,7 +61,7 @@ class Execution:
         self._limits = LimitTracker(request.limits, progress)
         self._calls = HostCalls(on_call, self._limits, progress)
         self._tools = ToolObjects(request.tools)
-        self._files = FileCalls(progress, call=self._calls.call)
+        self._files = FileCalls(progress, call=self._calls.call, value_bytes=request.limits.value_bytes)
         self._os_calls = OsCalls(
             request, progress, files=self._files, call=self._calls.call, sleep=self._limits.sleep
         )

@@ -34,7 +34,8 @@ _UNSUPPORTED_CODECS = frozenset({"idna", "punycode", "unicode-escape", "raw-unic
 class FileCalls:
     """Answers the file objects of one run."""
 
-    def __init__(self, progress: RunProgress, *, call: CallHost) -> None:
+    def __init__(self, progress: RunProgress, *, call: CallHost, value_bytes: int) -> None:
+        self._piece_bytes = min(_PIECE_BYTES, value_bytes // 4 * 3)  # a piece travels as base64
         self._progress = progress
         self._call = call
 
@@ -171,9 +172,14 @@ class FileCalls:
 
     async def _piece(self, path: str, offset: int, codec: str | None, errors: str) -> list[Any]:
         """The next piece of a file that is too large for one read, how many bytes it takes, and whether it is the last."""
-        arguments: JsonObject = {"path": path, "encoding": "base64", "offset": offset, "length": _PIECE_BYTES}
+        arguments: JsonObject = {
+            "path": path,
+            "encoding": "base64",
+            "offset": offset,
+            "length": self._piece_bytes,
+        }
         content = base64.b64decode(str(await self._call("world.read", arguments)))
-        is_last = len(content) < _PIECE_BYTES
+        is_last = len(content) < self._piece_bytes
         if codec is None:
             return [content, len(content), is_last]
         if codec in _WITHOUT_MARK:

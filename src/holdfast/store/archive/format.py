@@ -5,6 +5,7 @@ hashed), `blobs/SHA256`, and `verify.py`, which needs only Python. An archive fr
 compression, hash chain and blobs are checked before anything of it is kept.
 """
 
+import hashlib
 import os
 import re
 import stat
@@ -40,6 +41,8 @@ MAX_ENTRIES = 100_000
 MAX_REPLAYED = 1_000_000
 """Events that are read again because of rewinds, all together. A person who rewinds a thousand times stays far below."""
 MAX_LINE_BYTES = 64 * 1024**2
+MAX_BLOB_BYTES = 512 * 1024**2
+"""A blob is read as a whole. Files are stored in much smaller parts, and a value of a call has at most 256 MB."""
 UNCHECKED_RATIO_BYTES = 64 * 1024**2
 """Up to this size, an entry can have any compression ratio."""
 MAX_COMPRESSION_RATIO = 200
@@ -135,8 +138,16 @@ class ArchiveReader:
             name.removeprefix("blobs/") for name in self._archive.namelist() if name.startswith("blobs/")
         ]
         for digest in found:
-            self.blob(digest)
+            self._check_blob(digest)
         return found
+
+    def _check_blob(self, digest: str) -> None:
+        hashed = hashlib.sha256()
+        with self._errors_explained(), self._archive.open(f"blobs/{digest}") as stream:
+            while piece := stream.read(1 << 20):
+                hashed.update(piece)
+        if hashed.hexdigest() != digest:
+            raise JournalDamaged(f"the blob {digest!r} was changed", hint=_CHANGED_HINT)
 
     def blob(self, digest: str) -> bytes:
         """Read one blob and check it against its name."""
@@ -200,7 +211,8 @@ def segments(lines: Sequence[RawEvent]) -> list[list[RawEvent]]:
 
 
 def _is_bomb(entry: zipfile.ZipInfo) -> bool:
-    if not entry.filename.startswith("blobs/") and entry.file_size > MAX_JOURNAL_BYTES:
+    is_blob = entry.filename.startswith("blobs/")
+    if entry.file_size > (MAX_BLOB_BYTES if is_blob else MAX_JOURNAL_BYTES):
         return True
     return entry.file_size > UNCHECKED_RATIO_BYTES and entry.file_size > MAX_COMPRESSION_RATIO * max(
         entry.compress_size, 1

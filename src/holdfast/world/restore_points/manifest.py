@@ -150,13 +150,20 @@ def manifest_of(tree: Tree, delta: Delta, base: str | None, chain: int) -> Manif
     )
 
 
-async def load(digest: str, fetch: FetchBlob) -> tuple[Tree, int]:
-    """The tree of a manifest and the length of its chain. Raises JournalDamaged."""
+async def load(digest: str, fetch: FetchBlob, *, max_bytes: int | None = None) -> tuple[Tree, int]:
+    """The tree of a manifest and the length of its chain. Raises JournalDamaged, also if it has more than `max_bytes`."""
     links: list[Manifest] = []
+    size = 0
     following: str | None = digest
     while following is not None:
+        content = await fetch(following)
+        size += len(content)
+        if max_bytes is not None and size > max_bytes:
+            raise JournalDamaged(
+                f"the restore point {digest!r} lists more files than Holdfast reads from a file"
+            )
         try:
-            manifest = msgspec.json.decode(await fetch(following), type=Manifest)
+            manifest = msgspec.json.decode(content, type=Manifest)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise JournalDamaged(f"the restore point {following!r} cannot be read: {error}") from None
         links.append(manifest)

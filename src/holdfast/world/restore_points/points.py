@@ -66,6 +66,15 @@ class Restored(Preview):
     before: str
 
 
+class RestoreLimits(Value):
+    """What a restore point that somebody else made may contain. None is unlimited."""
+
+    content_bytes: int | None = None
+    """The contents of all files, each counted as often as it is written."""
+    manifest_bytes: int | None = None
+    """The lists of files, with those that they are based on."""
+
+
 class RestorePoints:
     """Makes and restores restore points of one folder. `last` is the newest existing one.
 
@@ -109,14 +118,15 @@ class RestorePoints:
             unkept=tuple(sorted(readable(path) for path, entry in delta.items() if is_unkept(entry))),
         )
 
-    async def restore(self, manifest: str) -> Restored:
-        """Restore the folder to a restore point, byte by byte."""
+    async def restore(self, manifest: str, *, limits: RestoreLimits | None = None) -> Restored:
+        """Restore the folder to a restore point, byte by byte. Raises JournalDamaged if it exceeds the limits."""
+        limits = limits or RestoreLimits()
         point = await self.make()
         now = await self._known()
-        target, chain = await load(manifest, self._store.blob)
+        target, chain = await load(manifest, self._store.blob, max_bytes=limits.manifest_bytes)
         delta, protected = without_protected(difference(now, target), now, target)
         delta, left = without_unkept(delta, now)
-        await TreeRestorer(self._root, self._store).apply(now, delta)
+        await TreeRestorer(self._root, self._store, max_bytes=limits.content_bytes).apply(now, delta)
         self._restored(target, now, manifest, chain, has_protected=bool(protected))
         return Restored(changes=changes_in(delta, now), left=left, protected=protected, before=point.manifest)
 

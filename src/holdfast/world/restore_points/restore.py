@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from holdfast.core.errors import PathRefused
+from holdfast.core.errors import JournalDamaged, PathRefused
 from holdfast.store import BlobSource, BlobStore
 from holdfast.world.folder.files import PlainFiles
 from holdfast.world.paths.names import parent_and_name
@@ -22,7 +22,10 @@ BATCH_BYTES = 64 << 20
 class TreeRestorer:
     """Applies a delta to a folder."""
 
-    def __init__(self, root: BeneathRoot, store: BlobStore) -> None:
+    def __init__(self, root: BeneathRoot, store: BlobStore, *, max_bytes: int | None = None) -> None:
+        """`max_bytes` limits what is written, because a small archive can name one content any number of times."""
+        self._max_bytes = max_bytes
+        self._written_bytes = 0
         self._root = root
         self._files = PlainFiles(root, allows_hard_links=True)
         self._store = store
@@ -63,7 +66,14 @@ class TreeRestorer:
         with open_file(entry.path, mode=entry.mode) as opened:
             place = 0
             for name in entry.contents:
-                place += sources[name].copy_to(opened, place)
+                copied = sources[name].copy_to(opened, place)
+                place += copied
+                self._written_bytes += copied
+                if self._max_bytes is not None and self._written_bytes > self._max_bytes:
+                    raise JournalDamaged(
+                        f"the files of the restore point have more than {self._max_bytes:,} bytes",
+                        hint="Holdfast restores no more than this from a file; nothing was imported",
+                    )
 
     def _make_links(self, links: Sequence[TreeEntry]) -> None:
         for entry in links:
