@@ -1,5 +1,9 @@
 """The hosts of package registries come from the person's configuration, never from a project's."""
 
+import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -133,3 +137,39 @@ def test_nonsense_names_no_host(machine: Machine, text: str) -> None:
     assert set(machine.found().hosts) <= {
         "pypi.org", "files.pythonhosted.org", "index.crates.io", "static.crates.io", "crates.io", "registry.npmjs.org",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "file", "text", "question"),
+    [
+        (
+            "pip",
+            ".config/pip/pip.conf",
+            "[global]\nindex-url = https://pip.corp/simple\nextra-index-url =\n  https://one.corp/simple\n  https://two.corp\n",
+            ("config", "list"),
+        ),
+        ("npm", ".npmrc", "registry = https://npm.corp/all/\n", ("config", "get", "registry")),
+        (
+            "go",
+            ".config/go/env",
+            "GOPROXY=https://go.corp,https://more.corp|direct\nGOSUMDB=off\n",
+            ("env", "GOPROXY"),
+        ),
+    ],
+)
+def test_the_program_itself_names_the_hosts_that_its_file_names(
+    machine: Machine, program: str, file: str, text: str, question: tuple[str, ...]
+) -> None:
+    installed = shutil.which(program)
+    if installed is None:
+        pytest.skip(f"{program} is not installed")
+    machine.write(machine.home / file, text)
+    environment = {"HOME": str(machine.home), "PATH": os.environ["PATH"]}
+    words = [installed, *question]
+    asked = subprocess.run(
+        words, env=environment, cwd=machine.workspace, capture_output=True, text=True, check=True
+    )
+    named = set(re.findall(r"https?://([^/\s'\"\\,|]+)", asked.stdout))
+    assert named == set(re.findall(r"https?://([^/\s,|]+)", text)), "the program reads this file"
+    machine.install(program)
+    assert named <= set(machine.found().hosts)
