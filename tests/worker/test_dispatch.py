@@ -163,6 +163,24 @@ async def test_a_stopped_engine_waits_for_its_handlers_and_keeps_the_rest(shared
     assert len(done) + await shared.dispatch.backlog() == 4
 
 
+async def test_a_job_whose_handler_fails_is_kept_and_the_others_go_on(shared: Shared) -> None:
+    done: list[SessionId] = []
+
+    async def handle(session: SessionId) -> None:
+        if session == A:
+            raise ZeroDivisionError
+        done.append(session)
+
+    await post(shared, A)
+    async with running(shared, handle):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not await shared.dispatch.failed():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await post(shared, B)
+        await until(lambda: done == [B])
+    assert (await shared.dispatch.backlog(), await shared.dispatch.failed()) == (0, 1)
+
+
 async def test_a_cancelled_job_is_gone(shared: Shared) -> None:
     await post(shared, A)
     await post(shared, B)

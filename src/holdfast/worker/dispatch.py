@@ -56,6 +56,10 @@ class Dispatch(Protocol):
         """The number of jobs that no worker has finished."""
         ...
 
+    async def failed(self) -> int:
+        """The number of jobs whose handler failed with an error. They are kept for an operator and not given again."""
+        ...
+
     async def close(self) -> None:
         """Release what this process holds. Idempotent."""
         ...

@@ -13,6 +13,7 @@ class MemoryDispatch:
     def __init__(self) -> None:
         self._jobs: list[tuple[float, SessionId]] = []
         self._running = 0
+        self._failed = 0
         self._is_changed = asyncio.Event()
 
     async def post(self, transaction: object, session: SessionId, *, delay_seconds: float = 0.0) -> None:
@@ -37,6 +38,9 @@ class MemoryDispatch:
 
     async def backlog(self) -> int:
         return len(self._jobs) + self._running
+
+    async def failed(self) -> int:
+        return self._failed
 
     async def close(self) -> None:
         self._jobs.clear()
@@ -64,6 +68,8 @@ class MemoryDispatch:
             await handler(session)
         except NotNow as later:
             await self.post(None, session, delay_seconds=later.seconds)
+        except Exception:
+            self._failed += 1
         finally:
             self._running -= 1
             self._is_changed.set()

@@ -58,12 +58,18 @@ class PgqueuerDispatch:
             )
 
     async def backlog(self) -> int:
-        async with _Opened(self._connect) as connection:
-            found = "SELECT count(*) FROM pgqueuer WHERE entrypoint = $1 AND status IN ('queued', 'picked')"
-            return int(await connection.fetchval(found, ENTRYPOINT))
+        return await self._count("queued", "picked")
+
+    async def failed(self) -> int:
+        return await self._count("failed")
 
     async def close(self) -> None:
         return None
+
+    async def _count(self, *states: str) -> int:
+        async with _Opened(self._connect) as connection:
+            found = "SELECT count(*) FROM pgqueuer WHERE entrypoint = $1 AND status::text = ANY ($2)"
+            return int(await connection.fetchval(found, ENTRYPOINT, list(states)))
 
     async def _run_once(self, handler: Handler, places: int, stopping: "asyncio.Task[bool]") -> None:
         async with _Opened(self._connect) as connection:

@@ -71,7 +71,7 @@ class Worker:
     async def _work(self, live: Session) -> None:
         """Resume the open turn, then carry out the requests in their order; a turn that waits for a person keeps them."""
         requests = list(await self._store.requests(live.id))
-        for request in [each for each in requests if _decoded(each) == CancelTurn()]:
+        for request in [each for each in requests if isinstance(_decoded(each), CancelTurn)]:
             requests.remove(request)
             await self._carry_out(live, request)
         if live.status.has_open_turn or live.status.can_reopen_turn:

@@ -60,9 +60,10 @@ async def run(arguments: argparse.Namespace) -> int:
 async def _status(url: str, console: Console, *, is_json: bool) -> int:
     found = await store_status(url)
     is_current = found.schema_found == found.schema_needed
-    backlog = await open_dispatch(url).backlog() if is_current else 0
+    dispatch = open_dispatch(url)
+    backlog, failed = (await dispatch.backlog(), await dispatch.failed()) if is_current else (0, 0)
     if is_json:
-        console.json({"status": found, "backlog": backlog})
+        console.json({"status": found, "backlog": backlog, "failed": failed})
         return exit_codes.OK
     console.print(f"PostgreSQL {found.server}, schema {found.schema_found} of {found.schema_needed}")
     if not is_current:
@@ -70,7 +71,9 @@ async def _status(url: str, console: Console, *, is_json: bool) -> int:
         console.say(f"hint: holdfast store {action} {shlex.quote(url)}")
         return exit_codes.OK
     counts = (pluralize(found.sessions, "session"), f"{found.waiting} waiting for a person")
-    console.print(", ".join((*counts, pluralize(backlog, "job"), f"{found.bytes / 1e6:.1f} MB")))
+    console.print(
+        ", ".join((*counts, pluralize(backlog, "job"), f"{failed} failed", f"{found.bytes / 1e6:.1f} MB"))
+    )
     for worker in found.workers:
         holds = pluralize(worker.sessions, "session")
         console.print(

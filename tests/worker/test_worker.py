@@ -1,0 +1,158 @@
+"""A worker does what a session has to do, once, and leaves the rest to another."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Runtime
+from holdfast.core import SessionId, SystemClock
+from holdfast.core.events import ControlRequestApplied, MessagePosted, TurnEnded
+from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel
+from holdfast.policy import FixedPolicy
+from holdfast.session import Session, Settings
+from holdfast.store import MemoryStore
+from holdfast.worker import MemoryDispatch, NotNow, Worker, cancel_turn, post_message
+
+
+class Held(ScriptedModel):
+    """Answers when it may."""
+
+    def __init__(self) -> None:
+        super().__init__(["one", "two", "three"])
+        self.is_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
+        self.is_asked.set()
+        await self.may_answer.wait()
+        return await super().ask(prompt, on_piece)
+
+
+@dataclass
+class Bench:
+    """One session, and a worker for it."""
+
+    runtime: Runtime
+    store: MemoryStore
+    dispatch: MemoryDispatch
+    model: Held
+    session: SessionId
+    worker: Worker
+
+    async def post(self, text: str, id: str) -> None:
+        await post_message(self.store, self.dispatch, self.session, text, id=id)
+
+    async def events(self, kind: type) -> list[object]:
+        return [entry.event for entry in await self.store.read(self.session) if isinstance(entry.event, kind)]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    store = MemoryStore(clock=SystemClock())
+    settings = Settings(acts_with="tools", restore_points="never")
+    runtime = await Runtime.start(home=tmp_path / "home", settings=settings, store=store, servers=())
+    model, policy = Held(), FixedPolicy(default="allow")
+    session = await runtime.create(model=model, policy=policy)
+    await session.close()
+
+    async def resume(id: SessionId) -> Session:
+        return await runtime.resume(id, model=model, policy=policy)
+
+    dispatch = MemoryDispatch()
+    worker = Worker(store=store, dispatch=dispatch, resume=resume)
+    yield Bench(runtime, store, dispatch, model, SessionId(session.id), worker)
+    await runtime.close()
+
+
+async def test_messages_become_turns_in_their_order(bench: Bench) -> None:
+    bench.model.may_answer.set()
+    await bench.post("first", "m1")
+    await bench.post("second", "m2")
+    await bench.worker.handle(bench.session)
+    posted = await bench.events(MessagePosted)
+    assert [(each.text, each.message) for each in posted if isinstance(each, MessagePosted)] == [
+        ("first", "m1"),
+        ("second", "m2"),
+    ]
+    assert len(await bench.events(TurnEnded)) == 2
+    assert await bench.store.requests(bench.session) == []
+    assert await bench.store.holder(bench.session) is None
+
+
+async def test_a_message_that_is_on_record_is_not_sent_again(bench: Bench) -> None:
+    bench.model.may_answer.set()
+    await bench.post("first", "m1")
+    await bench.worker.handle(bench.session)
+    await bench.post("first", "m1")  # its worker died before it removed the request
+    await bench.worker.handle(bench.session)
+    assert len(await bench.events(MessagePosted)) == 1
+    assert await bench.store.requests(bench.session) == []
+
+
+async def test_a_job_without_work_does_nothing(bench: Bench) -> None:
+    before = await bench.store.read(bench.session)
+    await bench.worker.handle(bench.session)
+    assert await bench.store.read(bench.session) == before
+    await bench.worker.handle(SessionId("deleted"))
+
+
+async def test_a_session_that_another_process_holds_is_tried_later(bench: Bench) -> None:
+    held = await bench.store.open(bench.session)
+    with pytest.raises(NotNow):
+        await bench.worker.handle(bench.session)
+    await held.release()
+    await bench.worker.handle(bench.session)
+
+
+async def test_a_worker_that_stops_parks_its_turn_for_another(bench: Bench) -> None:
+    await bench.post("first", "m1")
+    working = asyncio.create_task(bench.worker.handle(bench.session))
+    await bench.model.is_asked.wait()
+    bench.worker.stop()
+    with pytest.raises(NotNow):
+        await working
+    assert await bench.store.holder(bench.session) is None
+    assert await bench.events(TurnEnded) == []
+    with pytest.raises(NotNow):
+        await bench.worker.handle(bench.session)
+    bench.model.may_answer.set()
+
+    async def resume(id: SessionId) -> Session:
+        return await bench.runtime.resume(id, model=bench.model, policy=FixedPolicy(default="allow"))
+
+    await Worker(store=bench.store, dispatch=bench.dispatch, resume=resume).handle(bench.session)
+    assert len(await bench.events(MessagePosted)) == len(await bench.events(TurnEnded)) == 1
+
+
+async def test_a_cancelled_turn_is_not_resumed(bench: Bench) -> None:
+    await bench.post("first", "m1")
+    working = asyncio.create_task(bench.worker.handle(bench.session))
+    await bench.model.is_asked.wait()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    async with asyncio.timeout(60):
+        while await bench.store.holder(bench.session) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    await cancel_turn(bench.store, bench.dispatch, bench.session, transport="web")
+    bench.model.is_asked.clear()
+    await bench.worker.handle(bench.session)
+    assert not bench.model.is_asked.is_set()
+    (applied,) = await bench.events(ControlRequestApplied)
+    assert isinstance(applied, ControlRequestApplied)
+    assert (applied.action, applied.error) == ("cancel-turn", "")
+
+
+async def test_a_request_of_another_version_is_refused_on_record(bench: Bench) -> None:
+    await bench.store.post_request(
+        bench.session,
+        b'{"do":"dance"}',
+        within=lambda transaction: bench.dispatch.post(transaction, bench.session),
+    )
+    await bench.worker.handle(bench.session)
+    (applied,) = await bench.events(ControlRequestApplied)
+    assert isinstance(applied, ControlRequestApplied)
+    assert applied.error
+    assert await bench.store.requests(bench.session) == []
