@@ -1,4 +1,4 @@
-"""The house stands: imports go down, packages are entered through their doors, and nothing goes round in a circle."""
+"""The layers hold: imports go down, a package is entered through its `__init__`, and there is no import cycle."""
 
 import ast
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 import holdfast
 
 PACKAGE = Path(holdfast.__file__).parent
-FLOORS = {
+LAYERS = {
     "core": 0,
     "process": 1,
     "store": 1,
@@ -38,7 +38,7 @@ FLOORS = {
     "messengers": 8,
     "__main__": 9,
 }
-DOORS = {
+DIRECT_IMPORTS = {
     *(f"holdfast.core.{name}" for name in ("approval_text", "events", "errors", "globs", "projection")),
     *(f"holdfast.process.{path.stem}" for path in (PACKAGE / "process").glob("*.py")),
 }
@@ -91,7 +91,7 @@ def _imported(path: Path) -> Iterator[str]:
 
 @cache
 def exported(package: str) -> frozenset[str]:
-    """The names that a package's `__init__.py` imports: `prune` may be a function of the door and a module behind it."""
+    """The names that a package's `__init__.py` imports: `prune` may be a function that it exports and a module inside the package."""
     path = MODULES.get(f"{package}.__init__")
     if path is None:
         return frozenset()
@@ -99,46 +99,47 @@ def exported(package: str) -> frozenset[str]:
     return frozenset(alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names)
 
 
-def room(module: str) -> str:
+def package_of(module: str) -> str:
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
 
-def test_a_module_imports_from_its_own_package_and_the_floors_below() -> None:
-    assert {room(module) for module in MODULES} <= FLOORS.keys(), (
-        "a new package needs a floor, here and in the docs"
+def test_a_module_imports_from_its_own_package_and_lower_layers() -> None:
+    assert {package_of(module) for module in MODULES} <= LAYERS.keys(), (
+        "a new package needs a layer, here and in ARCHITECTURE.md"
     )
     wrong = [
-        f"{module} (floor {FLOORS[room(module)]}) imports {target} (floor {FLOORS[room(target)]})"
+        f"{module} (layer {LAYERS[package_of(module)]}) imports {target} (layer {LAYERS[package_of(target)]})"
         for module, path in MODULES.items()
         for target in imported(path)
-        if room(target) != room(module) and FLOORS[room(target)] >= FLOORS[room(module)]
+        if package_of(target) != package_of(module)
+        and LAYERS[package_of(target)] >= LAYERS[package_of(module)]
     ]
     assert wrong == []
 
 
-def test_another_package_is_entered_through_its_door() -> None:
+def test_another_package_is_entered_through_its_init() -> None:
     wrong = [
-        f"{module} imports {target} past the door of {room(target)}"
+        f"{module} imports {target} instead of {package_of(target)}"
         for module, path in MODULES.items()
         for target in imported(path)
-        if room(target) != room(module) and target not in DOORS and target.count(".") > 1
+        if package_of(target) != package_of(module) and target not in DIRECT_IMPORTS and target.count(".") > 1
     ]
     assert wrong == []
 
 
-@pytest.mark.parametrize("door", sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py")))
-def test_a_door_holds_a_docstring_imports_and_all(door: str) -> None:
-    tree = ast.parse((PACKAGE / door / "__init__.py").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("package", sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py")))
+def test_an_init_holds_a_docstring_imports_and_all(package: str) -> None:
+    tree = ast.parse((PACKAGE / package / "__init__.py").read_text(encoding="utf-8"))
     first, *rest = tree.body
     assert isinstance(first, ast.Expr)
     assert isinstance(first.value, ast.Constant)
     for node in rest:
         is_all = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-        assert isinstance(node, ast.Import | ast.ImportFrom) or is_all, f"{door}: {ast.unparse(node)[:80]}"
+        assert isinstance(node, ast.Import | ast.ImportFrom) or is_all, f"{package}: {ast.unparse(node)[:80]}"
 
 
-def test_no_module_imports_in_a_circle() -> None:
+def test_there_is_no_import_cycle() -> None:
     edges = {
         name: {t if t in MODULES else f"{t}.__init__" for t in imported(path)} & MODULES.keys() - {name}
         for name, path in MODULES.items()

@@ -2,12 +2,12 @@
 
 import asyncio
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.cli.terminals import terminal
+from tests.support.fork_server import forked_python
 from tests.support.provider_stub import StubServer
 
 MISSING_MODEL = 6
@@ -64,10 +64,7 @@ async def test_in_a_script_the_hint_is_the_exact_option_and_it_works(
 
     async def run(*words: str) -> tuple[int | None, str, str]:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "holdfast",
-            *words,
+            *forked_python("-m", "holdfast", *words),
             env=environment,
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from tests.cli.terminals import DELETE, prepared
+from tests.support.fork_server import forked_python
 from tests.support.http_standin import HttpStandIn, http_standin
 
 
 async def holdfast(home: Path, *words: str) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "holdfast", *words,
+        *forked_python("-m", "holdfast", *words),
         cwd=home, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env={
             "PATH": os.environ["PATH"], "HOME": str(home), "HOLDFAST_HOME": str(home / "holdfast"),

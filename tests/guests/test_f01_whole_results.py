@@ -84,7 +84,7 @@ def project(run: Run, tmp_path: Path) -> Project:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("size", [10_000, 437_780])
+@pytest.mark.parametrize("size", [pytest.param(10_000, marks=pytest.mark.soak), 437_780])
 def test_f01_a_text_file_is_edited_whole(project: Project, language: str, size: int) -> None:
     text = csv(size)
     (project.folder / "data.csv").write_text(text)
@@ -141,7 +141,7 @@ def test_f02_a_folder_of_1200_entries_is_listed_whole(project: Project, language
     assert json.loads(out) == [1_200, "000000.txt", "001199.txt", 1_200, 1_200]
 
 
-@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_f02_a_large_folder_is_listed_whole(project: Project, language: str, count: int) -> None:
     fill(project.folder, count)
@@ -149,7 +149,9 @@ def test_f02_a_large_folder_is_listed_whole(project: Project, language: str, cou
     assert json.loads(out) == [count, "000000.txt", f"{count - 1:06}.txt"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "language", ["python", *(pytest.param(each, marks=pytest.mark.soak) for each in ("lisp", "wasi"))]
+)
 def test_f01_show_full_prints_the_whole_result(project: Project, run: Run, language: str) -> None:
     text = csv(437_780)
     (project.folder / "data.csv").write_text(text)

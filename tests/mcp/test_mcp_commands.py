@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import mcp_types
 import pytest
 from tests.mcp.project import Project, ProxyProcess
 from tests.mcp.toolset_harness import server_command
+from tests.support.fork_server import forked_python
 
 from holdfast.mcp import load_servers
 
@@ -126,7 +126,7 @@ def test_closing_its_input_cancels_a_running_call(project: Project) -> None:
 
 def test_the_proxy_refuses_to_run_without_a_client(project: Project) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "holdfast", "proxy"],
+        forked_python("-m", "holdfast", "proxy"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

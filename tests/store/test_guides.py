@@ -2,12 +2,14 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.test_task import holdfast, script
+from tests.support.fork_server import forked_python
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
@@ -17,7 +19,9 @@ def machine(tmp_path: Path) -> dict[str, str]:
     """The environment of a user with one session, named parser."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    (programs / "holdfast").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
+    (programs / "holdfast").write_text(
+        f'#!/bin/sh\nexec {shlex.join(forked_python("-m", "holdfast"))} "$@"\n'
+    )
     (programs / "python3").symlink_to(sys.executable)
     (programs / "holdfast").chmod(0o755)
     model = script(tmp_path, "It splits at every comma.")

@@ -18,8 +18,9 @@ from holdfast.core import Error, Ok, SystemClock
 from holdfast.store import MemoryStore
 from holdfast.teams import Broker, OnCall, Roster, ScriptedProgram, TeamMessage, echo
 
-KINDS = ("scripted", "holdfast", "claude", "acp", pytest.param("goose", marks=pytest.mark.soak))
-"""Goose speaks the protocol of the small ACP agent; `test_goose` runs it in the short form."""
+REAL = [pytest.param(kind, marks=pytest.mark.soak) for kind in ("claude", "goose")]
+KINDS = ("scripted", "holdfast", "acp", *REAL)
+"""`test_claude` and `test_goose` run the real programs in the short form."""
 MESSAGE = "550e8400-e29b-41d4-a716-446655440000"
 
 

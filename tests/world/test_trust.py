@@ -4,11 +4,11 @@ import json
 import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.terminals import prepared, terminal
+from tests.support.fork_server import forked_python
 
 from holdfast.core.errors import InvalidConfig
 from holdfast.world import TrustedFolders
@@ -25,7 +25,7 @@ def words(home: Path) -> list[str]:
 
 def script(home: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "holdfast", *options],
+        forked_python("-m", "holdfast", *options),
         env={"PATH": "", "HOME": str(home), "HOLDFAST_HOME": str(home / "holdfast")},
         cwd=home,
         input="",

@@ -33,7 +33,7 @@ MAX_SHOWN = 20
 
 async def run_write(
     base: RulePolicy,
-    wish: str,
+    request: str,
     store: Store,
     home: Home,
     *,
@@ -44,7 +44,7 @@ async def run_write(
     console: Console,
 ) -> int:
     """Draft, confirm the intents, check, show what would change, and save if asked to."""
-    draft = read_draft(await _ask(model, wish, base, home))
+    draft = read_draft(await _ask(model, request, base, home))
     if not is_json:
         console.say("the model understood:")
         for intent in draft.intents:
@@ -83,7 +83,7 @@ async def run_write(
     return await save_policy(home.policies / f"{save}.yaml", text, is_confirmed=is_confirmed, console=console)
 
 
-def read_wish(sentence: str | None, file: Path | None) -> str:
+def read_request(sentence: str | None, file: Path | None) -> str:
     """The sentence, or the text of a constitution file. Raises InvalidInput."""
     if (sentence is None) == (file is None):
         raise InvalidInput(
@@ -101,11 +101,11 @@ def read_wish(sentence: str | None, file: Path | None) -> str:
     return text
 
 
-async def _ask(name: str, wish: str, base: RulePolicy, home: Home) -> str:
+async def _ask(name: str, request: str, base: RulePolicy, home: Home) -> str:
     from holdfast.models import Prompt, create_model
 
     operations = ", ".join(sorted(KNOWN_TOOLS.keys() | base.document.tools.keys()))
-    question = f"The operations are: {operations}.\nThe rules extend the policy {base.name!r}.\nThe person wants:\n{wish}"
+    question = f"The operations are: {operations}.\nThe rules extend the policy {base.name!r}.\nThe person wants:\n{request}"
     model = create_model(name, models_folder=home.models)
     try:
         with ProgressIndicator(lambda: f"asking {name}"):

@@ -27,7 +27,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.commands.prune import age_ms
 from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_known_tools
 from holdfast.cli.policy_suggest import run_suggest
-from holdfast.cli.policy_write import read_wish, run_write
+from holdfast.cli.policy_write import read_request, run_write
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import (
@@ -118,7 +118,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learn.add_argument("--save", metavar="NAME", help="save them as a policy of this name, after asking")
     learn.add_argument("--yes", action="store_true", help="save without asking")
     draft = actions.add_parser("write", help="have a model draft rules from a sentence")
-    draft.add_argument("wish", nargs="?", metavar="SENTENCE", help="what the agent may do, in your words")
+    draft.add_argument("request", nargs="?", metavar="SENTENCE", help="what the agent may do, in your words")
     draft.add_argument("--file", type=Path, metavar="FILE", help="a constitution file instead of a sentence")
     draft.add_argument(
         "--policy", default="project", metavar="NAME", help="the policy to extend (default: project)"
@@ -376,7 +376,7 @@ async def _suggest(arguments: argparse.Namespace, console: Console) -> int:
 async def _write(arguments: argparse.Namespace, console: Console) -> int:
     from holdfast.models import resolve_model
 
-    wish = read_wish(arguments.wish, arguments.file)
+    request = read_request(arguments.request, arguments.file)
     policy = _load_with_tools(arguments, arguments.policy)
     _check_policy_name(arguments.save)
     home = Home.default()
@@ -388,7 +388,7 @@ async def _write(arguments: argparse.Namespace, console: Console) -> int:
     try:
         return await run_write(
             policy,
-            wish,
+            request,
             store,
             home,
             model=model,
