@@ -23,6 +23,8 @@ from holdfast.guests.system.messages import (
     MAX_CODE_BYTES,
     CodeCalled,
     CodeFinished,
+    FromInterpreter,
+    InterpreterReady,
     InterpreterUnusable,
     InterpreterVariables,
     MalformedMessage,
@@ -33,6 +35,8 @@ from holdfast.guests.system.messages import (
 from holdfast.guests.system.program import sources
 
 _TAG = "system 1"
+_START_SECONDS = 60.0
+"""How long an interpreter may take to start on a busy machine. It does not count as time of the code."""
 _NOT_KEPT = "\nThe variables of this session are as they were before this run."
 _NOTHING_SAVED = InterpreterVariables()
 
@@ -153,6 +157,7 @@ class _Execution:
         self._made: list[tuple[str, JsonObject]] = []
         self._result: CodeFinished | None = None
         self._problem: tuple[Literal["limit", "lost"], str] | None = None
+        self._is_ready = False
         self._is_ending = False
         self._is_unusable = False
 
@@ -192,6 +197,8 @@ class _Execution:
                 self._problem = "lost", str(problem)
                 continue
             match message:
+                case InterpreterReady():
+                    self._is_ready = True
                 case CodeCalled(request=request):
                     call = parse_call(request)
                     if call is None:
@@ -210,15 +217,16 @@ class _Execution:
         self._is_ending = True
         return self._ended(await self._interpreters.end(self.interpreter, on_call))
 
-    async def _next_message(self) -> CodeCalled | CodeFinished | InterpreterUnusable:
-        """The next message. Only this wait counts as time of the code; the wait for the answer of a call does not."""
+    async def _next_message(self) -> FromInterpreter:
+        """The next message. Only this wait counts as time of the code, once the interpreter has started."""
         loop = asyncio.get_running_loop()
-        started = loop.time()
+        started, is_counted = loop.time(), self._is_ready
         try:
-            async with asyncio.timeout(self._wall_left):
+            async with asyncio.timeout(self._wall_left if is_counted else _START_SECONDS):
                 return await next_message(self.interpreter)
         finally:
-            self._wall_left -= loop.time() - started
+            if is_counted:
+                self._wall_left -= loop.time() - started
 
     async def _answer(self, operation: str, arguments: JsonObject, on_call: OnCall) -> Answer | CallLimit:
         if len(self._made) >= self._limits.calls:

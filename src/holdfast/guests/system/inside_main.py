@@ -37,6 +37,7 @@ def main(sources: "dict[str, str]") -> None:
         channel.send({"kind": "unusable", "reason": reason})
         return
     guest = _load(sources)
+    channel.send({"kind": "ready"})
     reply = _handle(channel.receive(), channel, guest)
     _flush()
     channel.send(reply)

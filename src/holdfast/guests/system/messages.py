@@ -33,6 +33,10 @@ class InterpreterVariables(Value):
     lost: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class InterpreterReady(Value, tag_field="kind", tag="ready"):
+    """The interpreter has started and takes the code: from now on time counts."""
+
+
 class CodeCalled(Value, tag_field="kind", tag="called"):
     """The code makes a call and waits for its answer."""
 
@@ -54,7 +58,7 @@ class InterpreterUnusable(Value, tag_field="kind", tag="unusable"):
     reason: str
 
 
-FromInterpreter = CodeCalled | CodeFinished | InterpreterUnusable
+FromInterpreter = InterpreterReady | CodeCalled | CodeFinished | InterpreterUnusable
 _DECODER: msgspec.json.Decoder[FromInterpreter] = msgspec.json.Decoder(FromInterpreter)
 
 
