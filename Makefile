@@ -1,5 +1,5 @@
 # `make demo` and `make test` install what they need into .venv.
-.PHONY: demo test check format lint types soak bench lock screenshots setup clean
+.PHONY: demo test check format lint types soak bench labels lock screenshots setup clean
 BIN := .venv/bin
 WORKERS ?= auto
 # Compiled once and kept: the tests start hundreds of processes.
@@ -40,6 +40,11 @@ bench:             ## figures against peers, side by side in one run; NAME=store
 	@scripts/setup .venv-bench bench/requirements.lock
 	@.venv-bench/bin/python -m bench $(NAME)
 
+labels:            ## labels on AgentDojo, in an environment of its own, and on scenarios of our own
+	@scripts/setup .venv-agentdojo bench/agentdojo/requirements.lock
+	@.venv-agentdojo/bin/python -m bench.agentdojo
+	@.venv-agentdojo/bin/python -m bench.label_scenarios
+
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
   --no-annotate --python-version 3.11
 ALL := --extra wasi --extra acp --extra scale --extra slack --group dev
@@ -49,6 +54,7 @@ lock:              ## rewrite the lock files after a change of dependencies (nee
 	$(LOCK) $(ALL) --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
 	$(LOCK) $(ALL) --output-file bench/requirements.lock pyproject.toml bench/requirements.in
 	$(LOCK) --output-file bench/wasm-requirements.lock bench/wasm-requirements.in
+	$(LOCK) --output-file bench/agentdojo/requirements.lock pyproject.toml bench/agentdojo/requirements.in
 	$(LOCK) --output-file tests/fuzz/requirements.lock tests/fuzz/requirements.in
 
 screenshots: setup ## the pages of `holdfast web` as pictures in screenshots/
@@ -59,4 +65,4 @@ setup:             ## install the runtime and development dependencies into .ven
 	@scripts/setup
 
 clean:
-	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-agentdojo .mypy_cache .ruff_cache .hypothesis

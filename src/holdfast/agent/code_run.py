@@ -217,6 +217,8 @@ class CodeRun:
             )
             return None
         state = await guest.snapshot() if run.status in ("ok", "error") else b""
+        shown = self._shown_level(started, has_failed=run.status != "ok")
+        hidden = shown if started.tool_call is not None and shown and self._gate.hides(shown) else None
         value, whole, kept = self._gate.record_value(run.value)
         ended = RunEnded(
             turn=started.turn,
@@ -229,7 +231,8 @@ class CodeRun:
             engine=run.engine,
             engine_reason=run.engine_reason,
             state=digest_bytes(state) if state else None,
-            shown=self._shown_level(started, has_failed=run.status != "ok"),
+            shown="own" if hidden is not None else shown,
+            hidden=hidden,
             variables=self._program.variables() if self._program is not None else None,
         )
         self._states[guest] = ended.state if state else _UNKNOWN

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.agent.hidden_output import describe_hidden
 from holdfast.agent.prompt import operation_name
 from holdfast.core import (
     Answer,
@@ -48,6 +49,8 @@ def run_text(ended: RunEnded) -> tuple[str, bool]:
 def run_returned(turn: int, part: ToolCallPart, ended: RunEnded) -> ToolReturned:
     """The tool return for code that the model wrote."""
     content, is_error = run_text(ended)
+    if ended.hidden is not None:
+        content = describe_hidden(ended)
     return tool_return(turn, part, content, is_error=is_error)
 
 

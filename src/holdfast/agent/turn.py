@@ -8,6 +8,7 @@ from typing import assert_never
 
 from holdfast.agent.code_run import CodeRun
 from holdfast.agent.conversation import SHELL, Conversation
+from holdfast.agent.hidden_output import fill_handles
 from holdfast.agent.model_step import ModelStep
 from holdfast.agent.prompt import EXECUTE_CODE, RUN_COMMAND, operation_name
 from holdfast.agent.tool_replies import (
@@ -18,6 +19,7 @@ from holdfast.agent.tool_replies import (
     outcome_of_error,
     raise_if_over_budget,
     run_returned,
+    run_text,
     success_outcome,
     tool_return,
     traceback_note,
@@ -137,7 +139,10 @@ class Turn:
             if self._gate.loop_detector.level == "block":
                 return Cycle(value=self._last_text(), length=self._gate.loop_detector.length)
             if not state.reply.tool_calls:
-                return success_outcome(state.reply.text, self._staged_by_turn())
+                answer = fill_handles(
+                    state.reply.text, self._journal.recorded, render=lambda ended: run_text(ended)[0]
+                )
+                return success_outcome(answer, self._staged_by_turn())
         await self._model_step.ask(on_piece)
         return None
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast.core import (
+    CallId,
     CallLevels,
     CallOrigins,
     Json,
@@ -20,7 +21,7 @@ from holdfast.core import (
     lowest,
     reaches,
 )
-from holdfast.gate.session_origins import SessionOrigins, texts_in
+from holdfast.gate.session_origins import ReadResult, SessionOrigins, texts_in
 from holdfast.policy import LabelLevels, Policy, roles_of
 
 MIN_WORD_LENGTH = 3
@@ -28,10 +29,6 @@ MIN_WORD_LENGTH = 3
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
 _URL = re.compile(r"(?:https?://|www\.)[\w./%~?&=#:@-]*\w")
 _MAX_SCALARS = 2_000
-_NAMES: frozenset[Role] = frozenset(
-    {"payee", "email-address", "channel", "person", "identifier", "fetch-url"}
-)
-"""Roles of arguments that name who or what is affected."""
 _NO_CALLER = CallOrigins()
 
 
@@ -44,6 +41,7 @@ class ArgumentLevels:
         self._policy_digest = ""
         self._values: dict[Level, set[str]] = {"own": set(), "known": set()}
         self._counted = (0, 0)
+        self._addresses: dict[CallId, dict[re.Pattern[str], frozenset[str]]] = {}
 
     def rules(self, policy: Policy) -> LabelLevels | None:
         """What the policy says about levels; None if it does not ask."""
@@ -54,9 +52,18 @@ class ArgumentLevels:
         return self._levels
 
     def of_call(
-        self, arguments: JsonObject, tool: Tool, origins: CallOrigins | None, levels: LabelLevels
+        self,
+        arguments: JsonObject,
+        tool: Tool,
+        origins: CallOrigins | None,
+        levels: LabelLevels,
+        *,
+        with_sources: bool = False,
     ) -> CallLevels:
-        """The levels of a call. Without origins, the caller is outside, and nothing is known about what it was shown."""
+        """The levels of a call. Without origins, the caller is outside, and nothing is known about what it was shown.
+
+        `with_sources` also says where each argument came from, which takes a search.
+        """
         origins = origins or _NO_CALLER
         found: dict[str, Level] = {}
         sources: dict[str, str] = {}
@@ -66,11 +73,15 @@ class ArgumentLevels:
             level = lowest(*(self._level(one, origins.author, levels) for one in made_of))
             if level == "own":
                 continue
-            level = self._endorsed(value, level, made_of, roles.get(name, ()), levels)
+            its_roles = roles.get(name, ())
+            is_asked = not levels.asked_roles.isdisjoint(its_roles)
+            if is_asked:
+                level = self._endorsed(value, level, made_of, its_roles, levels)
             if level != "own":
                 found[name] = level
+            if level != "own" and is_asked and with_sources:
                 sources[name] = self._source(value, made_of, origins.author, levels)
-                if _NAMES & set(roles.get(name, ())) and self._is_new(tool.name, name, value):
+                if self._is_new(tool.name, name, value):
                     sources[name] += "; never used before"
         return CallLevels(
             author=origins.author,
@@ -122,12 +133,11 @@ class ArgumentLevels:
         if not scalar or self._is_said(scalar):
             return "own"
         self._read_values(levels)
-        for level in ("own", "known"):
-            if scalar in self._values[level]:
-                if level == "own" or "payee" in roles or not self._is_named(scalar, made_of):
-                    return level
-                return "own"
-        return "own" if "payee" not in roles and self._is_named(scalar, made_of) else "stranger"
+        if scalar in self._values["own"]:
+            return "own"
+        if "payee" not in roles and self._is_named(scalar, made_of):
+            return "own"
+        return "known" if scalar in self._values["known"] else "stranger"
 
     def _is_said(self, scalar: str) -> bool:
         """E1: whether the person wrote it."""
@@ -148,6 +158,7 @@ class ArgumentLevels:
         generation, count = self._counted
         if generation != session.generation:
             self._values, count = {"own": set(), "known": set()}, 0
+            self._addresses.clear()
         new = session.read_count - count
         for each in session.results[-new:] if new else ():
             for path, value in _leaves(each.result, ()):
@@ -162,19 +173,27 @@ class ArgumentLevels:
         operations = {one.operation for one in made_of if one.kind == "read"}
         if kind is None or any(one.kind == "unknown" for one in made_of):
             return False
-        hits = 0
-        for each in self._session.results:
-            if each.operation not in operations:
-                continue
-            texts = list(texts_in(each.result))
-            if not any(scalar in text for text in texts):
-                continue
-            hits += 1
-            if {found for text in texts for found in kind.findall(text)} != {scalar}:
-                return False
-            if not any(self._is_said(given) for given in _scalars(list(each.arguments.values()))):
-                return False
-        return hits > 0
+        hits = [
+            each
+            for each in self._session.results
+            if each.operation in operations and scalar in self._addresses_in(each)[kind]
+        ]
+        return bool(hits) and all(
+            self._addresses_in(each)[kind] == {scalar}
+            and any(self._is_said(given) for given in _scalars(list(each.arguments.values())))
+            for each in hits
+        )
+
+    def _addresses_in(self, result: ReadResult) -> dict[re.Pattern[str], frozenset[str]]:
+        """The addresses in a result, by kind; looked for once."""
+        found = self._addresses.get(result.call)
+        if found is None:
+            texts = list(texts_in(result.result))
+            found = self._addresses[result.call] = {
+                kind: frozenset(each for text in texts for each in kind.findall(text))
+                for kind in (_EMAIL, _URL)
+            }
+        return found
 
     def _source(self, value: Json, made_of: list[Origin], author: Level, levels: LabelLevels) -> str:
         """Where an argument came from, in words."""

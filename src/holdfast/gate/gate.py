@@ -41,6 +41,7 @@ from holdfast.core import (
     Toolset,
     Value,
     off_loop,
+    reaches,
 )
 from holdfast.core.errors import BudgetExceeded, CommandError
 from holdfast.core.events import (
@@ -216,6 +217,11 @@ class Gate:
         """The lowest level of what something is made of; None if the policy does not ask."""
         rules = self._levels.rules(self.policy)
         return self._levels.level_of_origins(made_of, author, rules) if rules is not None else None
+
+    def hides(self, level: Level) -> bool:
+        """Whether the model is not shown words of this level."""
+        rules = self._levels.rules(self.policy)
+        return rules is not None and not reaches(level, rules.shows)
 
     async def submit(
         self, call: Call, *, can_defer_outcome: bool = False, origins: CallOrigins | None = None

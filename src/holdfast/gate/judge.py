@@ -149,15 +149,25 @@ class Judge:
             return Judgement(Request(call=call, tool=registered.tool), refused, registered, digest)
         targets = await self._resolver.targets(registered.tool, call.arguments, self._paths)
         facts = self._facts().for_call(registered.tool, targets)
-        rules = self._levels.rules(self.policy) if self._levels is not None else None
-        if rules is not None and self._levels is not None:
-            levels = recorded_levels or self._levels.of_call(call.arguments, registered.tool, origins, rules)
+        levels = self._levels_of(call, registered.tool, origins, recorded=recorded_levels)
+        if levels is not None:
             facts = msgspec.structs.replace(facts, levels=levels)
         request = Request(call=call, tool=registered.tool, targets=targets, facts=facts)
         if self._calls.count_same_before(call, digest) >= self._max_repeats:
             reason = f"this turn made the same call {self._max_repeats} times and nothing changed; do something else"
             return Judgement(request, deny("circuit-breaker", reason), registered, digest)
         decision = self.policy.judge(request)
+        if (
+            levels is not None
+            and levels.arguments
+            and recorded_levels is None
+            and restricts(decision.verdict)
+        ):
+            # A person is asked, or the agent is told: only then is it worth a search where the arguments came from.
+            levels = self._levels_of(call, registered.tool, origins, with_sources=True)
+            facts = msgspec.structs.replace(facts, levels=levels)
+            request = msgspec.structs.replace(request, facts=facts)
+            decision = self.policy.judge(request)
         if facts != NO_FACTS:
             decision = msgspec.structs.replace(decision, facts=facts)
         if registered.tool.asks_person and decision.verdict != "deny":
@@ -166,6 +176,23 @@ class Judge:
             reason = f"{call.operation} needs a person's approval, whatever the policy allows"
             decision = Decision(verdict="escalate", rule="requires-approval", reason=reason, source="gate")
         return Judgement(request, decision, registered, digest)
+
+    def _levels_of(
+        self,
+        call: Call,
+        tool: Tool,
+        origins: CallOrigins | None,
+        *,
+        recorded: CallLevels | None = None,
+        with_sources: bool = False,
+    ) -> CallLevels | None:
+        """The levels of a call; None if the policy does not ask."""
+        rules = self._levels.rules(self.policy) if self._levels is not None else None
+        if rules is None or self._levels is None:
+            return None
+        return recorded or self._levels.of_call(
+            call.arguments, tool, origins, rules, with_sources=with_sources
+        )
 
     async def judge_effect(self, call: Call, effect: FileEffect) -> Judgement:
         """Judge what a program did to a file as the call that would have done it. The content is known by its digest."""

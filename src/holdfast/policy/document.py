@@ -99,6 +99,10 @@ class LabelRules(Value):
     """The level of a file whose content no session wrote."""
     counts_choices: bool = False
     """Whether what decided about a value counts like what is in it."""
+    shows: Level = "stranger"
+    """The lowest level that the model is shown in words; what is lower is kept for it under a name."""
+    asked_roles: tuple[Role, ...] = ()
+    """The roles that some rule asks a level of; set when the policy is parsed."""
 
 
 class Example(Value):

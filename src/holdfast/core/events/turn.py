@@ -116,6 +116,8 @@ class RunEnded(Event, tag="run-ended"):
     """The blob with the whole value, if `value` is a note of its size."""
     shown: Level | None = None
     """The lowest level of what the run shows to the model; None if the policy does not ask."""
+    hidden: Level | None = None
+    """The lowest level of its output, if the model gets a name for it instead of the words."""
     variables: dict[str, tuple[Origin, ...]] | None = None
     """What the variables are made of after the run; None if nothing is known."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.core import Level, lowest
+from holdfast.core import LEVELS, Level, lowest
 from holdfast.policy.document import FieldLevels, LabelRules, matches_operation
 
 READER_OPERATIONS = frozenset({"llm.complete", "llm.intent"})
@@ -18,6 +18,10 @@ class LabelLevels:
         self._known: dict[tuple[str, tuple[str, ...]], Level] = {}
         self.workspace = lowest(*(rules.workspace for rules in tiers))
         self.counts_choices = any(rules.counts_choices for rules in tiers)
+        self.shows = max((rules.shows for rules in tiers), key=_strictness)
+        """The strictest of the tiers."""
+        self._has_secrets = any(rules.secret for rules in tiers)
+        self.asked_roles = frozenset(role for rules in tiers for role in rules.asked_roles)
 
     def level_of(self, operation: str, path: tuple[str, ...] = ()) -> Level:
         """The level of a part of a result: the lowest of everything in it."""
@@ -31,7 +35,11 @@ class LabelLevels:
 
     def is_secret(self, operation: str) -> bool:
         """Whether results of an operation leave only with an approval."""
-        return any(_matches(rules.secret, operation) for rules in self._tiers)
+        return self._has_secrets and any(_matches(rules.secret, operation) for rules in self._tiers)
+
+
+def _strictness(level: Level) -> int:
+    return -LEVELS.index(level)
 
 
 def _level(rules: LabelRules, operation: str, path: tuple[str, ...]) -> Level:

@@ -8,7 +8,7 @@ from holdfast.core import LEVELS, CallLevels, Level, Role, Verdict, restricts
 from holdfast.policy.document import FieldLevels, LabelRules, LevelTest, PolicyDocument
 from holdfast.policy.yaml_nodes import YamlField, YamlNode, refuse_unknown_fields
 
-LABEL_FIELDS = ("own", "known", "fields", "secret", "workspace", "choices")
+LABEL_FIELDS = ("own", "known", "fields", "secret", "workspace", "choices", "show")
 
 
 def read_labels(node: YamlNode) -> LabelRules:
@@ -22,6 +22,7 @@ def read_labels(node: YamlNode) -> LabelRules:
         fields=tuple(_field_levels(operations, field) for operations, field in declared.items()),
         secret=_operations(fields, "secret"),
         workspace=_level(fields["workspace"].node) if "workspace" in fields else "own",
+        shows=_level(fields["show"].node) if "show" in fields else "stranger",
         counts_choices="choices" in fields and fields["choices"].node.boolean(),
     )
 
@@ -56,7 +57,10 @@ def plan_rules(document: PolicyDocument) -> PolicyDocument:
         )
         for rule in document.rules
     ]
-    return msgspec.structs.replace(document, rules=tuple(rules))
+    assert document.labels is not None, "only a policy with labels is planned"
+    asked = tuple(sorted({test.role for rule in rules for test in rule.levels}))
+    labels = msgspec.structs.replace(document.labels, asked_roles=asked)
+    return msgspec.structs.replace(document, rules=tuple(rules), labels=labels)
 
 
 def _field_levels(operations: str, field: YamlField) -> FieldLevels:
