@@ -55,6 +55,7 @@ def test_nothing_that_a_random_program_moves_into_an_argument_is_missed() -> Non
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 def test_nothing_is_missed_in_a_hundred_thousand_random_programs() -> None:
     for seed in range(10_000, 60_000):
         check_session(seed)

@@ -304,7 +304,7 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
         mark = "looser  " if one.is_looser else "stricter"
         call = escape_invisible(f"{one.operation} {encode(one.arguments).decode()}")
         where = f"  ({one.tier} sandbox)" if one.tier != "full" else ""
-        where += "".join(f"  ({name} from a {level})" for name, level in one.levels.arguments.items())
+        where += "".join(f"  ({name}: {level})" for name, level in one.levels.arguments.items())
         where += f"  (author: {one.levels.author})" if one.levels.author != "own" else ""
         console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}{where}")
     console.say(f"{len(result.changed)} of {result.probes} sample calls get another verdict")

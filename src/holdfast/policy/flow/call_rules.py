@@ -26,58 +26,19 @@ from holdfast.policy.flow.atoms import (
 )
 from holdfast.policy.flow.call_arguments import CallArguments, arguments
 from holdfast.policy.flow.functions import Functions
+from holdfast.policy.flow.known_names import (
+    ALGEBRA,
+    COMPUTING,
+    COMPUTING_METHODS,
+    COMPUTING_MODULES,
+    COPIES,
+    ERRORS,
+    MOVERS,
+    TEST_METHODS,
+    TESTS,
+)
 from holdfast.policy.flow.tool_calls import ToolCalls
 from holdfast.policy.flow.variables import Variables
-
-FILE_NAMES = frozenset({"open", "Path", "pathlib", "os", "io", "shutil", "glob"})
-"""Names that lead to files. What the program gets through them is a file's, and its calls have no place of their own."""
-COMPUTING_MODULES = frozenset(
-    {"re", "math", "json", "datetime", "time", "string", "typing", "statistics", "decimal", "fractions", "textwrap",
-     "base64", "hashlib", "html", "unicodedata", "calendar"}
-)  # fmt: skip
-"""Modules whose functions compute from their arguments, and the host's clock, and change nothing."""
-PURE_MODULES = COMPUTING_MODULES | {
-    "random",
-    "itertools",
-    "functools",
-    "collections",
-    "operator",
-    "copy",
-    "bisect",
-    "heapq",
-}
-"""Modules whose functions reach nothing but their arguments."""
-_TESTS = frozenset(
-    {"len", "bool", "any", "all", "isinstance", "issubclass", "callable", "type", "hash", "hasattr"}
-)
-_COPIES = frozenset({"list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"})
-_COMPUTED = frozenset(
-    {"str", "repr", "int", "float", "abs", "round", "chr", "ord", "format", "ascii", "bin", "hex", "oct", "divmod", "pow",
-     "bytes", "complex"}
-)  # fmt: skip
-_ERRORS = frozenset(
-    {"Exception", "BaseException", "ValueError", "KeyError", "TypeError", "IndexError", "RuntimeError", "OSError",
-     "LookupError", "ArithmeticError", "ZeroDivisionError", "FileNotFoundError", "PermissionError", "TimeoutError",
-     "AttributeError", "NotImplementedError", "StopIteration", "AssertionError", "NameError", "UnicodeDecodeError"}
-)  # fmt: skip
-PURE_BUILTINS = (
-    _TESTS | _COPIES | _COMPUTED | _ERRORS
-    | {"print", "range", "next", "dict", "enumerate", "zip", "map", "filter", "max", "min", "sum", "slice"}
-)  # fmt: skip
-_TEST_METHODS = frozenset(
-    {"startswith", "endswith", "isdigit", "isalpha", "isspace", "isupper", "islower", "isalnum", "isnumeric", "isdecimal",
-     "isidentifier", "istitle", "isascii", "isprintable", "count", "index", "find", "rfind", "rindex", "issubset",
-     "issuperset", "isdisjoint"}
-)  # fmt: skip
-_COMPUTING_METHODS = frozenset(
-    {"split", "rsplit", "splitlines", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold",
-     "swapcase", "replace", "join", "format", "format_map", "partition", "rpartition", "center", "ljust", "rjust", "zfill",
-     "expandtabs", "translate", "encode", "decode", "removeprefix", "removesuffix", "group", "groups", "groupdict", "start",
-     "end", "span", "strftime", "isoformat", "date", "time", "weekday", "isoweekday", "timestamp", "total_seconds",
-     "hexdigest", "bit_length", "as_integer_ratio"}
-)  # fmt: skip
-_MOVERS = frozenset({"remove", "discard", "clear", "sort", "reverse", "rotate"})
-_ALGEBRA = frozenset({"union", "intersection", "difference", "symmetric_difference"})
 
 
 class CallRules:
@@ -135,11 +96,11 @@ class CallRules:
     def _builtin(self, name: str, given: CallArguments) -> Val:
         everything = given.everything()
         first = given.positional[0] if given.positional else given.rest
-        if name in _TESTS:
+        if name in TESTS:
             return self._heap.chosen(everything)
-        if name in _COPIES:
+        if name in COPIES:
             return self._list(given, self._heap.items(first | given.rest) | self._key_choice(first, given))
-        if name in _COMPUTED or name in _ERRORS:
+        if name in COMPUTING or name in ERRORS:
             return self._heap.computed(everything)
         match name:
             case "print":
@@ -185,9 +146,9 @@ class CallRules:
 
     def _method(self, base: Val, name: str, given: CallArguments) -> Val:
         everything = given.everything()
-        if name in _TEST_METHODS:
+        if name in TEST_METHODS:
             return self._heap.chosen(base | everything)
-        if name in _COMPUTING_METHODS:
+        if name in COMPUTING_METHODS:
             return self._heap.computed(base | everything)
         holders = [atom for atom in base if isinstance(atom, Made | Read)]
         decided = self._variables.decided_by()
@@ -220,13 +181,13 @@ class CallRules:
                 return self._pair(given, self._keys(base), self._values(base))
             case "copy":
                 return base
-            case _ if name in _MOVERS:
+            case _ if name in MOVERS:
                 choice = self._key_choice(base, given)
                 for atom in holders:
                     self._heap.add(atom, ANY, choice)
                     self._heap.forget_places(atom)
                 return NOTHING
-            case _ if name in _ALGEBRA:
+            case _ if name in ALGEBRA:
                 return self._list(given, self._heap.items(base | everything))
             case _:
                 return self._generic(given, base | everything)

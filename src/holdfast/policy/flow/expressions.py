@@ -25,8 +25,9 @@ from holdfast.policy.flow.atoms import (
     unknown,
 )
 from holdfast.policy.flow.call_arguments import CallArguments
-from holdfast.policy.flow.call_rules import FILE_NAMES, PURE_BUILTINS, PURE_MODULES, CallRules
+from holdfast.policy.flow.call_rules import CallRules
 from holdfast.policy.flow.functions import Functions
+from holdfast.policy.flow.known_names import FILE_NAMES, PURE_BUILTINS, PURE_MODULES
 from holdfast.policy.flow.result import Signature
 from holdfast.policy.flow.scopes import Comprehension, Scope
 from holdfast.policy.flow.tool_calls import ToolCalls
