@@ -95,8 +95,9 @@ class Machine:
         if frame.f_code.co_filename != "<program>":
             return None
         self._steps += 1
-        if self._steps > 400:
-            raise TimeoutError("the program takes too long")
+        large = (each for each in self.variables.values() if isinstance(each, str | list | dict))
+        if self._steps > 400 or any(len(each) > 3_000 for each in large):
+            raise TimeoutError("the program takes too long, or too much")
         return self._trace
 
     def _pay(self, to: object = None, note: object = None) -> dict[str, str]:
@@ -235,7 +236,7 @@ class ProgramWriter:
             f"list(filter(lambda v: v, {one}))", f"''.join(map(str, {one}))", f"max({one}, key=str)", f"dict({one}[0])",
             f"next(iter({one}))", f"({name} := {one})", f"{one}[1:]", f"list({one}[0].values())", f"{one}[0].get('a')",
             f"{one}[0].get({name}, {two})", f"list(zip({one}, {two}))", f"[*{one}, {two}]", f"{{**{one}[0], 'z': {two}}}",
-            f"str({one}).replace('l', str({two}))", f"{one}.copy()", f"'%s' % ({one},)", f"str({one}).split()", f"sum([{one}], [])",
+            f"str({one}).replace('l', str({two}), 2)", f"{one}.copy()", f"'%s' % ({one},)", f"str({one}).split()", f"sum([{one}], [])",
             f"(v for v in {one})", f"{one}.pop()", f"{one}[0].pop('a', {two})", f"{{v for v in str({one})}}", f"reversed({one})",
         ]  # fmt: skip
         templates += [f"{self._random.choice(self._functions)}({one})"] * 4 if self._functions else []
