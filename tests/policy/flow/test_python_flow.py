@@ -184,3 +184,8 @@ def test_what_a_program_shows_is_what_it_prints_and_ends_with() -> None:
     assert _paths(_flow("print(read(p='x')['a'])").shown) == {("read", ("a",))}
     assert _paths(_flow("m = read(p='x')\nm['b']").shown) == {("read", ("b",))}
     assert not _paths(_flow("m = read(p='x')\nlen(m)").shown)
+
+
+def test_an_exception_may_carry_what_the_analysis_does_not_know() -> None:
+    code = "import somewhere\ntry:\n    raise ValueError(somewhere.value)\nexcept ValueError as error:\n    pay(to=str(error))"
+    assert Origin(kind="unknown") in _given(code)

@@ -126,7 +126,7 @@ class Expressions:
         elif name in FILE_NAMES:
             found |= self._file()
         if value is None and not found:
-            return unknown()
+            return self._unknown()
         return frozenset(found) | (value or NOTHING)
 
     def default_values(self, arguments: ast.arguments) -> dict[str, Val]:
@@ -142,7 +142,7 @@ class Expressions:
         """What `module.name` is."""
         if module in PURE_MODULES:
             return frozenset({BuiltinFunction(f"{module}.{name}")})
-        return self._file() if module.partition(".")[0] in FILE_NAMES else unknown()
+        return self._file() if module.partition(".")[0] in FILE_NAMES else self._unknown()
 
     def element(self, value: Val, position: int) -> Val:
         """What unpacking gives at a position; a dictionary, too, can be unpacked, into its keys."""
@@ -184,6 +184,11 @@ class Expressions:
             if isinstance(atom, Made) and atom.is_dict is not False:
                 self._heap.add(atom, KEYS, keys)
 
+    def _unknown(self) -> Val:
+        """A value that anyone could have written; an exception may carry it."""
+        self.tool_calls.note_read(unknown())
+        return unknown()
+
     def _file(self) -> Val:
         self.tool_calls.note_read(frozenset({Read(FILE, (), PART)}))
         return frozenset({Read(FILE, (), PART)})
@@ -197,7 +202,7 @@ class Expressions:
             match atom:
                 case NamedGroup(name=group, is_module=False):
                     known = f"{group}.{name}" in self._tools
-                    found |= {ToolName(f"{group}.{name}")} if known else unknown()
+                    found |= {ToolName(f"{group}.{name}")} if known else self._unknown()
                 case NamedGroup(name=group, is_module=True):
                     found |= self.module_member(group, name)
                 case BuiltinFunction(name=owner):
