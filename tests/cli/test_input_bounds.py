@@ -2,10 +2,13 @@
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 from tests.cli.commands import Run, run
+
+from holdfast.store import Home
 
 __all__ = ["run"]
 
@@ -71,3 +74,44 @@ def test_f51_json_output_escapes_what_a_terminal_obeys(run: Run, tmp_path: Path,
         0x7F <= ord(char) <= 0x9F or 0x2000 <= ord(char) <= 0x206F or ord(char) > 0xE0000 for char in done.out
     )
     json.loads(done.out)
+
+
+SETTINGS = {
+    "config.toml": ("config",),
+    "mcp-servers.json": ("mcp", "list"),
+    "teams.yaml": ("teams", "check"),
+    "trusted-folders.json": ("exec", "-w", "shop", "program.py"),
+}
+NESTED = {"config.toml": "a = ", "teams.yaml": "teams: "}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_settings_file_that_is_a_pipe_too_long_or_too_deep_is_a_clear_error(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    Home(tmp_path / "holdfast").prepare()
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "program.py").write_text("1 + 1\n")
+    path = tmp_path / "holdfast" / name
+    monkeypatch.setattr("holdfast.store.private_files.MAX_SETTINGS_BYTES", 200_000)
+    for content in (None, " " * 200_001, NESTED.get(name, "") + "[" * 100_000):
+        if content is None:
+            os.mkfifo(path)
+        else:
+            path.write_text(content)
+        done = run(*SETTINGS[name])
+        assert done.code != 0, done
+        assert "invalid-config" in done.err, done.err[-500:]
+        assert "Traceback" not in done.err
+        path.unlink()
+
+
+def test_the_policy_of_a_project_can_not_be_a_link_to_a_file_elsewhere(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shop" / ".holdfast").mkdir(parents=True)
+    (tmp_path / "private.txt").write_text("hidden-words: 1\n")
+    (tmp_path / "shop" / ".holdfast" / "policy.yaml").symlink_to(tmp_path / "private.txt")
+    (tmp_path / "program.py").write_text("1 + 1\n")
+    done = run("exec", "--trust", "-w", "shop", "program.py")
+    assert done.code == 2
+    assert "leads outside the project" in done.err
+    assert "hidden-words" not in done.err

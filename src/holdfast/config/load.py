@@ -14,7 +14,7 @@ from holdfast.config.toml_source import parse_toml, position_of
 from holdfast.core import BUDGET_DIMENSIONS, DIMENSIONS, Limits, Value, budget_dimension
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.session import Settings
-from holdfast.store import Home
+from holdfast.store import Home, read_settings
 
 PROJECT_CONFIG = Path(".holdfast") / "config.toml"
 Kind = TypeVar("Kind", bound=Value)
@@ -93,10 +93,10 @@ def _narrow(settings: Settings, sources: dict[str, str], path: Path) -> Settings
 
 
 def _read_file(path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str], tuple[str, ...]]:
-    if path.exists() and not path.is_file():
-        raise InvalidConfig(f"{path}: not a regular file", hint="move it away")
     try:
-        text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+        text = read_settings(path).decode("utf-8-sig")
+    except FileNotFoundError:
+        text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"{path}: {error}", hint="fix it, or move the file away") from error
     return _parse(text, path, kind)

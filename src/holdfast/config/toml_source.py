@@ -23,6 +23,10 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
     """Parse a TOML text. Raises InvalidConfig with line and column."""
     try:
         return tomllib.loads(text)
+    except RecursionError:
+        raise InvalidConfig(
+            f"{source}: it is nested too deeply", hint="fix it, or move the file away"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         found = _SYNTAX_ERROR.fullmatch(str(error))
         lines = text.rstrip().splitlines() or [""]

@@ -77,6 +77,9 @@ def narrowed_by_project(policy: Policy, folder: Path) -> Policy:
     path = folder / PROJECT_POLICY
     if not os.path.lexists(path):
         return policy
+    # A link could show the first lines of any file of the person in an error.
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise InvalidPolicy("cannot be read: it leads outside the project", source=str(path))
     return combine(policy, load_policy(str(path)))
 
 

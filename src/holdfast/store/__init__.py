@@ -47,7 +47,7 @@ from holdfast.store.open import (
     open_work_store,
     store_status,
 )
-from holdfast.store.private_files import locked, read_own, read_plain, remove
+from holdfast.store.private_files import locked, read_own, read_plain, read_settings, remove
 from holdfast.store.prune import PruneReport, prune
 from holdfast.store.redaction import MIN_SECRET_LENGTH, Redactor
 from holdfast.store.rmtree import remove_tree
@@ -98,6 +98,7 @@ __all__ = [
     "prune",
     "read_own",
     "read_plain",
+    "read_settings",
     "read_span",
     "remove",
     "remove_tree",

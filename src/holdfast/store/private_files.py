@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MAX_BYTES = 65_536
+MAX_SETTINGS_BYTES = 4 << 20
 
 
 def read_plain(path: Path, *, max_bytes: int) -> bytes:
@@ -23,6 +24,18 @@ def read_plain(path: Path, *, max_bytes: int) -> bytes:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise OSError(f"it has more than {max_bytes:,} bytes")
+    return content
+
+
+def read_settings(path: Path) -> bytes:
+    """Read a file of settings, also through a symlink. Raises FileNotFoundError, or an OSError that says what is wrong with it."""
+    # Non-blocking: opening a pipe would otherwise wait for ever.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("it is not a regular file")
+        content = file.read(MAX_SETTINGS_BYTES + 1)
+    if len(content) > MAX_SETTINGS_BYTES:
+        raise OSError(f"it has more than {MAX_SETTINGS_BYTES:,} bytes")
     return content
 
 

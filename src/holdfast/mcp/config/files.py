@@ -18,7 +18,7 @@ from holdfast.mcp.client.toolset import McpToolset
 from holdfast.mcp.config.servers import ServerSpec, load_servers
 from holdfast.mcp.trust.argument_roles import Annotations, known_roles
 from holdfast.mcp.trust.pins import Pins
-from holdfast.store import replace_private
+from holdfast.store import read_settings, replace_private
 
 
 class _Clients(msgspec.Struct):
@@ -66,10 +66,10 @@ class McpFiles:
     def trusted_clients(self) -> frozenset[str]:
         """The clients that show an elicitation to a human, as a person confirmed. Raises InvalidConfig."""
         try:
-            return frozenset(msgspec.json.decode(self._clients_file.read_bytes(), type=_Clients).clients)
+            return frozenset(msgspec.json.decode(read_settings(self._clients_file), type=_Clients).clients)
         except FileNotFoundError:
             return frozenset()
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, RecursionError) as error:
             raise InvalidConfig(f"{self._clients_file}: {error}", hint="fix or remove the file") from error
 
     def trust_client(self, name: str) -> None:

@@ -22,6 +22,7 @@ from holdfast.mcp.config.transports import (
     ServerTransport,
     transport_for,
 )
+from holdfast.store import read_settings
 
 RESERVED_NAMES = frozenset(
     [
@@ -126,9 +127,9 @@ def expand_variables(text: str, values: Mapping[str, str]) -> str:
 
 def _read(path: Path) -> dict[str, object]:
     try:
-        text = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+        text = read_settings(path).removeprefix(codecs.BOM_UTF8)
     except OSError as error:
-        raise InvalidConfig(f"{path}: cannot be read: {error.strerror}") from error
+        raise InvalidConfig(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
         return msgspec.json.decode(text, type=dict[str, object])
     except (ValueError, RecursionError) as error:  # invalid JSON or invalid UTF-8

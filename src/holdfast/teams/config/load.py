@@ -5,7 +5,7 @@ from pathlib import Path
 
 from holdfast.core import JsonObject
 from holdfast.core.errors import InvalidConfig
-from holdfast.store import Home
+from holdfast.store import Home, read_settings
 from holdfast.teams.config.roster import Roster
 
 
@@ -17,7 +17,7 @@ def load_roster(
     A project must not be, contain or lie in `home`, by default Holdfast's data directory.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_settings(path).decode("utf-8-sig")
     except FileNotFoundError:
         raise InvalidConfig(
             f"{path}: there is no such file", hint="create one with: holdfast teams init"

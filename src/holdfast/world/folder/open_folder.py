@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.core.errors import InvalidConfig, InvalidInput
-from holdfast.store import replace_private
+from holdfast.store import read_settings, replace_private
 from holdfast.world.folder.files import PlainFiles
 from holdfast.world.paths.names import is_within
 from holdfast.world.paths.open_beneath import BeneathRoot
@@ -84,7 +84,7 @@ class TrustedFolders:
 
     def _folders(self) -> list[str]:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=list[str])
+            return msgspec.json.decode(read_settings(self._file), type=list[str])
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:  # not JSON, or not UTF-8
