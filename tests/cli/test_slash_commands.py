@@ -29,6 +29,8 @@ TYPED = (
     ("/files", "n.txt"),
     ("/reject", "nothing is staged"),
     ("/review", "nothing is staged"),
+    ("/diff -p", "nothing is staged"),
+    ("/commit -p", "nothing is staged"),
     ("/rewind", "/rewind N previews a rewind"),
     ("/rewind 0", "would be deleted   n.txt"),
     ("/rewind 0 go", "rewound to the end of turn 0"),

@@ -14,9 +14,15 @@ from holdfast.services import choose_proposals, decide_hunks
 from holdfast.session import COMMAND_MARK
 from holdfast.world import Proposal
 
+_PICK = "-p"
+"""As in git: choose hunk by hunk."""
+
 
 async def diff(chat: ChatContext, rest: str) -> None:
     """Show the staged changes."""
+    if rest.split()[:1] == [_PICK]:
+        await review(chat, rest.partition(_PICK)[2])
+        return
     proposals = await _chosen(chat, rest.split())
     if not proposals:
         chat.screen.say("  nothing is staged")
@@ -53,6 +59,9 @@ async def review(chat: ChatContext, rest: str) -> None:
 async def commit(chat: ChatContext, rest: str) -> None:
     """Commit the staged changes; with `--check COMMAND` only if the command succeeds on them."""
     _check_staged(chat)
+    if rest.split()[:1] == [_PICK]:
+        await review(chat, rest.partition(_PICK)[2])
+        return
     check, paths = _commit_words(rest)
     if check is not None and not await _passes(chat, check):
         return

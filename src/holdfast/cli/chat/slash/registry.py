@@ -46,10 +46,10 @@ _ALL = (
     Command("/preview PORT [PORT]", "open a server in the sandbox to your browser", inspect.preview),
     Command("/budget [add usd=1]", "show limits and spending; add raises a limit", inspect.budget),
     Command("/cost", "show spending in one line", inspect.cost),
-    Command("/diff [PATH...]", "show staged changes", files.diff),
+    Command("/diff [-p] [PATH...]", "show staged changes; -p as /review", files.diff),
     Command("/review [PATH...]", "accept or reject staged changes hunk by hunk", files.review),
     Command(
-        "/commit [--check COMMAND] [PATH...]", "commit staged changes, if the check passes", files.commit
+        "/commit [-p] [--check COMMAND] [PATH...]", "commit staged changes, if the check passes", files.commit
     ),
     Command("/accept [go]", "show commits made in the sandbox, or accept them as a branch", files.accept),
     Command("/reject [PATH...]", "reject staged changes", files.reject),
