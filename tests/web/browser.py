@@ -73,7 +73,16 @@ def install() -> None:
     FONTS.write_text(_FONTS_CONF.format(fonts=CACHE / "fonts", cache=CACHE / "fonts-cache"))
     program = _decompressed(CACHE / "chromium.br")
     program.chmod(0o755)
+    _check_runs(program)
     program.replace(PROGRAM)  # last, so that an interrupted installation is repeated
+
+
+def _check_runs(program: Path) -> None:
+    done = subprocess.run(
+        [program, "--version"], env=environment(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise NotInstalled(f"the browser does not run here: {done.stderr.strip()[-200:]}")
 
 
 def _packed(package: str, wanted: str) -> Path:

@@ -27,11 +27,11 @@ async def hold(page: "Page", name: str, *, ms: int = 900) -> None:
         await page.wait_for_timeout(800)
         if not await button.count():
             return
-        await button.hover()
-        await page.mouse.down()
-        await page.wait_for_timeout(ms)
-        await page.mouse.up()
         try:
+            await button.hover(timeout=3000)
+            await page.mouse.down()
+            await page.wait_for_timeout(ms)
+            await page.mouse.up()
             await button.wait_for(state="detached", timeout=3000)
         except Exception:
             continue
@@ -70,8 +70,10 @@ def test_an_answer_at_the_terminal_settles_the_card(tmp_path: Path, browser: Bro
 
         async def see(page: "Page") -> None:
             await page.get_by_role("button", name=APPROVE).wait_for()
+            await page.get_by_role("article").hover()  # while the pointer is there, the place stays taken
             press(user, "n", "by terminal")
             await page.get_by_text("denied by person, terminal").wait_for()
+            await page.mouse.move(2, 2)
             await page.get_by_text("Nothing waits for you").wait_for()
 
         browser.visit(server.url, see, token=server.token)

@@ -16,7 +16,7 @@ from holdfast.gate import (
 )
 from holdfast.store import Home, Store
 
-HOLDER_SECONDS = 10.0
+HOLDER_SECONDS = 30.0
 """How long a holder may take to carry out a request before it is withdrawn."""
 
 

@@ -60,4 +60,5 @@ def watch_log(database: Path) -> Iterator[LogWatch]:
                 on_name=lambda name: watch.notify() if name in (log, None) else None,
             )
             stack.callback(files.close)
+        watch.notify()  # a commit that was under way when the watch began gives no notification any more
         yield watch

@@ -24,12 +24,14 @@ export function useWaiting(session) {
     } catch (error) { setState((old) => ({ ...old, error })); }
   };
   const settle = (id, words) => setState((old) => ({ ...old, gone: { ...old.gone, [id]: old.gone[id] ?? words } }));
+  // What the record says counts more than what this page expects.
+  const record = (id, words) => setState((old) => ({ ...old, gone: { ...old.gone, [id]: words } }));
   const sweep = () => setState((old) => ({ ...old, gone: {}, calls: (old.calls ?? []).filter((each) => !old.gone[each.escalation.id]) }));
   useEffect(() => {
     load();
     const offs = [onReset(load), onNews((news) => {
       if (session && news.session !== session) return;
-      if (news.settled) settle(news.settled, news.items[0]?.title ?? "settled");
+      if (news.settled) record(news.settled, news.items[0]?.title ?? "settled");
       if (news.event === "escalation-opened" || news.event === "session-rewound" || news.event === "session-closed") load();
     })];
     return () => offs.forEach((off) => off());
@@ -68,8 +70,9 @@ function Card({ call, gone, settle }) {
   const say = async (body) => {
     setState("sending"); setError(null);
     try {
-      await post(`/api/waiting/${encodeURIComponent(call.session)}/${encodeURIComponent(id)}`, { digest: escalation.digest, ...body });
-      settle(id, body.verdict === "approve" ? call.is_question ? "answered here" : "approved here" : "denied here");
+      const done = await post(`/api/waiting/${encodeURIComponent(call.session)}/${encodeURIComponent(id)}`, { digest: escalation.digest, ...body });
+      const words = body.verdict === "approve" ? call.is_question ? "answered here" : "approved here" : "denied here";
+      settle(id, done.delivery === "sent" ? `${words}; the process that holds the session has not confirmed it yet` : words);
     } catch (problem) {
       setError(problem); setState("ready");
       if (problem.status === 409) settle(id, `not settled here: ${problem.message}`);
