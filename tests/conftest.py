@@ -23,6 +23,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests with PostgreSQL more time: the first one also waits until the server has started."""
+    for item in items:
+        chosen = getattr(item, "callspec", None)
+        engines = {each for each in chosen.params.values() if isinstance(each, str)} if chosen else set()
+        is_slow = "postgres_databases" in getattr(item, "fixturenames", ())
+        if (is_slow or engines & {"postgres", "pgqueuer"}) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(240))
+
+
 @pytest.fixture(scope="session")
 def postgres_databases() -> "Iterator[Databases]":
     """Empty databases of the PostgreSQL server of this test run, or of the one at `$HOLDFAST_TEST_POSTGRES`."""
