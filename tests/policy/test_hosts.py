@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core import canonical_host, hosts
-from holdfast.policy import canonical_url
+from holdfast.core import ArgumentRoles, Tool, UrlTarget, canonical_host, hosts
+from holdfast.policy import LexicalPaths, canonical_url, targets_of
 from holdfast.policy.git_remotes import canonical_remote
 from holdfast.policy.urls import canonical_pattern, is_public, match_host
 
@@ -164,9 +164,31 @@ def test_hosts_a_repository_is_named_with_and_without_its_ending() -> None:
     assert not match_host("github.com/o/r", canonical_remote("git@github.com:%6f/r.git"))
 
 
-@pytest.mark.parametrize("pattern", ["", "a b", "*.*", "exa*mple.com", "http://example.com", "a..b", "-"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        "a b",
+        "*.*",
+        "exa*mple.com",
+        "http://example.com",
+        "a..b",
+        "-",
+        "a.example:²",
+        "a.example:" + "9" * 5000,
+    ],
+)
 def test_an_invalid_host_pattern_is_refused(pattern: str) -> None:
     assert canonical_pattern(pattern) is None
+
+
+@pytest.mark.parametrize("host", ["a.example:²", "a.example:" + "9" * 5000, "a.example:99999"])
+def test_a_host_with_an_impossible_port_in_a_call_is_a_target_with_a_problem(host: str) -> None:
+    roles = {"host": ArgumentRoles(default=("proxy-domain",)), "port": ArgumentRoles(default=("none",))}
+    tool = Tool(name="net.connect", roles=roles)
+    (target,) = targets_of(tool, {"host": host, "port": 443}, LexicalPaths())
+    assert isinstance(target, UrlTarget)
+    assert target.problem
 
 
 @settings(deadline=None)

@@ -28,6 +28,8 @@ _PORTS = {
 """Default ports."""
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\\\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_PORT = re.compile(r"[0-9]{1,5}")
+"""Not `isdigit`: a superscript is a digit to it, and a number of thousands of digits cannot be converted."""
 
 
 def canonical_url(text: str, *, role: Role = "fetch-url", argument: str = "url") -> UrlTarget:
@@ -125,7 +127,7 @@ def split_port(place: str) -> tuple[str, int | None]:
     if place.count(":") > 1 and not place.startswith("["):
         return place, None
     host, colon, port = place.rpartition(":")
-    if colon and port.isdigit():
+    if colon and _PORT.fullmatch(port):
         return host.strip("[]"), int(port)
     return place.strip("[]"), None
 
