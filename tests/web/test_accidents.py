@@ -14,6 +14,9 @@ from tests.web.sample_home import fill
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+pytestmark = pytest.mark.timeout(600)
+"""A browser on a slow machine takes its time."""
+
 KEYS = [
     *"abcdefghijklmnopqrstuvwxyzY123 ",
     "Enter",

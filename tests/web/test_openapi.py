@@ -12,6 +12,8 @@ from tests.web.sample_home import fill
 from holdfast.web.application import ROUTES
 from holdfast.web.openapi import openapi
 
+pytestmark = pytest.mark.timeout(300)
+"""It opens many sessions, which takes its time on a slow machine."""
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
 
 
