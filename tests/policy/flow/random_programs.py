@@ -4,6 +4,7 @@ Every field of a result is made of one character of its own, which survives slic
 operation. A character in an argument of `pay` therefore shows that this field flowed there.
 """
 
+import inspect
 import random
 import sys
 import warnings
@@ -92,7 +93,8 @@ class Machine:
         return True
 
     def _trace(self, frame: Any, event: str, _argument: object) -> Callable[..., Any] | None:
-        if frame.f_code.co_filename != "<program>":
+        # A generator that is thrown away must not raise: nobody could catch it.
+        if frame.f_code.co_filename != "<program>" or frame.f_code.co_flags & inspect.CO_GENERATOR:
             return None
         self._steps += 1
         large = (each for each in self.variables.values() if isinstance(each, str | list | dict))
