@@ -15,7 +15,7 @@ Handler = Callable[[SessionId], Awaitable[None]]
 """Does what a session has to do. Raises NotNow if it cannot yet."""
 
 
-class NotNow(Exception):  # noqa: N818: it is not an error, and nobody but an engine catches it
+class NotNow(Exception):  # not an error, and nobody but an engine catches it
     """The job is to be given again, after a while, to any worker."""
 
     def __init__(self, seconds: float = 0.0) -> None:
