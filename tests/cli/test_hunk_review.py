@@ -127,7 +127,8 @@ def test_hunks_are_reviewed_in_the_chat_and_from_outside(tmp_path: Path) -> None
         user.type("write it\r")
         assert user.wait_for("1 staged (/diff")
         user.type("/review\r")
-        rows = user.wait_for_row("hunk 1 of 2", **small)
+        user.wait_for_row("hunk 1 of 2", **small)
+        rows = user.wait_for_row("y yes  n no", **small)  # the last row that is drawn
         assert rows[0].startswith("a.txt  modified  (file 1 of 1, hunk 1 of 2)")
         assert [row[:16] for row in rows[3:5]] == ["[  ]  @@ -1,7 +1", "  |    line 0"]
         assert rows[-1].startswith("y yes  n no")

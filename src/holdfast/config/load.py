@@ -95,7 +95,7 @@ def _narrow(settings: Settings, sources: dict[str, str], path: Path) -> Settings
 def _read_file(path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str], tuple[str, ...]]:
     try:
         text = read_settings(path).decode("utf-8-sig")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"{path}: {error}", hint="fix it, or move the file away") from error
