@@ -47,14 +47,14 @@ labels:            ## labels on AgentDojo, in an environment of its own, and on 
 
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
   --no-annotate --python-version 3.11
-ALL := --extra wasi --extra acp --extra scale --extra slack --group dev
+ALL := --extra wasi --extra acp --extra scale --extra slack --extra notify --group dev
 
 lock:              ## rewrite the lock files after a change of dependencies (needs uv)
 	$(LOCK) --group build --output-file requirements.lock pyproject.toml
 	$(LOCK) $(ALL) --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
 	$(LOCK) $(ALL) --output-file bench/requirements.lock pyproject.toml bench/requirements.in
 	$(LOCK) --output-file bench/wasm-requirements.lock bench/wasm-requirements.in
-	$(LOCK) --output-file bench/agentdojo/requirements.lock pyproject.toml bench/agentdojo/requirements.in
+	$(LOCK) --group build --output-file bench/agentdojo/requirements.lock pyproject.toml bench/agentdojo/requirements.in
 	$(LOCK) --output-file tests/fuzz/requirements.lock tests/fuzz/requirements.in
 
 screenshots: setup ## the pages of `holdfast web` as pictures in screenshots/

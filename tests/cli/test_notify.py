@@ -11,6 +11,9 @@ from tests.cli.terminals import DELETE, prepared
 from tests.support.fork_server import forked_python
 from tests.support.http_standin import HttpStandIn, http_standin
 
+from holdfast.services import WebAddress, published_address
+from holdfast.store import Home
+
 
 async def holdfast(home: Path, *words: str) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
@@ -47,6 +50,23 @@ async def test_a_call_that_waits_and_the_end_of_its_turn_are_notified(tmp_path: 
     assert json.loads(finished.body)["title"] == "Holdfast: the agent has finished"
     assert b"a.txt" not in waits.body + finished.body
     assert b"Gone." not in finished.body
+
+
+async def test_a_notification_links_to_the_page_where_one_runs(tmp_path: Path) -> None:
+    words = prepared(tmp_path, DELETE, "Gone.")
+    async with http_standin() as server:
+        configure(tmp_path, server, 'topics = ["waits"]')
+        with (tmp_path / "holdfast" / "config.toml").open("a") as config:
+            config.write(f'[notify.targets.phone]\nkind = "ntfy"\nurl = "{server.url}/topic"\n')
+        home = Home(tmp_path / "holdfast")
+        with published_address(home, WebAddress(origin="http://127.0.0.1:1", since_ms=1)):
+            await holdfast(tmp_path, *words, "remove it")
+        await server.received(2)
+    _, listed, _ = await holdfast(tmp_path, "waiting", "--json")
+    [link] = {f"http://127.0.0.1:1/#/s/{each['session']}" for each in json.loads(listed)}
+    by_path = {each.path: each for each in server.requests}
+    assert json.loads(by_path["/hook"].body)["link"] == link
+    assert by_path["/topic"].headers["click"] == link
 
 
 async def test_a_private_target_sees_the_call(tmp_path: Path) -> None:

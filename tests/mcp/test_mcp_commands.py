@@ -13,6 +13,7 @@ import pytest
 from tests.mcp.project import Project, ProxyProcess
 from tests.mcp.toolset_harness import server_command
 from tests.support.fork_server import forked_python
+from tests.support.http_standin import http_standin
 
 from holdfast.mcp import load_servers
 
@@ -231,6 +232,22 @@ def test_hooks_start_and_end_a_turn(project: Project, ending: str) -> None:
     [session] = json.loads(project.run("sessions", "--json").stdout)
     assert session.get("activity", "ready") == "ready"
     assert session["turns"] == 1
+
+
+async def test_a_hook_notifies_that_claude_code_waits_for_its_user(project: Project) -> None:
+    async with http_standin() as server:
+        (project.home / "config.toml").write_text(
+            f'[notify.targets.hook]\nkind = "webhook"\nurl = "{server.url}"\n'
+        )
+        given = {"session_id": "c0ffee", "cwd": str(project.folder), "hook_event_name": "Notification"}
+        for kind in ("auth_success", "permission_prompt"):
+            message = "Claude needs your permission to use Bash: rm -rf secret"
+            asked = json.dumps({**given, "notification_type": kind, "message": message})
+            done = await asyncio.to_thread(project.spawn, "hook", "claude", stdin=asked)
+            assert done.returncode == 0, done.stderr
+        [request] = server.requests
+    assert json.loads(request.body)["text"] == f"Claude Code waits for you in '{project.folder.name}'"
+    assert b"secret" not in request.body
 
 
 async def test_concurrent_hooks_all_answer(project: Project) -> None:

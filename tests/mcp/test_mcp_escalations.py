@@ -12,6 +12,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from tests.mcp.project import Project, ProxyProcess
 from tests.support.fork_server import forked_python
+from tests.support.http_standin import http_standin
 
 
 def waiting(project: Project) -> list[str]:
@@ -45,6 +46,18 @@ def test_an_escalation_ends_with_the_proxy(project: Project) -> None:
     assert waiting(project) == []
     entry = recorded_call(project)
     assert (entry["result"], entry["approver"]) == ("cancelled", "external")
+
+
+async def test_a_call_that_waits_in_the_proxy_is_notified(project: Project) -> None:
+    async with http_standin() as server:
+        (project.home / "config.toml").write_text(
+            f'[notify.targets.hook]\nkind = "webhook"\nurl = "{server.url}"\nafter_seconds = 0\ntopics = ["waits"]\n'
+        )
+        proxy = await asyncio.to_thread(proxy_with_escalation, project)
+        [request] = await server.received(1)
+        await asyncio.to_thread(proxy.hang_up)
+    assert json.loads(request.body)["text"].startswith("1 call waits for your approval in session ")
+    assert b"hello" not in request.body
 
 
 def test_a_new_proxy_closes_the_escalation_of_a_killed_proxy_and_of_no_other(project: Project) -> None:

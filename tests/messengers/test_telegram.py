@@ -17,6 +17,7 @@ from holdfast.core.errors import EscalationUnknown, InvalidConfig
 from holdfast.core.events import EscalationAnswered, Event, MessagePosted
 from holdfast.messengers import Bridge, PressedButton, create_messenger
 from holdfast.messengers.telegram import Telegram
+from holdfast.services import WebAddress, published_address
 from holdfast.session import ChannelSettings, Settings, TelegramSettings
 
 MEMBER, STRANGER = 7, 666
@@ -206,11 +207,25 @@ async def test_a_call_that_cannot_be_shown_whole_has_no_approve_button(
     policy.write_text(policy.read_text().replace("stage: world.write", "escalate: world.write"))
     async with bridge_to(telegram, tmp_path):
         telegram.write("write it")
-        question, buttons = await telegram.question("too long to be shown")
+        question, buttons = await telegram.question("answer on your machine: holdfast waiting")
         assert set(buttons) == {"Deny"}
         telegram.press(buttons["Deny"].replace("n:", "y:"), question)
         telegram.press(buttons["Deny"], question)
         await telegram.until(lambda it: any(text.startswith("Denied by anna") for text in it.texts()))
+
+
+@pytest.mark.parametrize("lines", [2, 2000])
+async def test_a_question_links_to_the_page_where_one_runs(
+    telegram: TelegramStandIn, tmp_path: Path, lines: int
+) -> None:
+    prepared(tmp_path, runs(f"with open('b.txt', 'w') as f:\n    f.write('line\\n' * {lines})"), "Denied.")
+    policy = tmp_path / "asking.yaml"
+    policy.write_text(policy.read_text().replace("stage: world.write", "escalate: world.write"))
+    async with bridge_to(telegram, tmp_path) as runtime:
+        with published_address(runtime.home, WebAddress(origin="http://127.0.0.1:1", since_ms=1)):
+            telegram.write("write it")
+            _, buttons = await telegram.question("http://127.0.0.1:1/#/s/bot-100-1")
+    assert set(buttons) == ({"Approve once", "Deny"} if lines == 2 else {"Deny"})
 
 
 async def test_staged_changes_come_back_as_text_or_as_a_file_and_are_committed(

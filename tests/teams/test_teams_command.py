@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import os
 import sqlite3
 import sys
 from pathlib import Path
 
 import pytest
+from tests.support.fork_server import forked_python
+from tests.support.http_standin import http_standin
 from tests.teams import acp_agent
 
 from holdfast.cli import main
@@ -237,6 +240,30 @@ def test_f31_status_and_log_show_that_a_conversation_was_summarised(
     )
     assert main(["teams", "usage", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["pairs"][0]["summaries"] == 1
+
+
+async def test_a_call_of_an_external_member_that_waits_is_notified(tmp_path: Path, roster: Path) -> None:
+    policy = tmp_path / "asking.yaml"
+    policy.write_text(
+        "policy: asking\nrules:\n  - {name: ask, escalate: acp.edit}\n  - {name: rest, allow: '*'}\n"
+    )
+    roster.write_text(
+        f"settings: {{approval_seconds: 600}}\nteams:\n  a:\n    project: {tmp_path}/project\n    policy: {policy}\n"
+        f"    member: acp\n    gate: asks\n    program: {sys.executable}\n    arguments: [{acp_agent.__file__}]\n"
+    )
+    async with http_standin() as server:
+        (roster.parent / "config.toml").write_text(
+            f'[notify.targets.hook]\nkind = "webhook"\nurl = "{server.url}"\nafter_seconds = 0\ntopics = ["waits"]\n'
+        )
+        asking = await asyncio.create_subprocess_exec(
+            *forked_python("-m", "holdfast", "teams", "ask", "a", "use edit b.txt"), env=os.environ
+        )
+        try:
+            [request] = await server.received(1)
+        finally:
+            asking.terminate()
+            await asking.wait()
+    assert json.loads(request.body)["text"].startswith("1 call waits for your approval")
 
 
 def test_a_team_runs_programs_and_their_changes_wait_for_a_person(

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from holdfast.app import Runtime
@@ -12,6 +12,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import SessionId, SystemClock, Toolset, digest
 from holdfast.policy import load_policy
+from holdfast.services import notify_about
 from holdfast.session import Session
 from holdfast.store import Home
 from holdfast.teams import (
@@ -46,9 +47,14 @@ def token_file(roster: Roster, file: Path, home: Home) -> TokenFile:
 async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
     """Open the broker of a roster and its member factory."""
     clock = SystemClock()
-    runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=())
-    print_store_notices(runtime.store, Console())
-    try:
+    settings = load_config(home)
+    async with AsyncExitStack() as stack:
+        runtime = await Runtime.start(home=home.root, settings=settings, servers=())
+        stack.push_async_callback(runtime.close)
+        print_store_notices(runtime.store, Console())
+        notifications = await stack.enter_async_context(
+            notify_about(runtime.live_sessions, settings.notify, home=home)
+        )
         folder = teams_folder(file, home)
 
         async def open_session(session: SessionId, team: Team, toolsets: Sequence[Toolset]) -> Session:
@@ -65,13 +71,12 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
             open_policy=lambda policy: load_policy(policy, search=(home.policies,)),
             open_session=open_session,
             environ=os.environ,
+            on_open=lambda journal: notifications.watch(journal.session, journal.follow),
         )
         broker = Broker(roster=roster, folder=folder, store=runtime.store, factory=factory, clock=clock)
         give_tools(factory, broker)
         async with broker:
             yield broker, factory
-    finally:
-        await runtime.close()
 
 
 @asynccontextmanager

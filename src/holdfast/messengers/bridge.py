@@ -38,7 +38,7 @@ from holdfast.messengers.contract import (
     PressedButton,
 )
 from holdfast.messengers.inbox import Inbox
-from holdfast.services import answer_text, describe_outcome, exact_call
+from holdfast.services import answer_text, describe_outcome, exact_call, session_link
 from holdfast.session import MessengerSettings, Session
 
 DIGEST_LETTERS = 32
@@ -295,7 +295,8 @@ class Bridge:
         """Show a waiting call, with buttons if it is shown whole, and leave the answer to a button or another transport."""
         lines = exact_call(escalation.call, session.workspace)
         head = [describe_effect(escalation), *describe_facts(escalation)]
-        whole = "\n".join([*head, "", *lines])
+        link = session_link(self.runtime.home, session.id)
+        whole = "\n".join([*head, "", *lines, *(["", f"Also at {link}"] if link else [])])
         key = f"{escalation.id}:{escalation.digest[:DIGEST_LETTERS]}"
         try:
             if is_question(escalation):
@@ -308,8 +309,11 @@ class Bridge:
                 self._shown_whole.add(escalation.id)
                 await self.messenger.ask(thread, whole, buttons)
             else:
-                cut = "\n".join(head)[: self.messenger.max_text - 300]
-                text = f"{cut}\n\nThe call is too long to be shown here. Look at it and answer on your machine: holdfast waiting"
+                cut = "\n".join(head)[: self.messenger.max_text - 500]
+                place = f"here: {link}" if link else "on your machine: holdfast waiting"
+                text = (
+                    f"{cut}\n\nThe call is too long to be shown in a message. Look at it and answer {place}"
+                )
                 await self.messenger.ask(thread, text, (Button(label="Deny", value=f"n:{key}"),))
         except MessengerError as error:
             _LOG.warning("%s: a question was not sent: %s", self.name, error)

@@ -9,7 +9,9 @@ from holdfast.services.doctor.check_result import CheckResult
 from holdfast.services.doctor.run_checks import run_checks
 from holdfast.services.notifications import (
     DeliveryFailed,
+    Notifications,
     NotificationSender,
+    agent_waits,
     check_target,
     deliver,
     is_safe_address,
@@ -29,6 +31,7 @@ from holdfast.services.proposals import (
 from holdfast.services.timeline import Timeline, TimelineEntry, timeline_of
 from holdfast.services.usage import USAGE_GROUPS, UsageGroup, UsageRow, total_usage, usage
 from holdfast.services.waiting_calls import WaitingCall, describe_waiting, select_waiting, waiting
+from holdfast.services.web_address import WebAddress, published_address, session_link
 
 __all__ = [
     "USAGE_GROUPS",
@@ -38,12 +41,15 @@ __all__ = [
     "Delivered",
     "DeliveryFailed",
     "NotificationSender",
+    "Notifications",
     "ProposalAction",
     "Timeline",
     "TimelineEntry",
     "UsageGroup",
     "UsageRow",
     "WaitingCall",
+    "WebAddress",
+    "agent_waits",
     "answer_text",
     "audit_csv",
     "call_lines",
@@ -61,6 +67,7 @@ __all__ = [
     "is_safe_address",
     "items_of",
     "notify_about",
+    "published_address",
     "read_failures",
     "request_of_holder",
     "resolve_secret",
@@ -69,6 +76,7 @@ __all__ = [
     "saved_coverage",
     "select_waiting",
     "send_control_request",
+    "session_link",
     "timeline_of",
     "total_usage",
     "usage",

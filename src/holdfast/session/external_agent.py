@@ -35,7 +35,7 @@ from holdfast.core.events import (
     TurnEnded,
 )
 from holdfast.gate import Escalations, Gate
-from holdfast.store import Journal, Store
+from holdfast.store import Follower, Journal, Store
 
 PAUSE_SECONDS = 300.0
 """After this many seconds without a call, the next call starts a new turn."""
@@ -69,6 +69,10 @@ class ExternalAgentSession:
     def session(self) -> SessionId:
         """The session that records the calls."""
         return self._journal.session
+
+    def follow(self, follower: Follower) -> None:
+        """Call a function with every past and future event. It must neither raise nor block."""
+        self._journal.follow(follower)
 
     async def begin(self, what: str) -> None:
         """Start a turn: the agent received a new request."""

@@ -80,6 +80,11 @@ class Home:
         return self.root / "holders"
 
     @property
+    def web_servers(self) -> Path:
+        """One locked file for each web server that runs, with its address."""
+        return self.root / "web-servers"
+
+    @property
     def search(self) -> Path:
         """The full-text index, which is derived."""
         return self.cache / "search.db"

@@ -1,6 +1,7 @@
 """Each kind of target, over its real wire."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,28 @@ async def test_an_answer_other_than_success_is_a_failure(status: int, is_final: 
     assert len(server.requests) == 1
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the modules that Apprise imports
+async def test_apprise_delivers_what_a_service_of_its_own_gets() -> None:
+    async with http_standin() as server:
+        await send(NotifyApprise(url="json://127.0.0.1:${PORT}/hook"), PORT=str(server.port))
+        await send(NotifyApprise(url=f"json://127.0.0.1:{server.port}/hook", private=True))
+        public, private = [json.loads(request.body) for request in server.requests]
+        server.answers = [(500, {})]
+        with pytest.raises(DeliveryFailed, match="could not send it"):
+            await send(NotifyApprise(url=f"json://127.0.0.1:{server.port}/hook"))
+    assert (server.requests[0].method, server.requests[0].path) == ("POST", "/hook")
+    assert public["title"] == "Holdfast: a test"
+    assert public["message"].startswith("This is what a notification")
+    assert SECRET_DETAIL not in public["message"]
+    assert SECRET_DETAIL in private["message"]
+
+
+async def test_apprise_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    with pytest.raises(DeliveryFailed, match="extra 'notify' is not installed"):
+        await send(NotifyApprise(url="json://127.0.0.1"))
+
+
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
@@ -131,9 +154,11 @@ async def test_an_answer_other_than_success_is_a_failure(status: int, is_final: 
         (NotifyWebhook(url="http://127.0.0.1:1/"), "ConnectError"),
         (NotifyCommand(command=("/does/not/exist",)), "No such file"),
         (NotifyCommand(command=("false",)), "false ended with 1"),
-        (NotifyApprise(url="json://127.0.0.1"), "extra 'notify' is not installed"),
+        (NotifyApprise(url="nosuch://127.0.0.1"), "Apprise does not know this url"),
+        (NotifyApprise(url="json://user:s3cret@127.0.0.1:1"), "Apprise could not send it"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 async def test_a_failure_names_its_reason_and_no_secret(target: NotifyTarget, reason: str) -> None:
     with pytest.raises(DeliveryFailed, match=reason):
         await send(target, PATH="/usr/bin:/bin")

@@ -1,4 +1,4 @@
-"""Judge the built-in tools of Claude Code as its PreToolUse hook; its other hooks report when a turn starts and ends.
+"""Judge the built-in tools of Claude Code as its PreToolUse hook; its other hooks report when a turn starts, ends or waits.
 
   holdfast install claude               add the hook to Claude Code's settings
   echo '{...}' | holdfast hook claude   what Claude Code runs before every tool
@@ -7,11 +7,13 @@ With --sandbox-bash its Bash tool runs in the command sandbox: your files stay a
 its commands changed.
 
 The hook allows or denies a call at once. If the policy requires approval, Claude Code asks its user. Any error blocks
-the tool: the exit code is then 2, which Claude Code treats as a denial.
+the tool: the exit code is then 2, which Claude Code treats as a denial. While Claude Code waits for its user, the targets of
+[notify] in config.toml get a notification.
 """
 
 import argparse
 import asyncio
+import os
 import shlex
 import sys
 from collections.abc import AsyncIterator
@@ -24,6 +26,7 @@ import msgspec
 from holdfast.app import Runtime
 from holdfast.cli.commands.proxy import open_runtime
 from holdfast.cli.redaction import secret_sources
+from holdfast.config import load_config
 from holdfast.core import (
     EXTERNAL,
     Answer,
@@ -35,10 +38,12 @@ from holdfast.core import (
     Refused,
     Returned,
     SessionId,
+    SystemClock,
 )
 from holdfast.core.errors import InvalidInput, SessionHeld, SessionNotFound
 from holdfast.gate import GateSettings
 from holdfast.mcp import UNJUDGED_TOOLS, ExternalTools, McpFiles, with_default_path
+from holdfast.services import NotificationSender, agent_waits
 from holdfast.session import ExternalAgentSession, Settings
 from holdfast.store import Home
 
@@ -53,10 +58,14 @@ class _HookInput(msgspec.Struct):
 
     session_id: str
     cwd: str
-    hook_event_name: Literal["PreToolUse", "UserPromptSubmit", "Stop", "SessionEnd"] = "PreToolUse"
+    hook_event_name: Literal["PreToolUse", "UserPromptSubmit", "Stop", "SessionEnd", "Notification"] = (
+        "PreToolUse"
+    )
     tool_name: str = ""
     tool_input: JsonObject = {}
     prompt: str = ""
+    notification_type: str = ""
+    message: str = ""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +83,8 @@ async def run(arguments: argparse.Namespace) -> int:
     """Print the decision; block the tool on any error."""
     try:
         request = msgspec.json.decode(sys.stdin.buffer.read(), type=_HookInput)
+        if request.hook_event_name == "Notification":
+            return await _notify(request)
         if request.hook_event_name != "PreToolUse":
             return await _record_turn(request, arguments.policy)
         if request.tool_name in UNJUDGED_TOOLS or request.tool_name.startswith("mcp__holdfast__"):
@@ -102,6 +113,18 @@ async def _record_turn(request: _HookInput, policy: str) -> int:
     except Exception as problem:  # nothing to allow here, so nothing to block
         print(f"holdfast could not record this {request.hook_event_name}: {problem}", file=sys.stderr)
         return 1
+    return 0
+
+
+async def _notify(request: _HookInput) -> int:
+    """Tell the targets of notifications that Claude Code waits for its user, who looks elsewhere."""
+    if request.notification_type not in ("", "permission_prompt", "elicitation_dialog"):
+        return 0
+    home, clock = Home.default(), SystemClock()
+    sender = NotificationSender(load_config(home).notify.targets, home=home, environ=os.environ, clock=clock)
+    folder = Path(request.cwd).name
+    sender.post(agent_waits(_session_id(request), "Claude Code", folder, request.message, clock.now_ms()))
+    await sender.close()
     return 0
 
 

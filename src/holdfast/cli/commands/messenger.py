@@ -16,6 +16,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import pluralize
 from holdfast.core.errors import InvalidInput
+from holdfast.services import notify_about
 from holdfast.store import Home
 
 _HINT = (
@@ -61,7 +62,8 @@ async def run(arguments: argparse.Namespace) -> int:
         serving = asyncio.create_task(serve_messengers(messengers, runtime=runtime, environ=os.environ))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
         console.say(f"serving {', '.join(messengers)}; Ctrl-C ends it")
-        await asyncio.wait({serving})
+        async with notify_about(runtime.live_sessions, settings.notify, home=home):
+            await asyncio.wait({serving})
         if not serving.cancelled():
             serving.result()
     finally:

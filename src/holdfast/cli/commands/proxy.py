@@ -42,6 +42,7 @@ from holdfast.mcp import (
     format_for_client,
 )
 from holdfast.models import key_variables
+from holdfast.services import notify_about
 from holdfast.session import Settings, expire_orphaned_escalations
 from holdfast.store import Home
 from holdfast.world import WorldPaths, open_folder
@@ -110,7 +111,9 @@ async def run(arguments: argparse.Namespace) -> int:
                 dirs=arguments.add_dir,
                 has_shell=arguments.shell,
             ) as gate,
+            notify_about(runtime.live_sessions, settings.notify, home=home) as notifications,
         ):
+            notifications.watch(gate.session, gate.follow)
             if arguments.shell and not any(tool.group == "shell" for tool in gate.tools()):
                 console.say(
                     "there are no shell tools: the policy denies them, or no sandbox is available", "bad"

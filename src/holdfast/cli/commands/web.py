@@ -20,6 +20,7 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.option_types import port_number
 from holdfast.cli.terminal.console import Console
+from holdfast.services import notify_about
 from holdfast.store import Home, replace_private
 
 PROGRESS = "starting the web server"
@@ -53,7 +54,10 @@ async def run(arguments: argparse.Namespace) -> int:
         loop.add_signal_handler(name, stop.set)
     runtime = await Runtime.start()
     try:
-        async with serve_web(runtime, port=arguments.port, origin=arguments.origin) as server:
+        async with (
+            notify_about(runtime.live_sessions, runtime.settings.notify, home=runtime.home),
+            serve_web(runtime, port=arguments.port, origin=arguments.origin) as server,
+        ):
             link = server.link()
             if not arguments.no_browser and open_browser(runtime.home, link):
                 console.say(

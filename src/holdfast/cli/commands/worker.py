@@ -20,6 +20,7 @@ from holdfast.cli.shared_store import add_store_option, chosen_store
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import SessionId
+from holdfast.services import notify_about
 from holdfast.session import Session
 from holdfast.store import Home, WorkStore
 from holdfast.worker import Worker, open_dispatch
@@ -57,7 +58,8 @@ async def run(arguments: argparse.Namespace) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)
         console.say(f"worker {os.getpid()}: up to {arguments.places} sessions at once; stop it with Ctrl-C")
-        await worker.run(places=arguments.places)
+        async with notify_about(runtime.live_sessions, runtime.settings.notify, home=home):
+            await worker.run(places=arguments.places)
         console.say("stopped; another worker resumes what was open")
     finally:
         await runtime.close()

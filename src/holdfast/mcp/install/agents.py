@@ -93,12 +93,13 @@ def _plan_claude(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Ins
     settings = root / ".claude" / "settings.json"
     document = before = _read_plain_json(settings)
     # Claude Code runs a tool unless its hook exits with 2, even if the hook's program is missing. The other hooks only
-    # record a turn and must not block: exit code 2 would keep Claude Code from stopping.
+    # record a turn or notify, and must not block: exit code 2 would keep Claude Code from stopping.
     lines = {
         "PreToolUse": f"{hook} || exit 2",
         "UserPromptSubmit": hook,
         "Stop": f"{hook} || exit 1",
         "SessionEnd": f"{hook} || exit 1",
+        "Notification": f"{hook} || exit 1",
     }
     for event, line in lines.items():
         ours = {"type": "command", "command": line, "timeout": HOOK_SECONDS}

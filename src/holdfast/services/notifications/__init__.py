@@ -7,14 +7,16 @@ from holdfast.services.notifications.deliver import (
     is_safe_address,
     resolve_secret,
 )
-from holdfast.services.notifications.follow import notify_about
-from holdfast.services.notifications.notification import Notification, sample_notification
+from holdfast.services.notifications.follow import Notifications, notify_about
+from holdfast.services.notifications.notification import Notification, agent_waits, sample_notification
 from holdfast.services.notifications.sender import NotificationSender, read_failures
 
 __all__ = [
     "DeliveryFailed",
     "Notification",
     "NotificationSender",
+    "Notifications",
+    "agent_waits",
     "check_target",
     "deliver",
     "is_safe_address",

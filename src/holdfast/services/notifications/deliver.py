@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import ipaddress
+import logging
 import os
 import re
 import shutil
@@ -296,6 +297,7 @@ def _send_apprise(
         apprise: Any = importlib.import_module("apprise")  # Any: an optional library without types
     except ImportError as error:
         raise DeliveryFailed("the extra 'notify' is not installed (apprise)", is_final=True) from error
+    logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it logs addresses, which hold secrets
     service = apprise.Apprise()
     if not service.add(resolve_secret(target.url, environ)):
         raise DeliveryFailed("Apprise does not know this url", is_final=True)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from holdfast.core import Escalation, EscalationId, SessionId, SystemClock
+from holdfast.core import Escalation, EscalationId, Proposed, SessionId, SystemClock
 from holdfast.core.events import (
     BudgetWarned,
     CodePosted,
@@ -16,6 +16,8 @@ from holdfast.core.events import (
     EscalationOpened,
     MessagePosted,
     RecordedEvent,
+    SessionOpened,
+    SessionRenamed,
     TurnEnded,
 )
 from holdfast.services.notifications.notification import (
@@ -25,58 +27,50 @@ from holdfast.services.notifications.notification import (
     turn_ended,
 )
 from holdfast.services.notifications.sender import NotificationSender
-from holdfast.session import LiveSessions, NotifySettings, Session
-from holdfast.store import Home
-
-Link = Callable[[SessionId], str]
-
-
-def no_link(_session: SessionId) -> str:
-    """For a machine where no web page runs."""
-    return ""
+from holdfast.services.web_address import session_link
+from holdfast.session import LiveSessions, NotifySettings
+from holdfast.store import Follower, Home
 
 
 class SessionNotifications:
-    """Follows a session and posts what a person wants to know.
+    """Follows the journal of a session and posts what a person wants to know.
 
     A call that is answered within `after_seconds` of a target is not reported to it, and neither is a shorter turn: the person who sits
     at the terminal knows already.
     """
 
-    def __init__(self, session: Session, sender: NotificationSender, *, link: Link = no_link) -> None:
-        self._session = session
+    def __init__(
+        self, id: SessionId, follow: Callable[[Follower], None], sender: NotificationSender, *, home: Home
+    ) -> None:
+        """`follow` calls a function with every past and future event of the session."""
+        self._id = id
+        self._name: str | None = None
         self._sender = sender
-        self._link = link
-        self._after = session.last_seq
+        self._home = home
         self._waiting: dict[EscalationId, Escalation] = {}
         self._timers: dict[EscalationId, list[tuple[str, asyncio.TimerHandle]]] = {}
         self._started_ms = 0
-        session.follow(self)
+        self._is_past = True
+        follow(self)
+        self._is_past = False
 
     def __call__(self, entry: RecordedEvent) -> None:
-        if entry.seq <= self._after:
-            return
         match entry.event:
+            case SessionOpened(name=name) | SessionRenamed(name=name):
+                self._name = name
             case MessagePosted() | CodePosted():
                 self._started_ms = entry.at_ms
+            case _ if self._is_past:
+                pass
             case EscalationOpened(escalation=escalation):
                 self._open(escalation)
             case EscalationAnswered(escalation=id) | EscalationExpired(escalation=id):
                 self._answered(id)
             case BudgetWarned(dimension=dimension, spent=spent, limit=limit):
-                self._post(
-                    budget_warned(
-                        self._session.id, self._session.status.name, dimension, spent, limit, entry.seq
-                    )
-                )
+                self._post(budget_warned(self._id, self._name, dimension, spent, limit, entry.seq))
             case TurnEnded(turn=turn, outcome=outcome):
-                notification = turn_ended(
-                    self._session.id,
-                    self._session.status.name,
-                    turn,
-                    outcome,
-                    proposals=len(self._session.proposals()),
-                )
+                proposals = len(outcome.proposals) if isinstance(outcome, Proposed) else 0
+                notification = turn_ended(self._id, self._name, turn, outcome, proposals=proposals)
                 if notification is not None:
                     self._post(notification, seconds=(entry.at_ms - self._started_ms) / 1000)
             case _:
@@ -109,9 +103,7 @@ class SessionNotifications:
         timers = self._timers.get(id, [])
         self._timers[id] = [each for each in timers if each[0] != target]
         if escalation is not None:
-            notification = call_waits(
-                self._session.id, self._session.status.name, escalation, count=len(self._waiting)
-            )
+            notification = call_waits(self._id, self._name, escalation, count=len(self._waiting))
             self._sender.post(self._linked(notification), only=target)
 
     def _post(self, notification: Notification, *, seconds: float | None = None) -> None:
@@ -120,21 +112,41 @@ class SessionNotifications:
                 self._sender.post(self._linked(notification), only=name)
 
     def _linked(self, notification: Notification) -> Notification:
-        return msgspec.structs.replace(notification, link=self._link(notification.session))
+        return msgspec.structs.replace(notification, link=session_link(self._home, notification.session))
+
+
+class Notifications:
+    """The notifications of every session that this process runs."""
+
+    def __init__(self, sender: NotificationSender, *, home: Home) -> None:
+        self._sender = sender
+        self._home = home
+        self._followers: list[SessionNotifications] = []
+
+    def watch(self, id: SessionId, follow: Callable[[Follower], None]) -> None:
+        """Notify about a session. `follow` calls a function with every past and future event of it."""
+        if self._sender.targets:
+            self._followers.append(SessionNotifications(id, follow, self._sender, home=self._home))
+
+    async def close(self) -> None:
+        """Report what still waits, and wait a moment for what is queued."""
+        for follower in self._followers:
+            follower.close()
+        await self._sender.close()
 
 
 @asynccontextmanager
 async def notify_about(
-    sessions: LiveSessions, settings: NotifySettings, *, home: Home, link: Link = no_link
-) -> AsyncIterator[None]:
-    """While the block runs, notify about every live session. Raises InvalidConfig for a target that can never work."""
+    sessions: LiveSessions, settings: NotifySettings, *, home: Home
+) -> AsyncIterator[Notifications]:
+    """While the block runs, notify about every live session, and about those that are given to `watch`.
+
+    Raises InvalidConfig for a target that can never work.
+    """
     sender = NotificationSender(settings.targets, home=home, environ=os.environ, clock=SystemClock())
-    followers: list[SessionNotifications] = []
-    if sender.targets:
-        sessions.on_open(lambda session: followers.append(SessionNotifications(session, sender, link=link)))
+    notifications = Notifications(sender, home=home)
+    sessions.on_open(lambda session: notifications.watch(session.id, session.follow))
     try:
-        yield
+        yield notifications
     finally:
-        for follower in followers:
-            follower.close()
-        await sender.close()
+        await notifications.close()

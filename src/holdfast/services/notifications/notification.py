@@ -98,6 +98,18 @@ def budget_warned(
     )
 
 
+def agent_waits(session: SessionId, agent: str, folder: str, message: str, at_ms: int) -> Notification:
+    """An external agent asks its own user, in its own window."""
+    return Notification(
+        id=_id(session, "asks", str(at_ms)),
+        topic="waits",
+        session=session,
+        title=f"Holdfast: {agent} waits for you",
+        text=f"{agent} waits for you in {visible(folder[:MAX_NAME])!r}",
+        detail=escape_to_one_line(message[:MAX_DETAIL]),
+    )
+
+
 def sample_notification() -> Notification:
     """What `holdfast notify test` sends."""
     return Notification(

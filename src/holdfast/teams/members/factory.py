@@ -61,7 +61,9 @@ class MemberFactory:
         open_session: OpenSession,
         environ: Mapping[str, str],
         scripted: ScriptedProgram | None = None,
+        on_open: Callable[[Journal], None] = lambda _journal: None,
     ) -> None:
+        """`on_open` is called with the journal of each external agent that starts."""
         self._roster = roster
         self._folder = folder
         self._home = home
@@ -71,6 +73,7 @@ class MemberFactory:
         self._open_session = open_session
         self._environ = environ
         self._scripted = scripted or ScriptedProgram()
+        self._on_open = on_open
         self.issue_token: IssueToken = lambda _pair, _session: None
         self.extra_tools: ExtraTools = lambda _pair, _session: ()
 
@@ -107,6 +110,7 @@ class MemberFactory:
             )
             stack.push_async_callback(member.close)
             await member.open()
+            self._on_open(journal)
             stack.pop_all()
         return member
 
