@@ -10,11 +10,12 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from holdfast.app import Runtime
 from holdfast.core import Escalation, FunctionToolset, JsonObject, Response, Tool, encode
 from holdfast.core.events import CallSettled, RecordedEvent, TurnEnded
-from holdfast.guests import Engines, Guest, Interpreters, Sandbox, ScriptedEngine, StagedContents, script
+from holdfast.guests import Engines, Guest, ScriptedEngine, script
 from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
 
@@ -47,15 +48,7 @@ PYTHON = (
 class Scripted(Engines):
     """Every session gets a scripted guest."""
 
-    def guest(
-        self,
-        sandbox: Sandbox,
-        *,
-        workspace: Path,
-        view: Path,
-        staged: StagedContents = dict,
-        interpreters: Interpreters | None = None,
-    ) -> Guest:
+    def guest(self, *_: Any, **__: Any) -> Guest:
         return ScriptedEngine().guest()
 
 

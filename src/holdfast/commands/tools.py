@@ -10,7 +10,6 @@ _TEXT: JsonObject = {"type": "string"}
 _FLAG: JsonObject = {"type": "boolean"}
 _COUNT: JsonObject = {"type": "integer", "minimum": 0}
 _SECONDS: JsonObject = {"type": "number", "minimum": 0}
-_TEXTS: JsonObject = {"type": "array", "items": _TEXT}
 _COMMAND: JsonObject = {
     "argv": {
         "type": "array",

@@ -163,6 +163,7 @@ from holdfast.core.values import (
     encode,
     is_too_deep,
     text_bytes,
+    texts_in,
 )
 
 __all__ = [
@@ -315,4 +316,5 @@ __all__ = [
     "split_script",
     "strictest",
     "text_bytes",
+    "texts_in",
 ]

@@ -7,7 +7,7 @@ the line in an export. msgspec reads and writes them typed, with tagged unions, 
 import hashlib
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
 import msgspec
@@ -58,6 +58,21 @@ def is_too_deep(value: Json) -> bool:
         if not level:
             return False
     return True
+
+
+def texts_in(value: Json) -> Iterator[str]:
+    """The texts in a value, at any depth. Not recursive."""
+    waiting: list[Json] = [value]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                yield text
+            case list(items):
+                waiting += items
+            case dict(members):
+                waiting += members.values()
+            case _:
+                pass
 
 
 def text_bytes(value: Json) -> int:

@@ -20,8 +20,9 @@ from holdfast.core import (
     Tool,
     lowest,
     reaches,
+    texts_in,
 )
-from holdfast.gate.session_origins import ReadResult, SessionOrigins, texts_in
+from holdfast.gate.session_origins import ReadResult, SessionOrigins
 from holdfast.policy import LabelLevels, Policy, roles_of
 
 MIN_WORD_LENGTH = 3

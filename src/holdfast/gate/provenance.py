@@ -6,7 +6,7 @@ label can show that a value came from somewhere, never that it did not.
 
 from collections.abc import Iterator
 
-from holdfast.core import PERSON, Call, CallId, Json, Label, Principal, is_person
+from holdfast.core import PERSON, Call, CallId, Json, Label, Principal, is_person, texts_in
 from holdfast.core.events import CallIntended, CallSettled, CodePosted, MessagePosted
 from holdfast.store import Journal
 
@@ -56,7 +56,7 @@ class Provenance:
                     yield text, _source("code", turn, sender), is_person(sender)
                 case CallSettled(call=call, status="ok", result=result):
                     source = f"what {operations.get(call, 'a call')} returned in call {call}"
-                    yield "\n".join(_strings(result)), source, False
+                    yield "\n".join(texts_in(result)), source, False
                 case _:
                     continue
             examined += 1
@@ -71,24 +71,10 @@ def _source(what: str, turn: int, sender: Principal) -> str:
 def _pieces(value: Json) -> tuple[str, ...]:
     """What to search for: whole values, file names, long lines, long words."""
     pieces: dict[str, None] = {}
-    for text in _strings(value):
+    for text in texts_in(value):
         text = text[:MAX_SEARCHED_CHARACTERS]
         whole, name = text.strip(), text.rstrip("/").rpartition("/")[2]
         pieces.update(dict.fromkeys(each for each in (whole, name) if len(each) >= MIN_VALUE_LENGTH))
         parts = (part.strip() for part in (*text.splitlines(), *text.split()))
         pieces.update(dict.fromkeys(part for part in parts if len(part) >= MIN_PIECE_LENGTH))
     return tuple(pieces)[:MAX_PIECES]
-
-
-def _strings(value: Json) -> Iterator[str]:
-    waiting: list[Json] = [value]
-    while waiting:
-        match waiting.pop():
-            case str(text):
-                yield text
-            case list(items):
-                waiting += items
-            case dict(members):
-                waiting += members.values()
-            case _:
-                pass

@@ -3,10 +3,9 @@
 Nothing here is stored: a resumed, forked, imported or rewound session projects the same events and has the same levels.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from holdfast.core import PERSON, CallId, Json, JsonObject, Level, Origin, digest_bytes, lowest
+from holdfast.core import PERSON, CallId, Json, JsonObject, Level, Origin, digest_bytes, lowest, texts_in
 from holdfast.core.events import (
     CallIntended,
     CallSettled,
@@ -157,18 +156,3 @@ class SessionOrigins(Projection[_Handled]):
             self._shown_runs = lowest(self._shown_runs, event.shown or "stranger")
         if event.state is not None:
             self.variables[started.engine] = event.variables
-
-
-def texts_in(value: Json) -> Iterator[str]:
-    """The texts in a value, at any depth."""
-    waiting: list[Json] = [value]
-    while waiting:
-        match waiting.pop():
-            case str(text):
-                yield text
-            case list(items):
-                waiting += items
-            case dict(members):
-                waiting += members.values()
-            case _:
-                pass

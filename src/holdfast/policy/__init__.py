@@ -49,7 +49,6 @@ from holdfast.policy.visibility import (
     hide_unreadable_paths,
     most_permissive_verdict,
     read_verdict,
-    readable_paths,
 )
 
 __all__ = [
@@ -113,7 +112,6 @@ __all__ = [
     "python_flow",
     "read_draft",
     "read_verdict",
-    "readable_paths",
     "roles_of",
     "run_examples",
     "suggest",

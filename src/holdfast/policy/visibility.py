@@ -17,12 +17,6 @@ _CONTENTS = frozenset({"world.search", "world.proposals"})
 _NO_CALL = call_id(1, 1)
 
 
-def readable_paths(policy: Policy, found: Sequence[str], paths: Paths) -> tuple[str, ...]:
-    """The paths among `found` whose reading is not denied."""
-    verdicts = _verdicts_on_reading(policy, found, paths)
-    return tuple(path for path in found if verdicts[path] != "deny")
-
-
 def most_permissive_verdict(policy: Policy, tool: Tool) -> Verdict:
     """The least strict verdict that a call of the tool may get; `deny` if no call can pass."""
     if isinstance(policy, TieredPolicy):

@@ -53,10 +53,6 @@ class Protections:
         if name is not None:
             raise PathRefused(f"{path!r} is protected ({name})", hint="change it outside Holdfast")
 
-    def change_protection_of(self, path: str, exists: Exists) -> str | None:
-        """The protection that closes a normal path to changes, or None."""
-        return self.protection_of(path) or repository_of(path, exists)
-
     def check_change(self, path: str, exists: Exists) -> None:
         """Raise PathRefused if a normal path is protected from changes."""
         self.check(path)
