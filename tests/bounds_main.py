@@ -1,4 +1,4 @@
-"""One case of docs/security/limits.md in a process of its own: `python -m tests.bounds_main CASE FOLDER` prints its peak memory in MB."""
+"""One case of docs/security/limits.md in its own process: `python -m tests.bounds_main CASE FOLDER` prints its peak memory in MB."""
 
 import asyncio
 import io

@@ -13,7 +13,7 @@ GUIDES = Path(__file__).parent.parent / "docs" / "guides"
 
 
 def run(program: str, folder: Path, *replies: object, typed: str = "") -> str:
-    """Run a program with a scripted model in a folder of its own, and return what it prints."""
+    """Run a program with a scripted model in its own folder, and return what it prints."""
     (folder / "script.json").write_text(json.dumps(replies))
     (folder / "program.py").write_text(program)
     done = subprocess.run(

@@ -39,7 +39,7 @@ def test_every_line_has_a_bound_a_default_and_a_test_that_exists() -> None:
 
 
 def peak_mb(case: str, folder: Path) -> int:
-    """The peak memory of a case, in MB, in a process of its own."""
+    """The peak memory of a case, in MB, in its own process."""
     folder.chmod(0o700)
     words = [sys.executable, "-W", "ignore", "-m", "tests.bounds_main", case, str(folder)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Running commands for tests that need no terminal: in this process through `main`, or as a process of its own."""
+"""Running commands for tests that need no terminal: in this process through `main`, or as its own process."""
 
 import io
 import os
@@ -67,7 +67,7 @@ def environment(home: Path) -> dict[str, str]:
 def holdfast(
     *words: str, home: Path, stdin: str = "", **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command in this process, with the environment, folder and streams of a process of its own."""
+    """Run a command in this process, with the environment, folder and streams of a separate process."""
     with _streams(stdin) as (out, err), _surroundings(home, {**environment(home), **variables}):
         try:
             code = main(words)
@@ -82,7 +82,7 @@ def holdfast(
 def holdfast_process(
     *words: str, home: Path, stdin: str = "", **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command in a process of its own, as a shell does."""
+    """Run a command in its own process, as a shell does."""
     return subprocess.run(
         [*forked_python("-m", "holdfast"), *words],
         env={**environment(home), **variables},

@@ -1,4 +1,4 @@
-"""A data directory that cannot be written can still be read and exported. The mount is in a namespace of its own."""
+"""A data directory that cannot be written can still be read and exported. The mount is in its own namespace."""
 
 import json
 import shutil

@@ -127,7 +127,7 @@ def commit(workspace: Path, staged: dict[str, StagedFile]) -> None:
 
 
 def edit(plain: Path, staged: dict[str, StagedFile], chance: random.Random) -> None:
-    """An edit by the agent's own tools: a file that exists, or a new one in a folder of its own."""
+    """An edit by the agent's own tools: a file that exists, or a new one in its own folder."""
     path = chance.choice([*tree(plain), f"edited/{chance.randrange(5)}"])
     if chance.random() < 0.3 and (plain / path).exists():
         (plain / path).unlink()

@@ -321,7 +321,7 @@ async def spend(folder: Path, tree: str, name: str, seed: int) -> None:
 
 
 def run_spend(folder: Path, tree: str, name: str, seed: int) -> None:
-    """One session of a tree in a process of its own."""
+    """One session of a tree in its own process."""
     asyncio.run(spend(folder, tree, name, seed))
 
 

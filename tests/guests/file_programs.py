@@ -1,7 +1,7 @@
 """Small programs that use files, for a comparison of the sandboxes with CPython.
 
 A program opens one file, evaluates expressions one after the other, and closes the file. Its outcome is the value or the exception of
-each expression, and every file that it leaves. All programs run as one batch: each is a function with a folder of its own.
+each expression, and every file that it leaves. All programs run as one batch: each is a function with its own folder.
 """
 
 from collections.abc import Iterator

@@ -106,7 +106,7 @@ async def test_f31_an_agent_that_lost_its_memory_is_briefed_from_our_journal(tmp
         await broker.sleep("alpha", "beta")
         await broker.wake("alpha", "beta")
         assert briefings == ["", "", ""]
-        # A conversation that is lost again before it was used is briefed all the same, until it has answered.
+        # A conversation that is lost again before it was used is still briefed, until it has answered.
         for _ in range(2):
             await broker.sleep("alpha", "beta")
             program.conversations.clear()

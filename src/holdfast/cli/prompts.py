@@ -53,7 +53,7 @@ async def offer_demo(console: Console) -> bool:
     *most, last = (f"${name}" for name in usual_key_variables())
     console.say(f"  keys     none is set: {', '.join(most)} or {last}")
     console.say("  servers  none answers on this machine: Ollama, llama-server, LM Studio")
-    console.say("  demo     a whole session without a key or network, in a folder of its own")
+    console.say("  demo     a whole session without a key or network, in its own folder")
     return await confirm("Watch the demo?", console)
 
 

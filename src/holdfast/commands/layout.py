@@ -27,7 +27,7 @@ class Layout(Value):
 
     read_only: tuple[tuple[str, str], ...] = ()
     copied: tuple[str, ...] = ()
-    """Small files: a mount of its own for each would make every command slower."""
+    """Small files: a separate mount for each would make every command slower."""
     links: tuple[tuple[str, str], ...] = ()
     """(target, path)"""
     files: dict[str, str]

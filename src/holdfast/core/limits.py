@@ -106,7 +106,7 @@ def parse_limits(text: str | Iterable[str]) -> "Limits":
 
 
 class Limits(Value):
-    """Upper bounds: N units are usable, never N+1. None is no limit."""
+    """Upper bounds: N units are usable, never N+1. None means no limit."""
 
     tokens: int | None = None
     cost_usd: Decimal | None = None

@@ -232,7 +232,7 @@ class Budget(Projection[_Handled]):
         return min((room for room in rooms if room is not None), default=None)
 
     def remaining_all(self) -> dict[str, Decimal | None]:
-        """How much is left in each dimension, by its word as in `--budget`: usd, tokens, time. None is no limit."""
+        """How much is left in each dimension, by its word as in `--budget`: usd, tokens, time. None means no limit."""
         return {budget_word(dimension): self.remaining(dimension) for dimension in DIMENSIONS}
 
     def has_remaining(self) -> bool:

@@ -31,7 +31,7 @@ class DeadlineWatcher:
     async def limit(self, own_seconds: float | None = None) -> AsyncIterator[None]:
         """Run the block until its deadline. Raises DeadlineExceeded after cancelling it.
 
-        A call with a limit of its own has its own timer: the shared one relies on the order of the calls.
+        A call with its own limit has its own timer: the shared one relies on the order of the calls.
         """
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(own_seconds)

@@ -1,6 +1,6 @@
 """Large results and arguments: the journal records a preview, and a blob holds the whole.
 
-A journal keeps all of its events in memory, so an event must stay small. A text is a blob of its own UTF-8 bytes, so it
+A journal keeps all of its events in memory, so an event must stay small. A text is a blob of its UTF-8 bytes, so it
 shares the blob with a file of the same content; any other value is a blob of JSON.
 """
 

@@ -205,7 +205,7 @@ class Bridge:
         await self._report(item.thread, session, await self._outcome_of(sent))
 
     async def _outcome_of(self, turn: Coroutine[None, None, Outcome | None]) -> Outcome | None:
-        """Run a turn in a task of its own, which `/cancel` ends; None if it did."""
+        """Run a turn in its own task, which `/cancel` ends; None if it did."""
         task = asyncio.create_task(turn)
         try:
             await asyncio.wait({task})

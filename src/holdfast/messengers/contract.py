@@ -14,7 +14,7 @@ class IncomingMessage(Value, tag_field="kind", tag="message"):
 
     id: str
     thread: str
-    """The conversation: a chat, or a thread of a channel. Each thread has a session of its own."""
+    """The conversation: a chat, or a thread of a channel. Each thread has its own session."""
     channel: str
     """Where the thread is, as in the configuration."""
     sender: str

@@ -177,7 +177,7 @@ class Slack:
 
 
 def _incoming(kind: str, payload: dict[str, Any]) -> Incoming | None:
-    """What an envelope brings; None for everything that is no message of a person."""
+    """What an envelope brings; None for everything but a person's message."""
     try:
         match kind:
             case "events_api":

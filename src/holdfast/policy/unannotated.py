@@ -1,6 +1,6 @@
 """Finds the parts of a call that no role covers. The schema comes from the server, so an open schema opens nothing.
 
-An argument needs a role of its own, even if the schema accepts any name. A role covers everything in its argument. A role
+An argument needs its own role, even if the schema accepts any name. A role covers everything in its argument. A role
 that policies judge makes every name and value in the argument a target; `content` is a person's word that all of it is
 data. `none` covers what the schema shows: inside such an argument, an object may have only the keys that the schema names.
 An object whose keys the schema never names, such as a map of headers, is one value.

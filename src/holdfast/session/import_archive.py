@@ -131,7 +131,7 @@ def _empty_folder(workspace: Path, home: Home) -> Path:
     if os.listdir(folder):
         raise InvalidInput(
             f"the folder {str(workspace)!r} is not empty, so the session's files cannot be restored there",
-            hint="choose an empty folder, or leave out -w: the session then gets a folder of its own",
+            hint="choose an empty folder, or leave out -w: the session then gets its own folder",
         )
     return folder
 

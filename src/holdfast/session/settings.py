@@ -100,7 +100,7 @@ class ChannelSettings(Value, forbid_unknown_fields=True):
 
 
 class MessengerSettings(ChannelSettings, tag_field="kind", forbid_unknown_fields=True):
-    """What every messenger has. Without a workspace, each conversation has an empty folder of its own."""
+    """What every messenger has. Without a workspace, each conversation has its own empty folder."""
 
     members: dict[str, str] = msgspec.field(default_factory=dict)
     """Who may talk and answer: the id of the service, and the name for the record. Nobody else gets a reply."""

@@ -15,7 +15,7 @@ class TurnResult:
     """None while the turn runs or waits."""
     turn_number: int
     budget_remaining: dict[str, Decimal | None]
-    """What is left in each dimension, by its word as in `--budget`. None is no limit."""
+    """What is left in each dimension, by its word as in `--budget`. None means no limit."""
     proposals: tuple[Proposal, ...]
     prompt_tokens: int
     completion_tokens: int

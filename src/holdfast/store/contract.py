@@ -426,7 +426,7 @@ class WorkStore(Store, Protocol):
         ...
 
     async def in_transaction(self, within: Within) -> None:
-        """Do something in a transaction of its own."""
+        """Do something in a separate transaction."""
         ...
 
     async def requests(self, session: SessionId) -> Sequence[PostedRequest]:

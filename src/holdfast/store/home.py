@@ -212,7 +212,7 @@ def create_private(path: Path, content: bytes) -> None:
         write_private(draft, content)
         os.link(draft, path, follow_symlinks=False)
         with suppress(OSError):  # read and removed already
-            # A new link is no event for a program that watches for completed files; closing a writer is.
+            # A program that watches for completed files sees the closing of a writer, not a new link.
             os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
         sync_folder(path.parent)
     finally:

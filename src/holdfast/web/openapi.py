@@ -18,7 +18,7 @@ def openapi() -> dict[str, Json]:
     shown, components = msgspec.json.schema_components(
         [*types, EnterBody, Entered, ErrorBody], ref_template="#/components/schemas/{name}"
     )
-    # Types cannot be keys: a generic one such as list[Device] is made anew each time.
+    # Types cannot be keys: a generic one such as list[Device] is a new object each time.
     schemas = dict(zip(map(repr, [*types, EnterBody, Entered, ErrorBody]), shown, strict=True))
     paths: dict[str, Any] = {}
     for route in ROUTES:

@@ -1,4 +1,4 @@
-"""Source that is written to hurt the analysis, in a process of its own: a parser that overflows its stack would take the tests along."""
+"""Source that is written to hurt the analysis, in its own process: a parser that overflows its stack would take the tests along."""
 
 import subprocess
 import sys

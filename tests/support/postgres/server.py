@@ -1,4 +1,4 @@
-"""One PostgreSQL server in a folder of its own, reached through a socket in that folder."""
+"""One PostgreSQL server in its own folder, reached through a socket in that folder."""
 
 import os
 import pwd

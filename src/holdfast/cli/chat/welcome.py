@@ -53,7 +53,7 @@ def surroundings(session: Session, columns: int | None = None) -> str:
     """One line: folder, git branch, policy, model, and what runs code and programs. Shortened where it exceeds `columns`."""
     status = session.status
     folder = status.opened.workspace if status.opened is not None else ""
-    place = _shown_folder(folder) if folder else "an empty folder of its own"
+    place = _shown_folder(folder) if folder else "its own empty folder"
     branch = git_branch(Path(folder)) if folder else ""
     tier = session.sandbox_status.tier
 

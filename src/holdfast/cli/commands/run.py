@@ -94,7 +94,7 @@ async def _session(runtime: Runtime, arguments: argparse.Namespace, workspace: s
         try:
             return await runtime.resume(arguments.id, policy=arguments.policy, needs_model=False)
         except SessionHeld:
-            # An agent runs several commands at once, each in a process of its own: they take turns.
+            # An agent runs several commands at once, each in its own process: they take turns.
             await asyncio.sleep(PAUSE_SECONDS)
         except SessionNotFound:
             with suppress(SessionExists):

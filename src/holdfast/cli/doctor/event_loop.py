@@ -1,4 +1,4 @@
-"""The check of `doctor --watch`: work with large values in a session of its own, under the watchdog of the event loop."""
+"""The check of `doctor --watch`: work with large values in a separate session, under the watchdog of the event loop."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""A quarantine for commits from the sandbox: a bare repository of its own that borrows the objects of the real one.
+"""A quarantine for commits from the sandbox: a separate bare repository that borrows the objects of the real one.
 
 Git unpacks and checks the pack here (`index-pack --strict`, which `git fetch` of a bundle does only in recent versions), and the
 commits are listed here, before anything reaches the person's repository.

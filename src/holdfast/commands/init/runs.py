@@ -99,7 +99,7 @@ class Runs:
         self._frozen = []
 
     def kill_all(self) -> None:
-        """Kill every process below this one. In a namespace of its own the kernel does that when this process ends."""
+        """Kill every process below this one. In its own namespace the kernel does that when this process ends."""
         self._table.kill_below(os.getpid())
 
     def process_counts(self) -> "dict[int, int]":

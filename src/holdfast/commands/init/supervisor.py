@@ -1,4 +1,4 @@
-"""The supervisor of one command: starts the program confined, in a mount namespace of its own, and ends all that it started.
+"""The supervisor of one command: starts the program confined, in its own mount namespace, and ends all that it started.
 
 It is a subreaper: a process that detaches itself (setsid, nohup, two forks) becomes its child and is found.
 """

@@ -50,7 +50,7 @@ NET_CONNECT = Tool(
 """Not a tool that anyone can call: programs ask by connecting."""
 
 CONNECTION_SECONDS = 300.0
-"""How long a program waits for an answer about a host, unless the session has a limit of its own."""
+"""How long a program waits for an answer about a host, unless the session has its own limit."""
 
 AskPerson = Callable[[], Awaitable[None]]
 """Asks a person here about what waits; returns when it is settled. Other transports may answer first."""
@@ -102,7 +102,7 @@ class HostAccess:
         """Decide whether the programs of a call may connect to a host. Waits for a person where the policy escalates."""
         self._asked[call.id] += 1
         made = Call(
-            # Below the id of the command, so that it is not counted as a call of its own.
+            # Below the id of the command, so that it is not counted as a separate call.
             id=CallId(f"{call.id}.{self._asked[call.id]}"),
             operation=NET_CONNECT.name,
             arguments={"host": host, "port": port},

@@ -28,7 +28,7 @@ _NOT_UTF8 = "is not UTF-8 text"
 _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 """How text is encoded that follows other text: the byte order mark is only at the start of a file."""
 _UNSUPPORTED_CODECS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
-"""They take more than linear time or are no encodings of files."""
+"""They take more than linear time or do not encode files."""
 
 
 class FileCalls:

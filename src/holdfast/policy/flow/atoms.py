@@ -1,6 +1,6 @@
 """Abstract values of the analysis: a value is the set of the atoms that it may be, be computed from, or be chosen by.
 
-A container that the program makes is an atom of its own (`Made`), one for each place where it is made; what it holds is in the
+A container that the program makes is a separate atom (`Made`), one for each place where it is made; what it holds is in the
 heap. A change of a container is therefore seen through every name it has.
 """
 

@@ -1,6 +1,6 @@
 """What a call gives, and what it changes: functions of the program, tools, built-in functions and methods.
 
-A call without a rule of its own gives anything that it can reach, may store it in every container that it can reach, and may
+A call without its own rule gives anything that it can reach, may store it in every container that it can reach, and may
 call every function that it is given.
 """
 
@@ -225,7 +225,7 @@ class CallRules:
             self._heap.add(holder, KEYS, self._heap.computed(NOTHING))
 
     def _generic(self, given: CallArguments, value: Val) -> Val:
-        """A call without a rule of its own."""
+        """A call without its own rule."""
         made = Made(id(given.node), None)
         found = (
             self._callbacks(given, value) | self._heap.reachable(value) | self._heap.computed(value) | {made}

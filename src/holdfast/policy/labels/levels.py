@@ -74,7 +74,7 @@ def _may_meet(steps: tuple[str, ...], path: tuple[str, ...]) -> bool:
 
 
 def _leads_to(steps: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """Whether a path begins with the steps of a declared field. A step that is not known is no declared name."""
+    """Whether a path begins with the steps of a declared field. An unknown step is never a declared name."""
     return len(steps) <= len(path) and all(
         step in ("*", given) for step, given in zip(steps, path, strict=False)
     )

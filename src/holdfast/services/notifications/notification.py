@@ -61,7 +61,7 @@ def call_waits(session: SessionId, name: str | None, escalation: Escalation, *, 
 def turn_ended(
     session: SessionId, name: str | None, turn: int, outcome: Outcome, *, proposals: int
 ) -> Notification | None:
-    """A turn finished or failed; None where it only waits, which is a notification of its own."""
+    """A turn finished or failed; None where it only waits, which is a separate notification."""
     if isinstance(outcome, Needs) and outcome.need == "approval":
         return None
     shown = _shown(name, session)

@@ -98,7 +98,7 @@ async def rewind(request: WebRequest) -> Done:
 
 
 async def fork(request: WebRequest) -> Started:
-    """Start a new session from the end of a turn; it works in a folder of its own."""
+    """Start a new session from the end of a turn; it works in its own folder."""
     body = request.body
     assert isinstance(body, TurnBody)
     session = SessionId(request.path["session"])

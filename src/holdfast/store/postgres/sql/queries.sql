@@ -59,7 +59,7 @@ VALUES ($1, $2, $3, nextval('activity'), $4, $5, $6, $7);
 INSERT INTO lease (session, fence, worker, since_ms, seq, hash) VALUES ($1, 1, $2, $3, $4, $5);
 
 -- name: insert_events
--- Once in a transaction, so that every event has a place of its own.
+-- Once in a transaction, so that every event has a separate position.
 INSERT INTO event (session, seq, at_ms, hash, body, place, part)
 SELECT session, seq, at_ms, hash, body, (SELECT value + pg_current_xact_id()::text::bigint FROM place_offset), part
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[]) WITH ORDINALITY
