@@ -10,8 +10,8 @@ import os
 import pickle
 import re
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,6 @@ class _Dummy(BasePipelineElement):  # type: ignore[misc]
         raise NotImplementedError
 
 
-def attack_on(suite: Any) -> Any:
-    """The attack that says its goal in plain words."""
-    return DirectAttack(suite, _Dummy())
-
-
 class Result:
     """How one task went."""
 
@@ -81,8 +76,7 @@ class Bench:
         self._runtime = runtime
         self._has_labels = has_labels
         self._is_reader_gullible = is_reader_gullible
-        self._environments: dict[Any, bytes] = {}
-        self.counts: Counter[str] = Counter()
+        self._policies: dict[str, Policy] = {}
 
     async def run(
         self, suite: Any, task: Any, injection: Any = None, vectors: dict[str, str] | None = None
@@ -94,15 +88,9 @@ class Bench:
         """The policy of a suite; one that allows everything if labels are off."""
         if not self._has_labels:
             return FixedPolicy(name="allow-all", default="allow")
-        return load_policy(str(Path(__file__).parent / "policies" / f"{suite}.yaml"))
-
-    def environment(self, suite: Any, vectors: dict[str, str]) -> Any:
-        """A new copy of the suite's world, with the attack in it."""
-        key = suite.name, tuple(sorted(vectors.items()))
-        if key not in self._environments:
-            self._environments.clear()
-            self._environments[key] = pickle.dumps(suite.load_and_inject_default_environment(vectors))
-        return pickle.loads(self._environments[key])
+        if suite not in self._policies:
+            self._policies[suite] = load_policy(str(Path(__file__).parent / "policies" / f"{suite}.yaml"))
+        return self._policies[suite]
 
     @property
     def is_reader_gullible(self) -> bool:
@@ -115,11 +103,34 @@ class Bench:
         return self._runtime
 
 
+_ENVIRONMENTS: dict[Any, bytes] = {}
+"""The worlds that were built, for every row: validating one takes longer than a task."""
+
+
+def environment_of(suite: Any, vectors: dict[str, str]) -> Any:
+    """A new copy of the suite's world, with the attack in it."""
+    key = suite.name, tuple(sorted(vectors.items()))
+    if key not in _ENVIRONMENTS:
+        _ENVIRONMENTS[key] = pickle.dumps(suite.load_and_inject_default_environment(vectors))
+    return pickle.loads(_ENVIRONMENTS[key])
+
+
+@cache
+def injection_places(suite: Any, task: Any) -> tuple[str, ...]:
+    """Where an attack can stand that the task reads."""
+    return tuple(DirectAttack(suite, _Dummy()).get_injection_candidates(task))
+
+
+@cache
+def _parameters(suite: Any) -> dict[str, JsonObject]:
+    return {tool.name: tool.parameters.model_json_schema() for tool in suite.tools}
+
+
 class _Task:
     def __init__(self, bench: Bench, suite: Any, task: Any, injection: Any, vectors: dict[str, str]) -> None:
         self._bench, self._suite, self._task, self._injection = bench, suite, task, injection
         self._number = int(task.ID.split("_")[-1])
-        self._environment = task.init_environment(bench.environment(suite, vectors))
+        self._environment = task.init_environment(environment_of(suite, vectors))
         self._before = pickle.loads(pickle.dumps(self._environment))
         self._marks = {_plain_text(text)[:60] for text in vectors.values()}
         self._attack = list(injection.ground_truth(self._environment)) if injection is not None else []
@@ -244,7 +255,7 @@ class _Task:
             }
             described = Tool(
                 name=name,
-                parameters=tool.parameters.model_json_schema(),
+                parameters=_parameters(self._suite)[tool.name],
                 roles=roles,
                 is_read_only=bool(READ.match(tool.name)),
             )

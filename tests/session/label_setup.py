@@ -74,7 +74,8 @@ class Desk:
 
             return act
 
-        self.toolset = FunctionToolset({tool.name: (tool, perform(tool.name)) for tool in tools})
+        self.functions = {tool.name: (tool, perform(tool.name)) for tool in tools}
+        self.toolset = FunctionToolset(self.functions)
 
     def effects(self, name: str) -> list[JsonObject]:
         """The arguments of every call of a tool that was made."""

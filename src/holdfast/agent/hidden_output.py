@@ -1,15 +1,80 @@
-"""Output that the model does not see in words: it gets a name, a size and a type, and the host fills the words into its answer.
+"""Output that the model does not see in words: it gets a name, a size and a type, and the host fills the words in where the model names it.
 
 Otherwise the first mail that a model reads would lower the author of everything that it writes later in the session.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 
-from holdfast.core import Json, pluralize
-from holdfast.core.events import RecordedEvent, RunEnded
+import msgspec
 
-_HANDLE = re.compile(r"\{\{out_(\d{1,6})_(\d{1,6})\}\}")
+from holdfast.core import (
+    Answer,
+    CallId,
+    Failed,
+    Json,
+    JsonObject,
+    Level,
+    Origin,
+    Origins,
+    Returned,
+    call_id,
+    pluralize,
+)
+from holdfast.core.events import RecordedEvent, RunEnded, ToolReturned
+from holdfast.core.projection import EventSource, Projection
+from holdfast.models import OnPiece, ReplyPiece
+
+_HANDLE = re.compile(r"\{\{(?:out|call)_(\d{1,6})_(\d{1,6})\}\}")
+_BEGINNING = re.compile(r"\{(?:\{(?:[a-z]{1,4}(?:_[\d_]{0,13}\}?)?)?)?\Z")
+"""The end of a piece of text that may be the beginning of a handle."""
+
+
+class HiddenOutputs(Projection[RunEnded | ToolReturned]):
+    """The outputs that the model knows by name only."""
+
+    def __init__(self, journal: EventSource) -> None:
+        super().__init__(journal)
+
+    def reset(self) -> None:
+        self.runs: dict[str, RunEnded] = {}
+        self.calls: dict[str, CallId] = {}
+        self._operations: dict[str, str] = {}
+
+    def apply(self, event: RunEnded | ToolReturned, entry: RecordedEvent) -> None:
+        if event.hidden is None:
+            return
+        if isinstance(event, RunEnded):
+            self.runs[handle_of(event)] = event
+        elif (named := _HANDLE.search(event.content)) is not None:
+            self.calls[named[0]] = call_id(int(named[1]), int(named[2]))
+            self._operations[named[0]] = event.tool.replace("__", ".", 1)
+
+    def origins_in(self, value: Json) -> Origins:
+        """Where the words that a value names come from; nothing, if it names none."""
+        found: set[Origin] = set()
+        waiting = [value] if self.runs or self.calls else []
+        while waiting:
+            match waiting.pop():
+                case str(text):
+                    found.update(
+                        self._origin(named[0]) for named in _HANDLE.finditer(text) if self._knows(named[0])
+                    )
+                case list(items):
+                    waiting += items
+                case dict(members):
+                    waiting += members.values()
+                case _:
+                    pass
+        return frozenset(found)
+
+    def _knows(self, handle: str) -> bool:
+        return handle in self.runs or handle in self.calls
+
+    def _origin(self, handle: str) -> Origin:
+        if handle in self.runs:
+            return Origin(kind="session")
+        return Origin(kind="read", operation=self._operations[handle])
 
 
 def handle_of(ended: RunEnded) -> str:
@@ -18,7 +83,7 @@ def handle_of(ended: RunEnded) -> str:
 
 
 def describe_hidden(ended: RunEnded) -> str:
-    """What the model gets instead of the words."""
+    """What the model gets instead of the words of a run."""
     sizes = [f"{len(ended.printed):,} characters printed"] if ended.printed.strip() else []
     if ended.value is not None:
         sizes.append(f"a value: {_shape(ended.value)}")
@@ -33,21 +98,79 @@ def describe_hidden(ended: RunEnded) -> str:
     )
 
 
-def fill_handles(text: str, recorded: Iterable[RecordedEvent], *, render: Callable[[RunEnded], str]) -> str:
-    """The answer as the person gets it: with the words in place of their names."""
-    if _HANDLE.search(text) is None:
-        return text
-    outputs = {
-        handle_of(entry.event): entry.event
-        for entry in recorded
-        if isinstance(entry.event, RunEnded) and entry.event.hidden is not None
-    }
+def describe_hidden_call(call: CallId, answer: Returned | Failed, level: Level) -> str:
+    """What the model gets instead of the words of a call that it made itself."""
+    handle = f"{{{{call_{call.replace('.', '_')}}}}}"
+    if isinstance(answer, Failed):
+        kind = answer.error if answer.error.replace("-", "").isalnum() else "error"
+        return f"[Not shown: the words of the error are a {level}'s. It is kept as {handle}: {kind[:40]}.]"
+    return (
+        f"[Not shown: the result has words of a {level}. It is kept as {handle}: {_shape(answer.value)}.]\n"
+        f"To give the words to the person, or to a tool, write {handle} in your answer or in an argument."
+    )
 
-    def words(match: re.Match[str]) -> str:
-        ended = outputs.get(match[0])
-        return render(ended) if ended is not None else match[0]
 
-    return _HANDLE.sub(words, text)
+def words_of(answer: Answer | None) -> str:
+    """The words of a call, as they take the place of their name."""
+    match answer:
+        case Returned(value=value):
+            return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        case Failed(reason=reason):
+            return reason
+        case _:
+            return ""
+
+
+def fill_handles(text: str, words: Mapping[str, str]) -> str:
+    """A text with the words in place of their names. What the words name is not filled in."""
+    return _HANDLE.sub(lambda named: words.get(named[0], named[0]), text) if words else text
+
+
+def fill_arguments(arguments: JsonObject, words: Mapping[str, str]) -> JsonObject:
+    """The arguments of a call with the words in place of their names."""
+    if not words:
+        return arguments
+    try:
+        return {name: _filled(value, words) for name, value in arguments.items()}
+    except RecursionError:  # the gate refuses arguments that are nested so deeply
+        return arguments
+
+
+class FilledPieces:
+    """Passes the pieces of an answer on, with the words in place of their names: a name may be cut anywhere."""
+
+    def __init__(self, on_piece: OnPiece, words: Mapping[str, str]) -> None:
+        self._on_piece = on_piece
+        self._words = words
+        self._kept = ""
+
+    def __call__(self, piece: ReplyPiece) -> None:
+        if piece.kind != "text":
+            self._on_piece(piece)
+            return
+        text = fill_handles(self._kept + piece.text, self._words)
+        beginning = _BEGINNING.search(text)
+        self._kept = text[beginning.start() :] if beginning is not None else ""
+        if shown := text.removesuffix(self._kept):
+            self._on_piece(msgspec.structs.replace(piece, text=shown))
+
+    def flush(self) -> None:
+        """Pass on what only looked like a name."""
+        if self._kept:
+            self._on_piece(ReplyPiece(text=self._kept))
+        self._kept = ""
+
+
+def _filled(value: Json, words: Mapping[str, str]) -> Json:
+    match value:
+        case str():
+            return fill_handles(value, words)
+        case list():
+            return [_filled(each, words) for each in value]
+        case dict():
+            return {name: _filled(each, words) for name, each in value.items()}
+        case _:
+            return value
 
 
 def _shape(value: Json) -> str:

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.agent.hidden_output import describe_hidden
+from holdfast.agent.hidden_output import describe_hidden, describe_hidden_call
 from holdfast.agent.prompt import operation_name
 from holdfast.core import (
     Answer,
+    CallId,
     Error,
     Escalation,
     Failed,
     Json,
+    Level,
     Needs,
     Nonconverged,
     Ok,
@@ -52,6 +54,15 @@ def run_returned(turn: int, part: ToolCallPart, ended: RunEnded) -> ToolReturned
     if ended.hidden is not None:
         content = describe_hidden(ended)
     return tool_return(turn, part, content, is_error=is_error)
+
+
+def hidden_call_returned(
+    turn: int, part: ToolCallPart, call: CallId, answer: Returned | Failed, level: Level
+) -> ToolReturned:
+    """The tool return for a single call whose words the model is not shown."""
+    content = describe_hidden_call(call, answer, level)
+    returned = tool_return(turn, part, content, is_error=isinstance(answer, Failed))
+    return msgspec.structs.replace(returned, hidden=level)
 
 
 def call_returned(turn: int, part: ToolCallPart, answer: Returned | Refused | Failed) -> ToolReturned:

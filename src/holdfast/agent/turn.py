@@ -3,18 +3,25 @@
 A new turn, one that a crash interrupted and one that waited for approval overnight all take this path.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from holdfast.agent.code_run import CodeRun
 from holdfast.agent.conversation import SHELL, Conversation
-from holdfast.agent.hidden_output import fill_handles
+from holdfast.agent.hidden_output import (
+    FilledPieces,
+    HiddenOutputs,
+    fill_arguments,
+    fill_handles,
+    words_of,
+)
 from holdfast.agent.model_step import ModelStep
 from holdfast.agent.prompt import EXECUTE_CODE, RUN_COMMAND, operation_name
 from holdfast.agent.tool_replies import (
     call_returned,
     call_skipped,
     explain_refusal,
+    hidden_call_returned,
     needs_approval,
     outcome_of_error,
     raise_if_over_budget,
@@ -36,6 +43,7 @@ from holdfast.core import (
     Level,
     Needs,
     Origin,
+    Origins,
     Outcome,
     Parked,
     Refused,
@@ -76,6 +84,7 @@ class Turn:
         self._code = code
         self._clock = clock
         self._proposals = proposals
+        self._hidden = HiddenOutputs(journal)
         self._started: float | None = None
 
     async def advance(self, on_piece: OnPiece) -> Outcome:
@@ -139,11 +148,14 @@ class Turn:
             if self._gate.loop_detector.level == "block":
                 return Cycle(value=self._last_text(), length=self._gate.loop_detector.length)
             if not state.reply.tool_calls:
-                answer = fill_handles(
-                    state.reply.text, self._journal.recorded, render=lambda ended: run_text(ended)[0]
-                )
+                answer = fill_handles(state.reply.text, await self._hidden_words())
                 return success_outcome(answer, self._staged_by_turn())
-        await self._model_step.ask(on_piece)
+        if words := await self._hidden_words():
+            filled = FilledPieces(on_piece, words)
+            await self._model_step.ask(filled)
+            filled.flush()
+        else:
+            await self._model_step.ask(on_piece)
         return None
 
     async def _run_within_time_limit(self, on_piece: OnPiece) -> Outcome | None:
@@ -169,16 +181,24 @@ class Turn:
         call = Call(
             id=call_id(state.turn, state.next_call),
             operation=operation_name(part.tool),
-            arguments=part.arguments,
+            arguments=fill_arguments(part.arguments, await self._hidden_words()),
         )
         author = self._gate.author_level()
-        origins = None if author is None else _written_by(author, call)
+        origins = None
+        if author is not None:
+            named = {name: self._hidden.origins_in(value) for name, value in part.arguments.items()}
+            origins = _written_by(author, call, named)
         answer = explain_refusal(
             raise_if_over_budget(await self._gate.submit(call, can_defer_outcome=True, origins=origins))
         )
         if isinstance(answer, Parked):
             return self._waiting_outcome()
-        await self._journal.append(call_returned(state.turn, part, answer))
+        level = self._gate.hidden_level(call.operation)
+        if level is None or isinstance(answer, Refused):  # a refusal is in our own words
+            returned = call_returned(state.turn, part, answer)
+        else:
+            returned = hidden_call_returned(state.turn, part, call.id, answer, level)
+        await self._journal.append(returned)
         return None
 
     async def _skip_calls(self, parts: Sequence[ToolCallPart]) -> None:
@@ -250,6 +270,13 @@ class Turn:
             case _:
                 assert_never(answer)
 
+    async def _hidden_words(self) -> dict[str, str]:
+        """The words that the model knows by name only, by name."""
+        words = {handle: run_text(ended)[0] for handle, ended in self._hidden.runs.items()}
+        for handle, call in self._hidden.calls.items():
+            words[handle] = words_of(await self._gate.calls.settled_answer(call))
+        return words
+
     def _waiting_outcome(self) -> Needs | None:
         """What the turn waits for; None if it was answered in the meantime and the turn continues."""
         waiting = self._gate.escalations.waiting()
@@ -263,7 +290,10 @@ class Turn:
         return self._conversation.reply.text if self._conversation.reply else None
 
 
-def _written_by(author: Level, call: Call) -> CallOrigins:
-    """The origins of a call that is not made by a program: its author wrote every argument."""
+def _written_by(author: Level, call: Call, named: Mapping[str, Origins] | None = None) -> CallOrigins:
+    """The origins of a call that is not made by a program: its author wrote every argument, with the words that it named."""
     written = frozenset({Origin(kind="written")})
-    return CallOrigins(author=author, arguments=dict.fromkeys(call.arguments, written))
+    return CallOrigins(
+        author=author,
+        arguments={name: written | (named or {}).get(name, frozenset()) for name in call.arguments},
+    )

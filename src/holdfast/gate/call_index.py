@@ -67,6 +67,11 @@ class CallIndex(Projection[_Handled]):
         _check_same(call, intended.call, intended.asked or intended.digest)
         return answer_of(await self._large_values.whole_result(self._settled[call.id]))
 
+    async def settled_answer(self, id: CallId) -> Answer | None:
+        """The recorded answer of a call that ended; None if it has not. Raises JournalDamaged."""
+        settled = self._settled.get(id)
+        return answer_of(await self._large_values.whole_result(settled)) if settled is not None else None
+
     def recent(self, count: int) -> list[Call]:
         """The last calls that were executed, oldest first."""
         first = max(0, len(self._intended) - count)

@@ -218,6 +218,12 @@ class Gate:
         rules = self._levels.rules(self.policy)
         return self._levels.level_of_origins(made_of, author, rules) if rules is not None else None
 
+    def hidden_level(self, operation: str) -> Level | None:
+        """The level of an operation's results, if the model is not shown their words; else None."""
+        rules = self._levels.rules(self.policy)
+        level = self.origins.level_of(operation, (), rules) if rules is not None else "own"
+        return level if self.hides(level) else None
+
     def hides(self, level: Level) -> bool:
         """Whether the model is not shown words of this level."""
         rules = self._levels.rules(self.policy)

@@ -83,7 +83,7 @@ class SessionOrigins(Projection[_Handled]):
             case RunEnded():
                 self._end_run(event)
             case ToolReturned():
-                if event.tool != _EXECUTE_CODE:
+                if event.tool != _EXECUTE_CODE and event.hidden is None:
                     self._shown_operations.add(event.tool.replace("__", ".", 1))
 
     def record_deferred(self, settled: CallSettled) -> None:

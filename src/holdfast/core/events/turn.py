@@ -130,6 +130,8 @@ class ToolReturned(Event, tag="tool-returned"):
     tool: str
     content: str
     is_error: bool = False
+    hidden: Level | None = None
+    """The level of the words that the model got a name for instead."""
 
 
 class TurnEnded(Event, tag="turn-ended"):
