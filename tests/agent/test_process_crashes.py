@@ -10,7 +10,7 @@ import pytest
 END = {"outcome": "proposed", "value": "All done.", "proposals": ["a.txt"]}
 
 
-@pytest.mark.parametrize(("engine", "step"), [("scripted", 5), ("python", 9)])
+@pytest.mark.parametrize(("engine", "step"), [("scripted", 9), ("python", 13)])
 def test_a_turn_survives_the_death_of_its_process(engine: str, step: int, tmp_path: Path) -> None:
     check(engine, step, tmp_path)
 

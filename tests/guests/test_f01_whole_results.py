@@ -84,7 +84,9 @@ def project(run: Run, tmp_path: Path) -> Project:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("size", [pytest.param(10_000, marks=pytest.mark.soak), 437_780])
+@pytest.mark.parametrize(
+    "size", [pytest.param(10_000, marks=pytest.mark.soak), pytest.param(437_780, marks=pytest.mark.soak)]
+)
 def test_f01_a_text_file_is_edited_whole(project: Project, language: str, size: int) -> None:
     text = csv(size)
     (project.folder / "data.csv").write_text(text)
@@ -100,7 +102,9 @@ def test_f01_a_binary_file_is_copied_whole(project: Project, language: str) -> N
     assert (project.folder / "b").read_bytes() == content
 
 
-@pytest.mark.parametrize("megabytes", [8, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "megabytes", [2, pytest.param(8, marks=pytest.mark.soak), pytest.param(50, marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_f01_a_large_file_is_edited_whole(project: Project, language: str, megabytes: int) -> None:
     text = csv(1_000_000) * megabytes
@@ -141,7 +145,8 @@ def test_f02_a_folder_of_1200_entries_is_listed_whole(project: Project, language
     assert json.loads(out) == [1_200, "000000.txt", "001199.txt", 1_200, 1_200]
 
 
-@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("count", [3_000, 100_000])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_f02_a_large_folder_is_listed_whole(project: Project, language: str, count: int) -> None:
     fill(project.folder, count)

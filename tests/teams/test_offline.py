@@ -42,6 +42,7 @@ def inside(tmp_path: Path, *tests: str, seconds: float = 120) -> "subprocess.Com
     )
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(150)
 def test_claude_and_goose_work_with_loopback_only(tmp_path: Path) -> None:
     claude_program()
