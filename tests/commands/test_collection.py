@@ -260,3 +260,29 @@ async def test_a_file_in_a_folder_that_came_back_stays(sandbox: CommandSandbox, 
     await sandbox.show([*deleted[:1], *deleted[2:], StagedFile(path="d0/s0/f0", content=b"new\n")])
     await shell("echo more > d0/s0/more")
     assert effects(await sandbox.collect()) == {"d0/s0/more": "created"}
+
+
+async def test_two_names_of_one_file_are_two_files_for_the_next_command(
+    sandbox: CommandSandbox, shell: Shell
+) -> None:
+    await shell("echo 1 > a; ln a b")
+    await sandbox.collect()
+    staged = [StagedFile(path=name, content=b"1\n", mode=0o644) for name in ("a", "b")]
+    await sandbox.show(staged)
+    await shell("echo 2 > a")
+    assert effects(await sandbox.collect()) == {"a": "modified"}
+
+
+async def test_an_empty_folder_of_the_base_stays_removed_below_a_folder_that_was_moved_over_it(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path
+) -> None:
+    (workspace / "d0/s0/f0").unlink()
+    (workspace / "d0/s0/empty").mkdir()
+    await shell("rm -r d0; mkdir -p new/s0; echo 1 > new/s0/g; mv new d0")
+    staged = [
+        StagedFile(path=effect.path, content=None if effect.kind == "deleted" else b"1\n", mode=effect.mode)
+        for effect in (await sandbox.collect()).effects
+    ]
+    await sandbox.show(staged)
+    await shell("echo 1 > d0/s0/empty")
+    assert effects(await sandbox.collect()) == {"d0/s0/empty": "created"}

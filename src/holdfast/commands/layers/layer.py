@@ -161,39 +161,41 @@ class _Clearing:
 
     def run(self) -> "_Clearing":
         """Clear the layer. Raises OSError."""
-        folders: list[str] = [""]
+        folders = [("", False)]
         # Folders are found before what is in them, and removed in the opposite order.
-        for folder in folders:
-            self._clear_folder(folder, folders)
+        for folder, is_opaque in folders:
+            self._clear_folder(folder, is_opaque, folders)
         parents = {
             path[:at] for path in (*self._wanted, *self._hidden) for at, c in enumerate(path) if c == "/"
         }
-        for folder in reversed(folders[1:]):
+        for folder, _ in reversed(folders[1:]):
             if folder not in parents and folder not in self._empty:
                 beneath.remove_empty(self._layer.descriptor, folder)
         self.removed = [folder for folder in self.removed if self._is_all_deleted(folder)]
         return self
 
-    def _clear_folder(self, folder: str, folders: list[str]) -> None:
+    def _clear_folder(self, folder: str, is_opaque: bool, folders: list[tuple[str, bool]]) -> None:
         opened = beneath.open_own_folder(self._layer.descriptor, folder)
         try:
             entries = list(_entries(opened))
-            self._reset_folder(opened, folder, entries)
+            is_opaque = is_opaque or hides_base(opened)  # the folders below an opaque one carry no mark
+            self._reset_folder(opened, folder, is_opaque, entries)
             for name, status in entries:
                 path = f"{folder}/{name}" if folder else name
-                if not self._is_kept(path, status, folders):
+                if not self._is_kept(path, status):
                     beneath.remove_tree(opened, name)
+                elif self._is_walked(path, status):
+                    folders.append((path, is_opaque))
         finally:
             os.close(opened)
 
-    def _is_kept(self, path: str, status: os.stat_result, folders: list[str]) -> bool:
+    def _is_kept(self, path: str, status: os.stat_result) -> bool:
         is_folder = stat.S_ISDIR(status.st_mode)
         is_whiteout = stat.S_ISCHR(status.st_mode)
         hides_folder = is_whiteout and self._layer.is_base_folder(path)
         if self._scratch.covers(path, is_folder=is_folder or hides_folder):
             return True
-        if is_folder and path.count("/") < MAX_DEPTH and self._wanted.get(path) is None:
-            folders.append(path)
+        if self._is_walked(path, status):
             return True
         replaces_folder = (
             not is_folder and self._wanted.get(path) is None and self._layer.is_base_folder(path)
@@ -211,7 +213,15 @@ class _Clearing:
             self.unchanged[path] = known
         return known is not None
 
-    def _reset_folder(self, opened: int, folder: str, entries: list[tuple[str, os.stat_result]]) -> None:
+    def _is_walked(self, path: str, status: os.stat_result) -> bool:
+        """Whether a path is a folder in which some things are kept and others are not."""
+        if not stat.S_ISDIR(status.st_mode) or path.count("/") >= MAX_DEPTH:
+            return False
+        return self._wanted.get(path) is None and not self._scratch.covers(path, is_folder=True)
+
+    def _reset_folder(
+        self, opened: int, folder: str, is_opaque: bool, entries: list[tuple[str, os.stat_result]]
+    ) -> None:
         """Let the base show through again, but remember what was empty and what of the base was removed."""
         names = {name for name, _ in entries}
         base = status_beneath(self._layer.base, folder) if folder else os.fstat(self._layer.base)
@@ -219,8 +229,9 @@ class _Clearing:
             if all(stat.S_ISCHR(status.st_mode) for _, status in entries):
                 self._empty.add(folder)
             return
-        if hides_base(opened):
-            os.removexattr(opened, OPAQUE)
+        if is_opaque:
+            if hides_base(opened):
+                os.removexattr(opened, OPAQUE)
             gone = (f"{folder}/{name}" for name in names_beneath(self._layer.base, folder) - names)
             self.removed += [path for path in gone if self._layer.is_base_folder(path)]
         mode = stat.S_IMODE(base.st_mode)
@@ -228,7 +239,9 @@ class _Clearing:
             os.fchmod(opened, mode)
 
     def _known(self, path: str, status: os.stat_result) -> ShownFile | None:
-        """The file, if it is as it was shown or collected and as it is wanted."""
+        """The file, if it is as it was shown or collected and as it is wanted. Two names of one file become two files."""
+        if status.st_nlink > 1:
+            return None
         for known in (self._layer.shown.get(path), self._layer.collected.get(path)):
             if known is None or known.digest is None or known.signature != signature_of(status):
                 continue
