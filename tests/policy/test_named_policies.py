@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core import Decision, JsonObject, SandboxTier, Verdict
 from holdfast.policy import lint, load_policy, named_policies
-from holdfast.policy.analysis.examples import judge_example
+from holdfast.policy.analysis.examples import check_examples, judge_example
 from holdfast.policy.document import Example
 
 
@@ -18,7 +18,9 @@ def write(path: str) -> JsonObject:
 
 @pytest.mark.parametrize("name", named_policies())
 def test_every_named_policy_loads_and_meets_its_examples(name: str) -> None:
-    assert load_policy(name).name == name
+    policy = load_policy(name)
+    assert policy.name == name
+    check_examples(policy)
 
 
 CASES: list[tuple[str, str, JsonObject, Verdict]] = [

@@ -62,7 +62,12 @@ class Glob:
     def expression(self) -> "re.Pattern[str]":
         """Fully matches the paths of the glob, given normalized, and case-folded if it is `for_deny`."""
         # On the first match, because most rules of a long policy are never tried.
-        return re.compile(_expression(self._names, self.for_deny), re.DOTALL)
+        return re.compile(self.expression_text, re.DOTALL)
+
+    @property
+    def expression_text(self) -> str:
+        """The expression, not compiled."""
+        return _expression(self._names, self.for_deny)
 
 
 @lru_cache(maxsize=4096)
@@ -85,7 +90,7 @@ def any_glob(globs: Sequence[Glob]) -> Callable[[str], bool]:
         if not normal:
             return normal is not None and matches_root
         if expression is None:
-            expression = re.compile("|".join(f"(?:{glob.expression.pattern})" for glob in globs), re.DOTALL)
+            expression = re.compile("|".join(f"(?:{glob.expression_text})" for glob in globs), re.DOTALL)
         return expression.fullmatch(casefold_path(normal) if for_deny else normal) is not None
 
     return matches
