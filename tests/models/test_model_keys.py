@@ -103,6 +103,14 @@ def test_a_missing_key_is_reported_with_the_variable_to_set() -> None:
     assert "$GEMINI_API_KEY" in caught.value.hint
 
 
+def test_a_provider_whose_library_is_an_extra_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google", None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "google.genai", raising=False)
+    with pytest.raises(ModelMissing) as caught:
+        create_model("google:gemini-3.8-flash", environ={"GEMINI_API_KEY": "key"})
+    assert caught.value.hint == "pip install 'holdfast[google]'"
+
+
 def test_a_configured_key_variable_has_no_fallback() -> None:
     settings = ModelSettings(key_variable="WORK_KEY")
     with pytest.raises(ModelMissing, match="WORK_KEY"):

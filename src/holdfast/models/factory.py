@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from holdfast.models.contract import Model
 from holdfast.models.deferred_model import DeferredModel
 from holdfast.models.keys import find_key
 from holdfast.models.prices import context_tokens
-from holdfast.models.providers import PROVIDERS
+from holdfast.models.providers import PROVIDERS, Provider
 from holdfast.models.retry import RetryPolicy
 from holdfast.models.specs import ModelSettings, ModelSpec, check_address, is_loopback, parse_spec
 from holdfast.store import Home
@@ -73,6 +74,7 @@ def _gguf_path(name: str, models_folder: Path) -> Path:
 def _create_provider_model(
     spec: ModelSpec, settings: ModelSettings, environ: Mapping[str, str], retry_policy: RetryPolicy
 ) -> Model:
+    _check_library(PROVIDERS[spec.provider])
     key = find_key(spec.provider, environ, settings)
     address = _address(spec, settings, environ)
 
@@ -91,6 +93,19 @@ def _create_provider_model(
         context_tokens=lambda: settings.context_tokens or context_tokens(spec),
         build=build,
     )
+
+
+def _check_library(provider: Provider) -> None:
+    """Raise ModelMissing if the provider needs an extra that is not installed. Does not load the library."""
+    try:
+        is_installed = not provider.library or find_spec(provider.library) is not None
+    except ModuleNotFoundError:
+        is_installed = False
+    if not is_installed:
+        raise ModelMissing(
+            f"the library for models of {provider.name} is not installed",
+            hint=f"pip install 'holdfast[{provider.name}]'",
+        )
 
 
 async def list_models(

@@ -1,6 +1,6 @@
 """Providers: the one table that says how each provider is named, reached, paid and built.
 
-To add a provider, add an entry to `PROVIDERS` and, if its library is not installed yet, a dependency. A provider's
+To add a provider, add an entry to `PROVIDERS` and, if its library is not installed yet, an extra. A provider's
 library loads when `build` is called, not with this module.
 """
 
@@ -32,6 +32,8 @@ class Provider(Value):
     """An environment variable that overrides the default address."""
     price_list_id: str = ""
     """The provider's id in genai-prices; empty if it has no price list."""
+    library: str = ""
+    """The module that an extra of the same name as the provider installs; empty if it is always installed."""
     default_model: str = ""
     """The spec to use if all we know is that a key for this provider is set."""
     spec_form: str = ""
@@ -121,6 +123,7 @@ PROVIDERS: Mapping[str, Provider] = {
             address="https://generativelanguage.googleapis.com",
             address_variable="GOOGLE_GEMINI_BASE_URL",
             price_list_id="google",
+            library="google.genai",
             default_model="google:gemini-3.8-flash",
         ),
         Provider(
