@@ -226,3 +226,47 @@ async def test_f05_a_fork_after_a_commit_does_not_stage_it_again(runtime: Runtim
     await session.rewind(1)
     assert files(session) == {}, "a rewind to the turn takes the commit back"
     assert [each.path for each in session.proposals()] == ["a.txt", "b.txt"]
+
+
+async def staged_turns(runtime: Runtime, *programs: str) -> Session:
+    policy = FixedPolicy(default="allow", verdicts={"world.write": "stage"})
+    session = await runtime.create(policy=policy, needs_model=False)
+    for program in programs:
+        await session.execute(program)
+    return session
+
+
+async def test_an_undo_leaves_a_commit_of_older_changes_committed(runtime: Runtime) -> None:
+    session = await staged_turns(runtime, "open('a.txt', 'w').write('one')", "1 + 1")
+    await session.commit()
+    plan = await session.undo()
+    assert plan.changes == ()
+    assert files(session) == {"a.txt": b"one"}
+    assert session.proposals() == ()
+    assert len(session.history()) == 1
+    await session.undo()
+    assert files(session) == {}
+    assert session.history() == ()
+
+
+async def test_an_undo_takes_back_what_was_committed_of_the_turn(runtime: Runtime) -> None:
+    session = await staged_turns(
+        runtime,
+        "open('a.txt', 'w').write('one')\nopen('b.txt', 'w').write('one')",
+        "open('b.txt', 'w').write('two')\nopen('c.txt', 'w').write('two')",
+    )
+    await session.commit()
+    assert {change.path for change in (await session.plan_undo()).changes} == {"b.txt", "c.txt"}
+    await session.undo()
+    assert files(session) == {"a.txt": b"one"}
+    assert [(each.path, each.kind) for each in session.proposals()] == [("b.txt", "created")]
+
+
+async def test_an_undo_leaves_what_was_committed_before_the_turn(runtime: Runtime) -> None:
+    session = await staged_turns(runtime, "open('a.txt', 'w').write('one')")
+    await session.commit()
+    await session.execute("open('a.txt', 'w').write('two')")
+    await session.commit()
+    await session.undo()
+    assert files(session) == {"a.txt": b"one"}
+    assert session.proposals() == ()

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from holdfast.agent import Conversation, ModelStep, Turn
 from holdfast.commands import ProcessStatus, SandboxStatus
 from holdfast.core import (
@@ -68,7 +70,7 @@ from holdfast.session.commands.session_commands import SessionCommands
 from holdfast.session.diagnostics import Diagnostic, diagnostics_of
 from holdfast.session.event_stream import EventStream
 from holdfast.session.restore_points import TurnRestorePoints
-from holdfast.session.staged_changes import approved_paths, restage
+from holdfast.session.staged_changes import approved_paths, committed_since, restage
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turn_lock import TurnLock
 from holdfast.session.turn_result import TurnResult
@@ -491,12 +493,40 @@ class Session:
         """Rewind to the end of a turn: messages, files, staged changes, budget and grants together."""
         async with self._lock.acquire():
             plan = await self.plan_rewind(to)
-            if self._commands is not None:
-                await self._commands.rewind()
-            await self._restore_points.restore(plan)
-            await self._journal.append(SessionRewound(seq=plan.seq, turn=to, principal=principal))
-            await restage(self._staged, self._journal, self._store)
+            await self._rewind(plan, principal)
         return plan
+
+    async def plan_undo(self) -> RewindPlan:
+        """What `undo` would change, and what cannot be undone. Raises InvalidInput if there is no turn."""
+        return (await self._plan_undo())[0]
+
+    async def undo(self, *, principal: Principal = PERSON) -> RewindPlan:
+        """Undo the last turn and what was committed of it. Older changes that were committed since then stay committed."""
+        async with self._lock.acquire():
+            plan, kept = await self._plan_undo()
+            await self._rewind(plan, principal)
+            if kept:
+                changes = self._staged.commit(kept)
+                await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
+                await self._restore_points.make(plan.turn)
+        return plan
+
+    async def _plan_undo(self) -> tuple[RewindPlan, tuple[str, ...]]:
+        if not self.status.turns:
+            raise InvalidInput("there is no turn to undo")
+        recorded = self._journal.recorded
+        plan = plan_rewind(recorded, self.status.turns[-1].number - 1, is_newest=True)
+        kept = committed_since(recorded, plan.seq)
+        shown = await self._restore_points.preview(plan)
+        changes = tuple(change for change in shown.changes if change.path not in kept)
+        return msgspec.structs.replace(shown, changes=changes), kept
+
+    async def _rewind(self, plan: RewindPlan, principal: Principal) -> None:
+        if self._commands is not None:
+            await self._commands.rewind()
+        await self._restore_points.restore(plan)
+        await self._journal.append(SessionRewound(seq=plan.seq, turn=plan.turn, principal=principal))
+        await restage(self._staged, self._journal, self._store)
 
     async def save_restore_point(self) -> None:
         """Make a restore point of the workspace as it is now."""

@@ -61,6 +61,24 @@ def _replay(recorded: Iterable[RecordedEvent]) -> _Replayed:
     return _Replayed(staged, split)
 
 
+def committed_since(recorded: Sequence[RecordedEvent], seq: int) -> tuple[str, ...]:
+    """Files that were staged at a point, and committed as they were later."""
+    before = {
+        change.path: change for change in staged_changes(entry for entry in recorded if entry.seq <= seq)
+    }
+    committed = {
+        change.path: change
+        for entry in without_rewound(recorded)
+        if entry.seq > seq and isinstance(entry.event, ProposalsCommitted)
+        for change in entry.event.changes
+    }
+    return tuple(
+        path
+        for path, change in sorted(committed.items())
+        if path in before and before[path].after == change.after
+    )
+
+
 def approved_paths(staged: StagedWorld, paths: Sequence[str], *, approve: bool) -> Sequence[str] | None:
     """The paths to commit: a change that asks must be named itself. None is all. Raises InvalidInput if nothing is left."""
     asking = staged.asking()

@@ -11,7 +11,7 @@ from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.core import Ok, Proposed, escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.services import choose_proposals, decide_hunks
-from holdfast.session import COMMAND_MARK
+from holdfast.session import COMMAND_MARK, RewindPlan
 from holdfast.world import Proposal
 
 _PICK = "-p"
@@ -147,31 +147,30 @@ async def rewind(chat: ChatContext, rest: str) -> None:
     await check_ready(chat)
     is_done = word == "go"
     plan = await (chat.session.rewind if is_done else chat.session.plan_rewind)(int(turn))
+    _say_plan(chat, plan, again="" if is_done else f"/rewind {turn} go")
+
+
+def _say_plan(chat: ChatContext, plan: RewindPlan, *, again: str) -> None:
+    """What a rewind did, or would do: `again` is the command that does it."""
     for change in plan.changes:
-        chat.screen.say(f"  {'' if is_done else 'would be '}{change.kind:<9} {escape_invisible(change.path)}")
+        chat.screen.say(f"  {'would be ' if again else ''}{change.kind:<9} {escape_invisible(change.path)}")
     for path in plan.left:
-        stays = "stays" if is_done else "would stay"
+        stays = "would stay" if again else "stays"
         chat.screen.say(f"  {stays} unchanged, because it was not saved: {escape_invisible(path)}", "bad")
     for effect in plan.stays:
         chat.screen.say(f"  cannot be undone: {escape_invisible(effect)}", "bad")
-    message = (
-        f"  rewound to the end of turn {turn}"
-        if is_done
-        else f"  nothing has changed yet; /rewind {turn} go does it"
-    )
-    chat.screen.say(message)
+    done = f"  rewound to the end of turn {plan.turn}"
+    chat.screen.say(f"  nothing has changed yet; {again} does it" if again else done)
 
 
 async def undo(chat: ChatContext, rest: str) -> None:
     """Undo the last turn. If it had effects that stay, show them first."""
     await check_ready(chat)
-    turns = chat.session.history()
-    if not turns:
-        raise InvalidInput("there is no turn to undo")
-    before = turns[-1].number - 1
-    plan = await chat.session.plan_rewind(before)
+    plan = await chat.session.plan_undo()
     is_certain = rest == "go" or not (plan.stays or plan.left)
-    await rewind(chat, f"{before} go" if is_certain else str(before))
+    if is_certain:
+        plan = await chat.session.undo()
+    _say_plan(chat, plan, again="" if is_certain else "/undo go")
 
 
 async def files(chat: ChatContext, rest: str) -> None:
