@@ -11,6 +11,7 @@ from tests.gate.gate_setup import record
 from holdfast.core import (
     PERSON,
     Amount,
+    Attachment,
     Call,
     Decision,
     Failed,
@@ -251,6 +252,15 @@ async def test_a_deny_by_a_rule_named_like_a_budget_is_final() -> None:
     assert refused.exhausted is None
     gate.use_policy(FixedPolicy(default="allow"))
     assert await gate.submit(CALL) == refused, "it is on record"
+
+
+async def test_the_budget_must_hold_what_an_attachment_costs() -> None:
+    picture = Attachment(name="a.png", media_type="image/png", digest="d", size=10, tokens=1_600)
+    prompt = Prompt(system="", messages=(UserMessage(text="look", attachments=(picture,)),))
+    gate = gate_over(await record(limits=Limits(tokens=1_600)))
+    model = ScriptedModel([say("Seen.")])
+    with pytest.raises(BudgetExceeded):
+        await gate.ask_model(turn=1, step=1, model=model, prompt=prompt, on_piece=lambda _: None)
 
 
 class LongReplyModel(ScriptedModel):

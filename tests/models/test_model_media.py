@@ -54,7 +54,9 @@ async def test_an_attachment_is_on_record_and_goes_along_with_every_later_reques
             each.event for each in session._journal.recorded if isinstance(each.event, MessagePosted)
         )
     assert posted.attachments == (
-        Attachment(name="a.png", media_type="image/png", digest=digest_bytes(PNG), size=len(PNG)),
+        Attachment(
+            name="a.png", media_type="image/png", digest=digest_bytes(PNG), size=len(PNG), tokens=1_600
+        ),
     )
     assert [each.contents for each in asked] == [{digest_bytes(PNG): PNG}] * 2
 

@@ -45,6 +45,8 @@ class Attachment(Value):
     media_type: str = ""
     digest: str = ""
     size: int = 0
+    tokens: int = 0
+    """An estimate of what it costs a model to read it."""
 
 
 class UserMessage(Value, tag_field="role", tag="user"):

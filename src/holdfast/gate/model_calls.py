@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.core import Amount, ModelMessage, Usage, encode
+from holdfast.core import Amount, ModelMessage, Usage, UserMessage, encode
 from holdfast.core.errors import ModelError
 from holdfast.core.events import Event, ModelAsked, ModelFailed, ModelReplied
 from holdfast.gate.budget import Budget
@@ -119,12 +119,15 @@ class ModelCalls:
 
     def _prompt_tokens(self, prompt: Prompt) -> int:
         """Estimated prompt length: the usage of the last reply plus what was added since. Constant time in the history."""
-        new_bytes = 0
+        new_bytes = media_tokens = 0
         for message in reversed(prompt.messages):
             if isinstance(message, ModelMessage) and self._last.input_tokens:
-                return self._last.input_tokens + self._last.output_tokens + new_bytes // _BYTES_PER_TOKEN
+                known = self._last.input_tokens + self._last.output_tokens
+                return known + media_tokens + new_bytes // _BYTES_PER_TOKEN
             new_bytes += len(encode(message))
-        return (new_bytes + len(encode((prompt.system, prompt.tools)))) // _BYTES_PER_TOKEN
+            if isinstance(message, UserMessage):
+                media_tokens += sum(each.tokens for each in message.attachments)
+        return media_tokens + (new_bytes + len(encode((prompt.system, prompt.tools)))) // _BYTES_PER_TOKEN
 
 
 def _affordable(model: str, prompt_tokens: int, money_left: Decimal) -> int:

@@ -61,7 +61,7 @@ from holdfast.gate import (
     audit_stats,
     audit_view,
 )
-from holdfast.models import OnPiece
+from holdfast.models import OnPiece, estimate_media_tokens
 from holdfast.policy import Policy
 from holdfast.session.approver import Approver, ask_approver
 from holdfast.session.branches.merge import Merge, MergePlan, MergeSide, fork_base, parent_of
@@ -87,7 +87,13 @@ class AttachedFile(NamedTuple):
 
 def attached_file(name: str, media_type: str, content: bytes) -> AttachedFile:
     """A file to send with a message."""
-    attachment = Attachment(name=name, media_type=media_type, digest=digest_bytes(content), size=len(content))
+    attachment = Attachment(
+        name=name,
+        media_type=media_type,
+        digest=digest_bytes(content),
+        size=len(content),
+        tokens=estimate_media_tokens(media_type, content),
+    )
     return AttachedFile(attachment, content)
 
 
