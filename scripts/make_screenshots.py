@@ -1,6 +1,6 @@
 """Make the screenshots of the web page: a sample home, a real server and a real browser. `make screenshots` runs it.
 
-python scripts/make_screenshots.py FOLDER
+python scripts/make_screenshots.py FOLDER [PAGE ...]
 """
 
 import asyncio
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, only: list[str]) -> None:
     """Write one picture for each page, scheme and width."""
     folder.mkdir(parents=True, exist_ok=True)
     browser = BrowserThread()
@@ -31,6 +31,8 @@ def main(folder: Path) -> None:
         ):
             sample = asyncio.run(fill(Path(home, "holdfast")))
             for name, (address, words) in PAGES.items():
+                if only and name not in only:
+                    continue
                 for scheme, width in (("light", 1280), ("dark", 1280), ("light", 320)):
 
                     async def shoot(
@@ -53,4 +55,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

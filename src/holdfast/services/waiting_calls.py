@@ -17,6 +17,8 @@ from holdfast.gate import LargeValues, grant_description
 from holdfast.services.call_text import exact_call
 from holdfast.store import Store
 
+MAX_TITLE = 80
+
 
 class WaitingCall(Value, omit_defaults=False):
     """An escalation that no one has answered, its session, and what a person must know to answer it."""
@@ -24,6 +26,8 @@ class WaitingCall(Value, omit_defaults=False):
     session: SessionId
     name: str | None
     """The name of the session."""
+    title: str
+    """The title of the session, or else the start of its first message; nothing in it is invisible."""
     escalation: Escalation
     runs_when: tuple[str, ...]
     """What makes the files run that the call would change."""
@@ -49,7 +53,11 @@ async def waiting(store: Store, reference: str | None = None, *, now_ms: int) ->
     large_values = LargeValues(store.blob)
     return [
         describe_waiting(
-            each.session, each.name, await large_values.whole_escalation(each.escalation), now_ms=now_ms
+            each.session,
+            each.name,
+            await large_values.whole_escalation(each.escalation),
+            title=each.title,
+            now_ms=now_ms,
         )
         for each in await store.waiting(session)
         # With no process left, an escalation whose time is up is a denial that is not recorded yet.
@@ -58,12 +66,13 @@ async def waiting(store: Store, reference: str | None = None, *, now_ms: int) ->
 
 
 def describe_waiting(
-    session: SessionId, name: str | None, escalation: Escalation, *, now_ms: int
+    session: SessionId, name: str | None, escalation: Escalation, *, title: str, now_ms: int
 ) -> WaitingCall:
     """The words for one escalation."""
     return WaitingCall(
         session=session,
         name=name,
+        title=" ".join(escape_invisible(title[:MAX_TITLE]).split()),
         escalation=escalation,
         runs_when=tuple(runs_of(escalation)),
         seconds_left=seconds_left(escalation, now_ms),

@@ -73,6 +73,8 @@ class WaitingEscalation(Value):
     session: SessionId
     name: str | None
     escalation: Escalation
+    title: str = ""
+    """The title of the session, or else its first words."""
 
 
 class StreamedEvent(Value):

@@ -217,8 +217,14 @@ class MemoryStore:
     async def waiting(self, session: SessionId | None = None) -> Sequence[WaitingEscalation]:
         chosen = self._newest() if session is None else [self._get(session)]
         return [
-            WaitingEscalation(session=one.id, name=one.state.summary.name, escalation=event.escalation)
+            WaitingEscalation(
+                session=one.id,
+                name=line.name,
+                escalation=event.escalation,
+                title=line.title or line.first_words,
+            )
             for one in chosen
+            for line in (one.state.summary,)
             for open in one.state.waiting
             if isinstance(event := one.recorded[open.seq - 1].event, EscalationOpened)
         ]

@@ -2,13 +2,17 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from holdfast.app import Runtime
-from holdfast.core import Clock
+from holdfast.core import Clock, SessionId
+from holdfast.core.errors import InvalidInput
 from holdfast.store import Home, Store
 from holdfast.web.devices import Device, Devices
 from holdfast.web.event_feed import EventFeed
 from holdfast.web.hosted import HostedSessions
+
+Body = TypeVar("Body")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +41,22 @@ class WebRequest:
     path: dict[str, str]
     query: dict[str, str]
     body: object = None
+
+    @property
+    def session(self) -> SessionId:
+        """The session that the path names."""
+        return SessionId(self.path["session"])
+
+    def given(self, kind: type[Body]) -> Body:
+        """The body, of the type that the route takes."""
+        assert isinstance(self.body, kind)
+        return self.body
+
+    def number(self, name: str, default: int) -> int:
+        """A number of the query. Raises InvalidInput."""
+        given = self.query.get(name)
+        if given is None:
+            return default
+        if not given.isascii() or not given.isdigit() or len(given) > 12:
+            raise InvalidInput(f"{name} must be a number")
+        return int(given)

@@ -21,3 +21,33 @@ class Route:
     """A type, also a generic one such as `list[Device]`."""
     takes: type | None = None
     query: tuple[str, ...] = ()
+
+
+def get(
+    path: str,
+    answer: Callable[[WebRequest], Awaitable[object]],
+    gives: Any,  # Any: a type, also a generic one
+    summary: str,
+    *,
+    right: Right = "look",
+    query: tuple[str, ...] = (),
+) -> Route:
+    """A route that shows something."""
+    return Route(
+        method="GET", path=path, right=right, summary=summary, answer=answer, gives=gives, query=query
+    )
+
+
+def post(
+    path: str,
+    answer: Callable[[WebRequest], Awaitable[object]],
+    takes: type,
+    gives: Any,  # Any: a type, also a generic one
+    summary: str,
+    *,
+    right: Right = "operate",
+) -> Route:
+    """A route that does something."""
+    return Route(
+        method="POST", path=path, right=right, summary=summary, answer=answer, gives=gives, takes=takes
+    )

@@ -61,7 +61,10 @@ async def read_waiting(connection: asyncpg.Connection, session: SessionId | None
         for each in state.waiting:
             escalation = own.get((line.id, each.seq)) or await _inherited(connection, line.id, each.seq)
             if escalation is not None:
-                found.append(WaitingEscalation(session=line.id, name=line.name, escalation=escalation))
+                title = line.title or line.first_words
+                found.append(
+                    WaitingEscalation(session=line.id, name=line.name, escalation=escalation, title=title)
+                )
     return found
 
 

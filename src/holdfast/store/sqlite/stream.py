@@ -46,12 +46,14 @@ def read_waiting(connection: Connection, session: SessionId | None) -> list[Wait
         row = connection.execute(SQL["find_session"], (session,)).fetchone()
         if row is None:
             raise SessionNotFound(f"there is no session {session!r}")
-        name = decode_summary_state(row[0], session).summary.name
-        rows = [(session, name, row[0])]
+        rows = [(session, row[0])]
+    states = [decode_summary_state(body, SessionId(id)) for id, body in rows]
     return [
-        WaitingEscalation(session=SessionId(id), name=name, escalation=escalation)
-        for id, name, body in rows
-        for escalation in _escalations(connection, SessionId(id), decode_summary_state(body, SessionId(id)))
+        WaitingEscalation(
+            session=line.id, name=line.name, escalation=escalation, title=line.title or line.first_words
+        )
+        for line, state in ((state.summary, state) for state in states)
+        for escalation in _escalations(connection, line.id, state)
     ]
 
 

@@ -1,12 +1,12 @@
 """Routes of staged changes: shown as diffs, committed with the digests of what was shown, or rejected."""
 
-from holdfast.core import SessionId, Value, digest, escape_invisible
+from holdfast.core import Value, digest, escape_invisible
 from holdfast.core.errors import CommitConflict
 from holdfast.gate import CommitProposals, RejectProposals
 from holdfast.session import view_staged
 from holdfast.web.api.sessions import Done, OpenedSession, ask_holder, is_held_elsewhere
 from holdfast.web.context import WebRequest
-from holdfast.web.route import Route
+from holdfast.web.route import get, post
 from holdfast.world import Proposal
 
 
@@ -33,7 +33,7 @@ class RejectBody(Value, forbid_unknown_fields=True):
 
 async def list_changes(request: WebRequest) -> list[ShownProposal]:
     """The staged changes of a session, whoever holds it."""
-    context, session = request.context, SessionId(request.path["session"])
+    context, session = request.context, request.session
     hosted = context.hosted.get(session)
     if hosted is not None:
         proposals = hosted.proposals()
@@ -58,9 +58,8 @@ def _visible(proposal: Proposal) -> Proposal:
 
 async def commit(request: WebRequest) -> Done:
     """Commit the changes that were shown, all of them or none."""
-    body = request.body
-    assert isinstance(body, CommitBody)
-    context, session = request.context, SessionId(request.path["session"])
+    body = request.given(CommitBody)
+    context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
         return await ask_holder(context, session, CommitProposals(shown=body.shown, transport="web"))
     async with OpenedSession(context, session) as opened:
@@ -75,9 +74,8 @@ async def commit(request: WebRequest) -> Done:
 
 async def reject(request: WebRequest) -> Done:
     """Drop staged changes."""
-    body = request.body
-    assert isinstance(body, RejectBody)
-    context, session = request.context, SessionId(request.path["session"])
+    body = request.given(RejectBody)
+    context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
         return await ask_holder(context, session, RejectProposals(paths=body.paths, transport="web"))
     async with OpenedSession(context, session) as opened:
@@ -86,30 +84,12 @@ async def reject(request: WebRequest) -> Done:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/api/sessions/{session}/changes",
-        right="look",
-        summary="The staged changes as unified diffs, each with its digest",
-        answer=list_changes,
-        gives=list[ShownProposal],
+    get(
+        "/api/sessions/{session}/changes",
+        list_changes,
+        list[ShownProposal],
+        "The staged changes as unified diffs, each with its digest",
     ),
-    Route(
-        method="POST",
-        path="/api/sessions/{session}/commit",
-        right="operate",
-        summary="Commit the changes that were shown",
-        answer=commit,
-        takes=CommitBody,
-        gives=Done,
-    ),
-    Route(
-        method="POST",
-        path="/api/sessions/{session}/reject",
-        right="operate",
-        summary="Reject staged changes",
-        answer=reject,
-        takes=RejectBody,
-        gives=Done,
-    ),
+    post("/api/sessions/{session}/commit", commit, CommitBody, Done, "Commit the changes that were shown"),
+    post("/api/sessions/{session}/reject", reject, RejectBody, Done, "Reject staged changes"),
 )

@@ -4,7 +4,7 @@ from holdfast.core import Value
 from holdfast.web.api.sessions import Nothing
 from holdfast.web.context import WebRequest
 from holdfast.web.devices import Device, Right
-from holdfast.web.route import Route
+from holdfast.web.route import get, post
 
 
 class CodeBody(Value, forbid_unknown_fields=True):
@@ -33,8 +33,7 @@ async def list_devices(request: WebRequest) -> DeviceList:
 
 async def new_link(request: WebRequest) -> EntryLink:
     """A link for one more device."""
-    body = request.body
-    assert isinstance(body, CodeBody)
+    body = request.given(CodeBody)
     code = request.context.devices.new_code(body.right)
     return EntryLink(url=f"{request.context.origin}/#enter={code}")
 
@@ -46,30 +45,7 @@ async def end_device(request: WebRequest) -> DeviceList:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/api/devices",
-        right="look",
-        summary="The browsers that entered since the server started",
-        answer=list_devices,
-        gives=DeviceList,
-    ),
-    Route(
-        method="POST",
-        path="/api/devices/link",
-        right="operate",
-        summary="A link that lets one more browser in, once",
-        answer=new_link,
-        takes=CodeBody,
-        gives=EntryLink,
-    ),
-    Route(
-        method="POST",
-        path="/api/devices/{device}/end",
-        right="operate",
-        summary="End a device at once",
-        answer=end_device,
-        takes=Nothing,
-        gives=DeviceList,
-    ),
+    get("/api/devices", list_devices, DeviceList, "The browsers that entered since the server started"),
+    post("/api/devices/link", new_link, CodeBody, EntryLink, "A link that lets one more browser in, once"),
+    post("/api/devices/{device}/end", end_device, Nothing, DeviceList, "End a device at once"),
 )

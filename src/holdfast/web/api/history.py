@@ -7,7 +7,6 @@ from holdfast.core import (
     Grant,
     GrantId,
     Limits,
-    SessionId,
     Value,
     escape_invisible,
     parse_limits,
@@ -26,9 +25,9 @@ from holdfast.gate import (
 )
 from holdfast.services import send_control_request
 from holdfast.session import RewindPlan
-from holdfast.web.api.sessions import Done, OpenedSession, Started, ask_holder, is_held_elsewhere, number
+from holdfast.web.api.sessions import Done, OpenedSession, Started, ask_holder, is_held_elsewhere
 from holdfast.web.context import WebRequest
-from holdfast.web.route import Route
+from holdfast.web.route import get, post
 
 
 class ReturnPoint(Value, omit_defaults=False):
@@ -80,16 +79,15 @@ async def list_points(request: WebRequest) -> list[ReturnPoint]:
 
 async def preview_rewind(request: WebRequest) -> RewindPlan:
     """What a rewind would change, and what cannot be undone. The session must not be held elsewhere."""
-    session = SessionId(request.path["session"])
+    session = request.session
     async with OpenedSession(request.context, session) as opened:
-        return await opened.plan_rewind(number(request.query, "turn", 0))
+        return await opened.plan_rewind(request.number("turn", 0))
 
 
 async def rewind(request: WebRequest) -> Done:
     """Rewind: messages, files, staged changes, budget and grants together."""
-    body = request.body
-    assert isinstance(body, TurnBody)
-    context, session = request.context, SessionId(request.path["session"])
+    body = request.given(TurnBody)
+    context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
         return await ask_holder(context, session, RewindSession(turn=body.turn, transport="web"))
     async with OpenedSession(context, session) as opened:
@@ -99,9 +97,8 @@ async def rewind(request: WebRequest) -> Done:
 
 async def fork(request: WebRequest) -> Started:
     """Start a new session from the end of a turn; it works in its own folder."""
-    body = request.body
-    assert isinstance(body, TurnBody)
-    session = SessionId(request.path["session"])
+    body = request.given(TurnBody)
+    session = request.session
     made = await request.context.runtime.fork(session, at=body.turn, needs_model=False)
     await made.close()
     return Started(session=made.id)
@@ -115,9 +112,8 @@ async def show_budget(request: WebRequest) -> BudgetView:
 
 async def raise_budget(request: WebRequest) -> BudgetView:
     """Add to the limits of a session; its holder applies it at once."""
-    body = request.body
-    assert isinstance(body, BudgetBody)
-    context, session = request.context, SessionId(request.path["session"])
+    body = request.given(BudgetBody)
+    context, session = request.context, request.session
     added = parse_limits(body.added)
     if added == Limits():
         raise InvalidInput("nothing was added", hint="write what to add, such as usd=1")
@@ -137,9 +133,8 @@ async def list_grants(request: WebRequest) -> list[ShownGrant]:
 
 async def revoke_grant(request: WebRequest) -> list[ShownGrant]:
     """Revoke a saved approval; it counts from the next call on."""
-    body = request.body
-    assert isinstance(body, GrantBody)
-    context, session = request.context, SessionId(request.path["session"])
+    body = request.given(GrantBody)
+    context, session = request.context, request.session
     if body.grant not in {each.grant.id for each in await list_grants(request)}:
         raise InvalidInput(f"there is no active grant {body.grant!r}")
     if not SavedGrants(context.home.grants).revoke(body.grant):
@@ -150,77 +145,48 @@ async def revoke_grant(request: WebRequest) -> list[ShownGrant]:
 
 
 async def _recorded(request: WebRequest) -> Sequence[RecordedEvent]:
-    return await request.context.store.read(SessionId(request.path["session"]))
+    return await request.context.store.read(request.session)
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/api/sessions/{session}/points",
-        right="look",
-        summary="The turns that the session can return to",
-        answer=list_points,
-        gives=list[ReturnPoint],
+    get(
+        "/api/sessions/{session}/points",
+        list_points,
+        list[ReturnPoint],
+        "The turns that the session can return to",
     ),
-    Route(
-        method="GET",
-        path="/api/sessions/{session}/rewind",
+    get(
+        "/api/sessions/{session}/rewind",
+        preview_rewind,
+        RewindPlan,
+        "What a rewind to the end of a turn would change, and what cannot be undone",
         right="operate",
-        summary="What a rewind to the end of a turn would change, and what cannot be undone",
-        answer=preview_rewind,
-        gives=RewindPlan,
         query=("turn",),
     ),
-    Route(
-        method="POST",
-        path="/api/sessions/{session}/rewind",
-        right="operate",
-        summary="Rewind to the end of a turn",
-        answer=rewind,
-        takes=TurnBody,
-        gives=Done,
+    post("/api/sessions/{session}/rewind", rewind, TurnBody, Done, "Rewind to the end of a turn"),
+    post(
+        "/api/sessions/{session}/fork", fork, TurnBody, Started, "Start a new session from the end of a turn"
     ),
-    Route(
-        method="POST",
-        path="/api/sessions/{session}/fork",
-        right="operate",
-        summary="Start a new session from the end of a turn",
-        answer=fork,
-        takes=TurnBody,
-        gives=Started,
+    get(
+        "/api/sessions/{session}/budget",
+        show_budget,
+        BudgetView,
+        "The limits of a session and what it has spent",
     ),
-    Route(
-        method="GET",
-        path="/api/sessions/{session}/budget",
-        right="look",
-        summary="The limits of a session and what it has spent",
-        answer=show_budget,
-        gives=BudgetView,
+    post(
+        "/api/sessions/{session}/budget",
+        raise_budget,
+        BudgetBody,
+        BudgetView,
+        "Add to the limits of a session",
     ),
-    Route(
-        method="POST",
-        path="/api/sessions/{session}/budget",
-        right="operate",
-        summary="Add to the limits of a session",
-        answer=raise_budget,
-        takes=BudgetBody,
-        gives=BudgetView,
+    get(
+        "/api/sessions/{session}/grants",
+        list_grants,
+        list[ShownGrant],
+        "The saved approvals that apply to a session",
     ),
-    Route(
-        method="GET",
-        path="/api/sessions/{session}/grants",
-        right="look",
-        summary="The saved approvals that apply to a session",
-        answer=list_grants,
-        gives=list[ShownGrant],
-    ),
-    Route(
-        method="POST",
-        path="/api/sessions/{session}/revoke",
-        right="operate",
-        summary="Revoke a saved approval",
-        answer=revoke_grant,
-        takes=GrantBody,
-        gives=list[ShownGrant],
+    post(
+        "/api/sessions/{session}/revoke", revoke_grant, GrantBody, list[ShownGrant], "Revoke a saved approval"
     ),
 )

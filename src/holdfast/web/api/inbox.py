@@ -19,7 +19,7 @@ from holdfast.services import (
 from holdfast.store import StreamedEvent
 from holdfast.web.context import WebRequest
 from holdfast.web.devices import has_right
-from holdfast.web.route import Route
+from holdfast.web.route import get, post
 
 RECENT_ROWS = 5_000
 MAX_ANSWERED = 200
@@ -58,13 +58,12 @@ async def list_waiting(request: WebRequest) -> list[WaitingCall]:
 
 async def answer(request: WebRequest) -> Delivered:
     """Answer one call or question, if it is still the one that was shown."""
-    context, body = request.context, request.body
-    assert isinstance(body, AnswerBody)
+    context, body = request.context, request.given(AnswerBody)
     if body.scope != "once" and not has_right(request.device, "operate"):
         raise InvalidInput(
             "this device may approve single calls only", hint="save approvals on the machine itself"
         )
-    session = SessionId(request.path["session"])
+    session = request.session
     found = await waiting(context.store, session, now_ms=context.clock.now_ms())
     escalation = select_waiting(found, request.path["id"]).escalation
     if body.digest != escalation.digest:
@@ -134,30 +133,20 @@ def _answered(
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/api/waiting",
-        right="look",
-        summary="What waits for a person, as `holdfast waiting --json` prints it",
-        answer=list_waiting,
-        gives=list[WaitingCall],
+    get(
+        "/api/waiting",
+        list_waiting,
+        list[WaitingCall],
+        "What waits for a person, as `holdfast waiting --json` prints it",
         query=("session",),
     ),
-    Route(
-        method="POST",
-        path="/api/waiting/{session}/{id}",
+    post(
+        "/api/waiting/{session}/{id}",
+        answer,
+        AnswerBody,
+        Delivered,
+        "Approve or deny a call, or answer a question",
         right="answer",
-        summary="Approve or deny a call, or answer a question",
-        answer=answer,
-        takes=AnswerBody,
-        gives=Delivered,
     ),
-    Route(
-        method="GET",
-        path="/api/answered",
-        right="look",
-        summary="What was answered among the last events",
-        answer=list_answered,
-        gives=list[AnsweredCall],
-    ),
+    get("/api/answered", list_answered, list[AnsweredCall], "What was answered among the last events"),
 )

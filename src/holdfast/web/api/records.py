@@ -2,7 +2,7 @@
 
 from contextlib import aclosing
 
-from holdfast.core import SessionId, Value
+from holdfast.core import Value
 from holdfast.core.errors import InvalidInput
 from holdfast.gate import AuditEntry, audit_view
 from holdfast.services import (
@@ -16,9 +16,8 @@ from holdfast.services import (
     total_usage,
     usage,
 )
-from holdfast.web.api.sessions import number
 from holdfast.web.context import WebRequest
-from holdfast.web.route import Route
+from holdfast.web.route import get
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -34,12 +33,12 @@ class UsageReport(Value, omit_defaults=False):
 
 async def show_timeline(request: WebRequest) -> tuple[TimelineEntry, ...]:
     """The timeline of a session."""
-    return timeline_of(await request.context.store.read(SessionId(request.path["session"]))).entries
+    return timeline_of(await request.context.store.read(request.session)).entries
 
 
 async def show_audit(request: WebRequest) -> list[AuditEntry]:
     """Every call of a session with its decision and result."""
-    recorded = await request.context.store.read(SessionId(request.path["session"]))
+    recorded = await request.context.store.read(request.session)
     return audit_view(recorded)
 
 
@@ -50,7 +49,7 @@ async def export_audit(request: WebRequest) -> str:
 
 async def show_usage(request: WebRequest) -> UsageReport:
     """Cost, tokens, calls and prompts."""
-    by, days = request.query.get("by", "day"), number(request.query, "days", 30)
+    by, days = request.query.get("by", "day"), request.number("days", 30)
     group = next((each for each in USAGE_GROUPS if each == by), None)
     if group is None:
         raise InvalidInput(f"{by!r} is not a group", hint=f"use {', '.join(USAGE_GROUPS)}")
@@ -68,45 +67,30 @@ async def show_doctor(request: WebRequest) -> list[CheckResult]:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/api/sessions/{session}/timeline",
-        right="look",
-        summary="The timeline, as `holdfast timeline --json` prints it",
-        answer=show_timeline,
-        gives=tuple[TimelineEntry, ...],
+    get(
+        "/api/sessions/{session}/timeline",
+        show_timeline,
+        tuple[TimelineEntry, ...],
+        "The timeline, as `holdfast timeline --json` prints it",
     ),
-    Route(
-        method="GET",
-        path="/api/sessions/{session}/audit",
-        right="look",
-        summary="Every call, as `holdfast audit --json` prints it",
-        answer=show_audit,
-        gives=list[AuditEntry],
+    get(
+        "/api/sessions/{session}/audit",
+        show_audit,
+        list[AuditEntry],
+        "Every call, as `holdfast audit --json` prints it",
     ),
-    Route(
-        method="GET",
-        path="/api/sessions/{session}/audit.csv",
-        right="look",
-        summary="The same as comma-separated values",
-        answer=export_audit,
-        gives=str,
-    ),
-    Route(
-        method="GET",
-        path="/api/usage",
-        right="look",
-        summary="Usage, as `holdfast usage --json` prints it",
-        answer=show_usage,
-        gives=UsageReport,
+    get("/api/sessions/{session}/audit.csv", export_audit, str, "The same as comma-separated values"),
+    get(
+        "/api/usage",
+        show_usage,
+        UsageReport,
+        "Usage, as `holdfast usage --json` prints it",
         query=("by", "days"),
     ),
-    Route(
-        method="GET",
-        path="/api/doctor",
-        right="look",
-        summary="The checks of this machine, as `holdfast doctor --json` prints them",
-        answer=show_doctor,
-        gives=list[CheckResult],
+    get(
+        "/api/doctor",
+        show_doctor,
+        list[CheckResult],
+        "The checks of this machine, as `holdfast doctor --json` prints them",
     ),
 )

@@ -7,7 +7,7 @@ from holdfast.services import ConversationItem, conversation, request_of_holder
 from holdfast.session import Session
 from holdfast.store import LeaseHolder, Passage, SessionPage, SessionSummary
 from holdfast.web.context import WebContext, WebRequest
-from holdfast.web.route import Route
+from holdfast.web.route import get, post
 
 PAGE_EVENTS = 300
 
@@ -81,7 +81,7 @@ async def list_sessions(request: WebRequest) -> SessionPage:
         raise InvalidInput(f"{activity!r} is not an activity", hint="use processing or waiting")
     return await request.context.store.session_page(
         before=query.get("before"),
-        limit=number(query, "limit", 50),
+        limit=request.number("limit", 50),
         folder=query.get("folder"),
         activity=activity,  # type: ignore[arg-type]
     )
@@ -94,8 +94,7 @@ async def search(request: WebRequest) -> list[Passage]:
 
 async def start(request: WebRequest) -> Started:
     """Start a session with a message; this server runs it."""
-    body = request.body
-    assert isinstance(body, SessionStart)
+    body = request.given(SessionStart)
     if not body.text.strip():
         raise InvalidInput("the message is empty")
     session = await request.context.hosted.start(
@@ -106,7 +105,7 @@ async def start(request: WebRequest) -> Started:
 
 async def show(request: WebRequest) -> SessionView:
     """One session."""
-    context, session = request.context, SessionId(request.path["session"])
+    context, session = request.context, request.session
     row = await context.store.last_row()
     return SessionView(
         summary=await context.store.summary(session),
@@ -118,10 +117,10 @@ async def show(request: WebRequest) -> SessionView:
 
 async def show_conversation(request: WebRequest) -> ConversationPage:
     """The end of a conversation, or the part before an event."""
-    store, session = request.context.store, SessionId(request.path["session"])
+    store, session = request.context.store, request.session
     last = (await store.summary(session)).events
-    upto = min(last, number(request.query, "upto", last))
-    first = max(0, upto - number(request.query, "limit", PAGE_EVENTS))
+    upto = min(last, request.number("upto", last))
+    first = max(0, upto - request.number("limit", PAGE_EVENTS))
     recorded = [entry for entry in await store.read(session, after=first) if entry.seq <= upto]
     items = conversation((entry.seq, entry.at_ms, entry.event) for entry in recorded)
     return ConversationPage(items=items, first=first, last=upto)
@@ -129,11 +128,10 @@ async def show_conversation(request: WebRequest) -> ConversationPage:
 
 async def send(request: WebRequest) -> Done:
     """Send a message: to the process that holds the session, or by running it here."""
-    body = request.body
-    assert isinstance(body, MessageBody)
+    body = request.given(MessageBody)
     if not body.text.strip():
         raise InvalidInput("the message is empty")
-    context, session = request.context, SessionId(request.path["session"])
+    context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
         return await ask_holder(context, session, PostMessage(text=body.text, transport="web"))
     await context.hosted.send(session, body.text)
@@ -142,7 +140,7 @@ async def send(request: WebRequest) -> Done:
 
 async def cancel(request: WebRequest) -> Done:
     """End the open turn."""
-    context, session = request.context, SessionId(request.path["session"])
+    context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
         return await ask_holder(context, session, CancelTurn(transport="web"))
     hosted = context.hosted.get(session)
@@ -190,85 +188,27 @@ class OpenedSession:
             await self._opened.close()
 
 
-def number(query: dict[str, str], name: str, default: int) -> int:
-    """A number of the query. Raises InvalidInput."""
-    given = query.get(name)
-    if given is None:
-        return default
-    if not given.isascii() or not given.isdigit() or len(given) > 12:
-        raise InvalidInput(f"{name} must be a number")
-    return int(given)
-
-
 ROUTES = (
-    Route(
-        method="GET",
-        path="/api/row",
-        right="look",
-        summary="The row of the newest event, to start the event stream behind it",
-        answer=show_row,
-        gives=FeedPosition,
+    get(
+        "/api/row", show_row, FeedPosition, "The row of the newest event, to start the event stream behind it"
     ),
-    Route(
-        method="GET",
-        path="/api/sessions",
-        right="look",
-        summary="One page of the session list, newest activity first",
-        answer=list_sessions,
-        gives=SessionPage,
+    get(
+        "/api/sessions",
+        list_sessions,
+        SessionPage,
+        "One page of the session list, newest activity first",
         query=("before", "limit", "folder", "activity"),
     ),
-    Route(
-        method="GET",
-        path="/api/search",
-        right="look",
-        summary="Where words were said, newest first",
-        answer=search,
-        gives=list[Passage],
-        query=("q",),
-    ),
-    Route(
-        method="POST",
-        path="/api/sessions",
-        right="operate",
-        summary="Start a session with a message",
-        answer=start,
-        takes=SessionStart,
-        gives=Started,
-    ),
-    Route(
-        method="GET",
-        path="/api/sessions/{session}",
-        right="look",
-        summary="One session and who holds it",
-        answer=show,
-        gives=SessionView,
-    ),
-    Route(
-        method="GET",
-        path="/api/sessions/{session}/conversation",
-        right="look",
-        summary="A part of the conversation, the end by default",
-        answer=show_conversation,
-        gives=ConversationPage,
+    get("/api/search", search, list[Passage], "Where words were said, newest first", query=("q",)),
+    post("/api/sessions", start, SessionStart, Started, "Start a session with a message"),
+    get("/api/sessions/{session}", show, SessionView, "One session and who holds it"),
+    get(
+        "/api/sessions/{session}/conversation",
+        show_conversation,
+        ConversationPage,
+        "A part of the conversation, the end by default",
         query=("upto", "limit"),
     ),
-    Route(
-        method="POST",
-        path="/api/sessions/{session}/messages",
-        right="operate",
-        summary="Send a message to the agent",
-        answer=send,
-        takes=MessageBody,
-        gives=Done,
-    ),
-    Route(
-        method="POST",
-        path="/api/sessions/{session}/cancel",
-        right="operate",
-        summary="End the open turn",
-        answer=cancel,
-        takes=Nothing,
-        gives=Done,
-    ),
+    post("/api/sessions/{session}/messages", send, MessageBody, Done, "Send a message to the agent"),
+    post("/api/sessions/{session}/cancel", cancel, Nothing, Done, "End the open turn"),
 )

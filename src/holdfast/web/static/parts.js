@@ -10,6 +10,12 @@ export const count = (n, noun, plural = noun + "s") => `${n.toLocaleString("en")
 export const money = (cost) => cost == null ? "price unknown" : Number(cost) === 0 ? "$0" : `$${Number(cost).toFixed(Number(cost) < 1 ? 4 : 2)}`;
 export const when = (ms) => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
+// A model without the folder of its file and without the address of its server, as the terminal shows it.
+export const modelName = (model) => { if (!model) return "no model"; const [provider, ...rest] = model.split(":"), name = rest.join(":").split("#").at(-1).split("/").at(-1); return name ? `${provider}:${name}` : provider; };
+// What a person calls a session: its name, its title, its first words, or the four letters at the end of its id, which every command takes.
+export const shortId = (id) => id.split("-").at(-1);
+export const sessionName = ({ name, title, first_words: words, id, session }) => name || title || words?.slice(0, 80) || `session ${shortId(id ?? session)}`;
+
 export const Problem = ({ error }) => error && html`<p class="problem" role="alert">${error.message}${error.hint && html`<span class="dim"> ${error.hint}</span>`}</p>`;
 export const Empty = ({ title, children }) => html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<p class="dim">${children}</p>`}</div>`;
 export const Tag = ({ kind, children }) => html`<span class=${"tag " + (kind ?? "")}>${children}</span>`;

@@ -93,7 +93,7 @@ ORDER BY rank DESC, id DESC LIMIT ?5;
 
 -- name: waiting_sessions
 -- By the partial index, so that it costs nothing if none waits.
-SELECT id, name, tally FROM session WHERE instr(tally, x'226163746976697479223a2277616974696e6722') > 0 ORDER BY rank DESC;
+SELECT id, tally FROM session WHERE instr(tally, x'226163746976697479223a2277616974696e6722') > 0 ORDER BY rank DESC;
 
 -- name: session_named
 -- Names are unique, so there is one or none.

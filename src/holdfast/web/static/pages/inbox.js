@@ -2,7 +2,7 @@
 // leaves a stub until the pointer is away, so that no other card slides under a hand that is about to press.
 import { get, post } from "/static/api.js";
 import { SETTLE_MS, held, meant } from "/static/hold.js";
-import { Empty, Page, Problem, Tag, ago, span, useData, when } from "/static/parts.js";
+import { Empty, Page, Problem, Tag, ago, sessionName, span, useData, when } from "/static/parts.js";
 import { onNews, onReset } from "/static/stream.js";
 import { html, useEffect, useRef, useState } from "/static/vendor/preact.js";
 
@@ -84,7 +84,7 @@ function Card({ call, gone, settle }) {
   const hold = (name, body) => ({ ...held(yes(body), { isOff: () => !canApprove(), onHold: (on) => setHolding(on ? name : "") }), class: "yes" + (holding === name ? " holding" : ""), "aria-disabled": !canApprove() });
   const deny = meant(() => say({ verdict: "deny", reason: text.trim() || null }), isOff);
   return html`<article class="card" ref=${node} aria-labelledby=${"t-" + id}>
-    <div class="card-head"><h2 id=${"t-" + id}>${call.effect}</h2><span class="dim"><a href=${"#/s/" + encodeURIComponent(call.session)}>${call.name ?? call.session}</a> · waits ${ago(escalation.opened_ms)}${call.seconds_left != null ? ` · ${span(call.seconds_left * 1000)} left, then it is denied` : ""}</span></div>
+    <div class="card-head"><h2 id=${"t-" + id}>${call.effect}</h2><span class="dim"><a href=${"#/s/" + encodeURIComponent(call.session)} title=${call.session}>${sessionName(call)}</a> · waits ${ago(escalation.opened_ms)}${call.seconds_left != null ? ` · ${span(call.seconds_left * 1000)} left, then it is denied` : ""}</span></div>
     ${call.runs_when.map((each) => html`<p class="runs">This runs when you ${each}</p>`)}
     <pre class="call" ref=${pre} tabindex="0" role="region" aria-label=${(call.is_question ? "the question " : "the exact call ") + id} onScroll=${(event) => { const box = event.currentTarget; if (box.scrollTop + box.clientHeight >= box.scrollHeight - 4) setRead(true); }}>${call.call.join("\n")}</pre>
     <${Problem} error=${error}/>
@@ -122,6 +122,6 @@ export function Answered() {
   useEffect(() => onNews((news) => { if (news.settled) reload(); }), []);
   return html`<${Page} title="Inbox" error=${error}><${Tabs} on="answered"/>
     ${data && (data.length ? html`<div class="table" tabindex="0" role="region" aria-label="answered calls"><table><thead><tr><th>When</th><th>What</th><th>Answer</th><th>By</th><th class="number">Waited</th></tr></thead><tbody>
-      ${data.map((each) => html`<tr key=${each.escalation}><td>${when(each.at_ms)}</td><td><a href=${"#/s/" + encodeURIComponent(each.session)}>${each.effect || each.session}</a>${each.reason && html`<div class="dim">${each.reason}</div>`}</td><td><${Tag} kind=${VERDICTS[each.verdict][1]}>${VERDICTS[each.verdict][0]}<//></td><td>${each.principal}${each.transport && `, ${each.transport}`}</td><td class="number">${each.waited_ms == null ? "" : span(each.waited_ms)}</td></tr>`)}
+      ${data.map((each) => html`<tr key=${each.escalation}><td>${when(each.at_ms)}</td><td><a href=${"#/s/" + encodeURIComponent(each.session)}>${each.effect || sessionName(each)}</a>${each.reason && html`<div class="dim">${each.reason}</div>`}</td><td><${Tag} kind=${VERDICTS[each.verdict][1]}>${VERDICTS[each.verdict][0]}<//></td><td>${each.principal}${each.transport && `, ${each.transport}`}</td><td class="number">${each.waited_ms == null ? "" : span(each.waited_ms)}</td></tr>`)}
       </tbody></table></div>` : html`<${Empty} title="Nothing was answered lately"/>`)}<//>`;
 }

@@ -1,6 +1,8 @@
 // One session: its conversation as it happens, what waits in it, and a message box.
 import { get, post } from "/static/api.js";
-import { Page, Problem, Tag, count, money, useData, when } from "/static/parts.js";
+import { Item, Text, merge } from "/static/conversation.js";
+import { Markdown } from "/static/markdown.js";
+import { Page, Problem, Tag, count, modelName, money, sessionName, useData, when } from "/static/parts.js";
 import { Cards, useWaiting } from "/static/pages/inbox.js";
 import { STATES } from "/static/pages/sessions.js";
 import { onNews, onReset, onText } from "/static/stream.js";
@@ -10,20 +12,10 @@ export const SessionTabs = ({ session, on }) => html`<nav class="tabs" aria-labe
   html`<a key=${part} href=${`#/s/${encodeURIComponent(session)}${part}`} aria-current=${on === name ? "page" : undefined}>${name}</a>`)}</nav>`;
 export const path = (session, part = "") => `/api/sessions/${encodeURIComponent(session)}${part}`;
 
-// The later item of a key adds to the earlier one: a call keeps what it was and gains how it ended.
-function merge(items, more) {
-  const known = new Map(items.map((each) => [each.key, each]));
-  for (const each of more) {
-    const old = known.get(each.key);
-    known.set(each.key, old && old.kind === "call" && !each.title ? { ...old, state: each.state, result: each.text } : old && old.kind === "approval" ? { ...each, seq: old.seq, effect: old.effect ?? old.title } : each);
-  }
-  return [...known.values()].sort((a, b) => a.seq - b.seq);
-}
-
 export function Session({ session }) {
   const view = useData(() => get(path(session)), [session]);
-  const [talk, setTalk] = useState({ items: [], first: 0, isLoaded: false }), [error, setError] = useState(null), [live, setLive] = useState("");
-  const waiting = useWaiting(session), foot = useRef(), isAtEnd = useRef(true);
+  const [talk, setTalk] = useState({ items: [], first: 0, isLoaded: false }), [error, setError] = useState(null), [live, setLive] = useState({ text: "", thinking: "", output: "" });
+  const pieces = useRef({}), waiting = useWaiting(session), foot = useRef(), isAtEnd = useRef(true);
   const load = async () => {
     try { const page = await get(path(session, "/conversation")); setTalk({ items: merge([], page.items), first: page.first, isLoaded: true }); setError(null); }
     catch (problem) { setError(problem); }
@@ -32,6 +24,10 @@ export function Session({ session }) {
     const page = await get(path(session, `/conversation?upto=${talk.first}`));
     setTalk((old) => ({ items: merge(page.items, old.items), first: page.first, isLoaded: true }));
   };
+  // Pieces arrive faster than a screen shows them, so they are drawn once a frame.
+  const drawing = useRef(0);
+  const show = () => { drawing.current ||= requestAnimationFrame(() => { drawing.current = 0; setLive({ ...pieces.current }); }); };
+  const clear = (...kinds) => { for (const kind of kinds) delete pieces.current[kind]; show(); };
   useEffect(() => {
     load();
     const watch = () => { isAtEnd.current = innerHeight + scrollY > document.body.scrollHeight - 160; };
@@ -40,31 +36,23 @@ export function Session({ session }) {
       if (news.session !== session) return;
       if (news.event === "session-rewound") { load(); view.reload(); return; }
       if (["turn-ended", "message-posted", "model-replied", "session-renamed"].includes(news.event) || news.settled) view.reload();
-      if (news.event === "model-replied" || news.event === "turn-ended") setLive("");
+      if (news.event === "model-replied" || news.event === "turn-ended") clear("text", "thinking");
+      if (["call-settled", "call-refused", "run-ended", "turn-ended"].includes(news.event)) clear("output");
       if (news.items.length) setTalk((old) => ({ ...old, items: merge(old.items, news.items) }));
-    }), onText((piece) => { if (piece.session === session && piece.kind === "text") setLive((old) => (old + piece.text).slice(-20000)); })];
+    }), onText((piece) => { if (piece.session === session) { pieces.current[piece.kind] = ((pieces.current[piece.kind] ?? "") + piece.text).slice(-20000); show(); } })];
     return () => { removeEventListener("scroll", watch); offs.forEach((off) => off()); };
   }, [session]);
   useEffect(() => { if (isAtEnd.current) foot.current?.scrollIntoView({ block: "end" }); }, [talk.items.length, live, waiting.calls?.length]);
   const summary = view.data?.summary ?? {}, [words, kind] = STATES[summary.activity ?? "ready"];
-  return html`<${Page} title=${summary.name ?? summary.first_words?.slice(0, 80) ?? session} error=${error ?? view.error}>
-    <p class="dim">${words && html`<${Tag} kind=${kind}>${words}<//> `}${view.data && `${count(summary.turns ?? 0, "turn")} · ${(summary.tokens ?? 0).toLocaleString("en")} tokens · ${money(summary.cost_usd === undefined ? 0 : summary.cost_usd)} · ${summary.model || "no model"} · ${summary.policy || ""} · ${summary.workspace || "its own folder"}`}
+  return html`<${Page} title=${view.data ? sessionName(summary) : "Session"} error=${error ?? view.error}>
+    <p class="dim">${words && html`<${Tag} kind=${kind}>${words}<//> `}${view.data && `${count(summary.turns ?? 0, "turn")} · ${(summary.tokens ?? 0).toLocaleString("en")} tokens · ${money(summary.cost_usd === undefined ? 0 : summary.cost_usd)} · ${modelName(summary.model)} · ${summary.policy || ""} · ${summary.workspace || "its own folder"}`}
       ${view.data?.is_hosted ? " · run by this server" : view.data?.holder ? ` · held by process ${view.data.holder.pid} on ${view.data.holder.host} since ${when(view.data.holder.since_ms)}` : ""}</p>
     <${SessionTabs} session=${session} on="Conversation"/>
     ${talk.first > 0 && html`<p><button onClick=${older}>Show earlier</button></p>`}
-    <div class="talk" aria-label="Conversation" role="log">${talk.items.map((item, i) => html`<${Said} key=${item.key} item=${item.kind === "outcome" && item.text === talk.items[i - 1]?.text ? { ...item, text: "" } : item}/>`)}
-      ${live && html`<div class="said reply"><div class="who"><span>writing ...</span></div><div class="words">${live}</div></div>`}</div>
+    <div class="talk" aria-label="Conversation" role="log">${talk.items.map((item, i) => html`<${Item} key=${item.key} live=${live.output} item=${item.kind === "outcome" && item.text === talk.items[i - 1]?.text ? { ...item, text: "" } : item}/>`)}
+      ${live.thinking && !live.text && html`<div class="said thinking"><div class="who"><span>thinking ...</span></div><${Text} text=${live.thinking.slice(-600)} label="reasoning"/></div>`}${live.text && html`<div class="said reply"><div class="who"><span>writing ...</span></div><${Markdown} text=${live.text}/></div>`}</div>
     ${waiting.calls?.length > 0 && html`<section aria-label="Waits for you"><h2>Waits for you</h2><${Cards} waiting=${waiting}/></section>`}
     <${Compose} session=${session} isBusy=${summary.activity === "processing" || summary.activity === "waiting"} reload=${view.reload}/><div ref=${foot}></div><//>`;
-}
-
-const FOLDED = new Set(["thinking", "code", "output", "call"]);
-const TONES = { ok: "good", error: "bad", refused: "bad", denied: "bad", approved: "good", waiting: "ask", running: "ask", limit: "bad", failed: "bad", nonconverged: "bad", proposed: "good" };
-function Said({ item }) {
-  const head = html`<span>${item.effect ?? item.title}${item.effect && `: ${item.title}`} ${item.state && html`<${Tag} kind=${TONES[item.state]}>${item.state}<//>`}</span>`;
-  const body = html`${item.text && html`<pre tabindex=${item.text.length > 400 ? 0 : undefined}>${item.text}</pre>`}${item.result && html`<pre tabindex=${item.result.length > 400 ? 0 : undefined}>${item.result}</pre>`}`;
-  if (FOLDED.has(item.kind) && (item.text || item.result)) return html`<div class=${"said " + item.kind}><details open=${item.kind === "code"}><summary class="who">${head}</summary>${body}</details></div>`;
-  return html`<div class=${"said " + item.kind}><div class="who">${head}<span>${when(item.at_ms)}</span></div>${(item.kind === "message" || item.kind === "reply") ? html`<div class="words">${item.text}</div>` : body}</div>`;
 }
 
 function Compose({ session, isBusy, reload }) {

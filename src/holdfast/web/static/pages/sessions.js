@@ -1,6 +1,6 @@
 // The list of sessions, newest activity first, a page at a time; full-text search; and starting a new one.
 import { get, post } from "/static/api.js";
-import { Empty, Page, Problem, Tag, VirtualList, ago, count, money, useData } from "/static/parts.js";
+import { Empty, Page, Problem, Tag, VirtualList, ago, count, modelName, money, sessionName, shortId, useData } from "/static/parts.js";
 import { onNews, onReset } from "/static/stream.js";
 import { html, useEffect, useRef, useState } from "/static/vendor/preact.js";
 
@@ -37,13 +37,13 @@ export function Sessions() {
 
 function Line(each) {
   const [words, kind] = STATES[each.activity ?? "ready"];
-  return html`<a class="line" href=${href(each.id)}><span class="line-head"><span class="line-title">${each.name ?? each.first_words ?? each.id}</span><span class="dim">${ago(each.active_ms ?? 0)}</span></span>
-    <span class="line-sub dim">${words && html`<${Tag} kind=${kind}>${words}<//> `}${each.lifecycle && each.lifecycle !== "open" ? html`<${Tag}>${each.lifecycle}<//> ` : ""}${count(each.turns ?? 0, "turn")} · ${money(each.cost_usd === undefined ? 0 : each.cost_usd)} · ${each.model || "no model"} · ${each.workspace || each.id}</span></a>`;
+  return html`<a class="line" href=${href(each.id)}><span class="line-head"><span class="line-title">${sessionName(each)}</span><span class="dim">${ago(each.active_ms ?? 0)}</span></span>
+    <span class="line-sub dim">${words && html`<${Tag} kind=${kind}>${words}<//> `}${each.lifecycle && each.lifecycle !== "open" ? html`<${Tag}>${each.lifecycle}<//> ` : ""}${count(each.turns ?? 0, "turn")} · ${money(each.cost_usd === undefined ? 0 : each.cost_usd)} · ${modelName(each.model)} · ${each.workspace || "its own folder"} · ${shortId(each.id)}</span></a>`;
 }
 
 function Found({ query }) {
   const { data, error } = useData(() => get(`/api/search?q=${encodeURIComponent(query)}`), [query]);
-  return html`<${Problem} error=${error}/>${data && (data.length ? html`<ul class="talk" aria-label="search results">${data.map((each) => html`<li key=${each.session + each.seq}><a href=${href(each.session)}>${each.session}</a> <span class="dim">turn ${each.turn}</span><div>${each.pieces.map((piece, i) => i % 2 ? html`<mark class="mark">${piece}</mark>` : piece)}</div></li>`)}</ul>` : html`<${Empty} title="Nothing found"/>`)}`;
+  return html`<${Problem} error=${error}/>${data && (data.length ? html`<ul class="talk" aria-label="search results">${data.map((each) => html`<li key=${each.session + each.seq}><a href=${href(each.session)}>session ${shortId(each.session)}</a> <span class="dim">turn ${each.turn}</span><div>${each.pieces.map((piece, i) => i % 2 ? html`<mark class="mark">${piece}</mark>` : piece)}</div></li>`)}</ul>` : html`<${Empty} title="Nothing found"/>`)}`;
 }
 
 function NewSession() {

@@ -1,6 +1,6 @@
 // What sessions used, as a chart of our own and the same figures as a table below it.
 import { get } from "/static/api.js";
-import { Empty, Page, money, span, useData } from "/static/parts.js";
+import { Empty, Page, modelName, money, span, useData } from "/static/parts.js";
 import { html, useState } from "/static/vendor/preact.js";
 
 const GROUPS = ["day", "model", "folder", "session"], number = (n) => (n ?? 0).toLocaleString("en");
@@ -18,5 +18,5 @@ export function Usage() {
   const line = (row, name) => html`<tr key=${name}><td>${name}</td><td class="number">${money(row.cost_usd === undefined ? 0 : row.cost_usd)}</td><td class="number">${number(row.input_tokens)}</td><td class="number">${number(row.output_tokens)}</td><td class="number">${number(row.requests)}</td><td class="number">${number(row.calls)}</td><td class="number">${number(row.refused)}</td><td class="number">${number(row.prompts)}</td><td class="number">${row.answered ? span(row.answer_ms / row.answered) : ""}</td></tr>`;
   return html`<${Page} title="Usage" error=${error}><div class="bar"><label for="by">By</label><select id="by" value=${by} onChange=${(event) => setBy(event.currentTarget.value)}>${GROUPS.map((each) => html`<option key=${each}>${each}</option>`)}</select>
     <label for="days">Days</label><select id="days" value=${days} onChange=${(event) => setDays(event.currentTarget.value)}>${["7", "30", "90", "365"].map((each) => html`<option key=${each}>${each}</option>`)}</select></div>
-    ${data && (data.rows.length ? html`<${Chart} rows=${data.rows}/><div class="table" tabindex="0" role="region" aria-label="usage"><table><thead><tr><th>${by}</th><th class="number">Cost</th><th class="number">Input</th><th class="number">Output</th><th class="number">Requests</th><th class="number">Calls</th><th class="number">Refused</th><th class="number">Prompts</th><th class="number">Answered in</th></tr></thead><tbody>${data.rows.map((row) => line(row, row.key))}</tbody><tfoot>${line(data.total, "total")}</tfoot></table></div>` : html`<${Empty} title="Nothing was used in this time"/>`)}<//>`;
+    ${data && (data.rows.length ? html`<${Chart} rows=${data.rows}/><div class="table" tabindex="0" role="region" aria-label="usage"><table><thead><tr><th>${by}</th><th class="number">Cost</th><th class="number">Input</th><th class="number">Output</th><th class="number">Requests</th><th class="number">Calls</th><th class="number">Refused</th><th class="number">Prompts</th><th class="number">Answered in</th></tr></thead><tbody>${data.rows.map((row) => line(row, by === "model" && row.key !== "no model" ? modelName(row.key) : row.key))}</tbody><tfoot>${line(data.total, "total")}</tfoot></table></div>` : html`<${Empty} title="Nothing was used in this time"/>`)}<//>`;
 }
