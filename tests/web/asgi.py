@@ -10,6 +10,7 @@ from typing import Any
 from tests.web.http import Answer
 
 from holdfast.app import Runtime
+from holdfast.commands import CommandSandboxes
 from holdfast.core import SystemClock
 from holdfast.session import Settings
 from holdfast.web.application import WebApplication
@@ -81,9 +82,9 @@ class WebClient:
 
 
 @asynccontextmanager
-async def web_client(home: Path) -> AsyncIterator[WebClient]:
+async def web_client(home: Path, *, sandboxes: CommandSandboxes | None = None) -> AsyncIterator[WebClient]:
     """The application over a home, and a client that may do everything."""
-    runtime = await Runtime.start(home=home, settings=Settings(), servers=())
+    runtime = await Runtime.start(home=home, settings=Settings(), servers=(), sandboxes=sandboxes)
     feed = EventFeed(runtime.store)
     clock = SystemClock()
     context = WebContext(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from tests.web.asgi import WebClient, web_client
 from tests.web.sample_home import SampleHome, fill
 
 from holdfast.app import Runtime
+from holdfast.commands import ScriptedProcess, ScriptedSandboxes
 from holdfast.core import SessionId, escape_json
 from holdfast.core.events import EscalationAnswered, MessagePosted, TurnEnded
 from holdfast.session import Settings
@@ -261,3 +263,120 @@ def test_the_command_line_and_the_api_give_the_same_bytes(
     if path is None:  # a page, because a home may have a hundred thousand
         body = msgspec.json.encode(msgspec.json.decode(body)["sessions"])
     assert escape_json(msgspec.json.format(body, indent=2).decode()) + "\n" == printed
+
+
+async def test_hunks_are_committed_one_by_one(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    lines = [f"line {number}\n" for number in range(40)]
+    (folder / "a.txt").write_text("".join(lines))
+    changed = ["first\n", *lines[1:-1], "last\n"]
+    runtime = await Runtime.start(home=tmp_path / "holdfast", settings=Settings(), servers=())
+    try:
+        session = await runtime.create(workspace=folder, policy="project", needs_model=False)
+        await session.execute(f"open('a.txt', 'w').write({''.join(changed)!r})")
+    finally:
+        await runtime.close()
+    async with web_client(tmp_path / "holdfast") as client:
+        base = f"/api/sessions/{session.id}"
+        [shown] = (await client.get(f"{base}/changes")).data
+        assert shown["proposal"]["diff"].count("\n@@ ") == 2
+        stale = {"decisions": [{"path": "a.txt", "shown": "0" * 64, "accepted": [1]}]}
+        refused = await client.post(f"{base}/hunks", stale)
+        assert (refused.status, refused.data["code"]) == (409, "commit-conflict")
+        assert (await client.post(f"{base}/hunks", {"decisions": []})).status == 400
+        body = {"decisions": [{"path": "a.txt", "shown": shown["digest"], "accepted": [1], "rejected": [2]}]}
+        assert (await client.post(f"{base}/hunks", body)).status == 200
+        assert (folder / "a.txt").read_text() == "".join(["first\n", *lines[1:]])
+        assert (await client.get(f"{base}/changes")).data == []
+
+
+async def test_a_commit_waits_for_its_check(tmp_path: Path) -> None:
+    async def check(process: ScriptedProcess) -> int:
+        process.print("2 tests failed\n" if "fail" in process.argv[2] else "fine\n")
+        return 1 if "fail" in process.argv[2] else 0
+
+    sandboxes = ScriptedSandboxes({"sh": check})
+    async with web_client(tmp_path / "holdfast", sandboxes=sandboxes) as client:
+        session = await client.context.runtime.create(policy="project", needs_model=False)
+        await session.execute("open('a.txt', 'w').write('x')\nopen('b.txt', 'w').write('y')")
+        await session.close()
+        base = f"/api/sessions/{session.id}"
+        shown = {each["path"]: each["digest"] for each in (await client.get(f"{base}/changes")).data}
+        failed = await client.post(f"{base}/commit", {"shown": shown, "check": "fail"})
+        assert (failed.status, failed.data["text"]) == (409, "nothing was committed: the check exited with 1")
+        assert "2 tests failed" in failed.data["hint"]
+        part = await client.post(f"{base}/commit", {"shown": {"a.txt": shown["a.txt"]}, "check": "ok"})
+        assert part.status == 409
+        assert "all changes" in part.data["text"]
+        assert len((await client.get(f"{base}/changes")).data) == 2
+        done = await client.post(f"{base}/commit", {"shown": shown, "check": "ok"})
+        assert (done.status, done.data["check"]["code"]) == (200, 0)
+        assert (await client.get(f"{base}/changes")).data == []
+
+
+async def test_a_fork_is_merged_if_it_is_what_was_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    async with web_client(tmp_path / "holdfast") as client:
+        runtime = client.context.runtime
+        parent = await runtime.create(workspace=folder, policy="scratch", needs_model=False)
+        await parent.execute("open('a.txt', 'w').write('one')")
+        await parent.close()
+        fork = (await client.post(f"/api/sessions/{parent.id}/fork", {"turn": 1})).data["session"]
+        assert (await client.get(f"/api/sessions/{parent.id}/merge")).status == 400, "it is not a fork"
+        opened = await runtime.resume(fork, needs_model=False)
+        await opened.execute("open('a.txt', 'w').write('two')")
+        await opened.close()
+        plan = (await client.get(f"/api/sessions/{fork}/merge")).data
+        assert [each["path"] for each in plan["plan"]["proposals"]] == ["a.txt"]
+        stale = await client.post(f"/api/sessions/{fork}/merge", {"shown": "0" * 64})
+        assert (stale.status, (folder / "a.txt").read_text()) == (409, "one")
+        assert (await client.post(f"/api/sessions/{fork}/merge", {"shown": plan["digest"]})).status == 200
+        assert (folder / "a.txt").read_text() == "two"
+
+
+async def test_files_are_read_with_what_is_staged_and_nothing_outside_is(
+    client: WebClient, sample: SampleHome
+) -> None:
+    base = f"/api/sessions/{sample.staged}"
+    found = (await client.get(f"{base}/files")).data
+    assert [(each["path"], each["is_staged"]) for each in found["files"]] == [
+        ("data.csv", True),
+        ("report.md", True),
+    ]
+    text = (await client.get(f"{base}/file?path=data.csv")).data
+    assert (text["kind"], text["text"], text["is_whole"]) == ("text", "a,b\n1,2\n", True)
+    for path in ("../../../etc/passwd", "/etc/passwd", "..%2f..%2fholdfast.db", "", ".", "absent.txt"):
+        assert (await client.get(f"{base}/file?path={path}")).status in (400, 404), path
+
+
+async def test_a_policy_shows_its_rules_and_explains_a_call(client: WebClient, sample: SampleHome) -> None:
+    assert "project" in (await client.get("/api/policies")).data["names"]
+    policy = (await client.get("/api/policies/ask-always")).data
+    assert all(":" in rule["source"] for rule in policy["rules"])
+    call = '{"operation": "world.write", "arguments": {"path": "a.txt", "content": "x"}}'
+    explain = f"/api/policies/ask-always/explain?call={quote(call)}"
+    explained = (await client.as_device("look").get(explain)).data
+    assert explained["verdict"] == "escalate"
+    assert any("ask-always" in line for line in explained["lines"])
+    assert (await client.get("/api/policies/ask-always/explain?call={")).status == 400
+    for name in ("..%2f..%2fetc%2fpasswd", "absent", "a.yaml"):
+        assert (await client.get(f"/api/policies/{name}")).status in (400, 404), name
+    past = (await client.get("/api/policies/scratch/backtest")).data
+    assert (past["calls"], past["changed"], past["looser"]) == (5, 5, 5)
+    rules = (await client.get("/api/policies/ask-always/suggestions")).data
+    assert (rules["prompts"], rules["rules"]) == (0, []), "the only answer was a denial"
+
+
+async def test_teams_show_their_pairs_and_figures(client: WebClient, sample: SampleHome) -> None:
+    view = (await client.get("/api/teams")).data
+    assert view["problem"] == ""
+    assert [each["name"] for each in view["teams"]] == ["backend", "web"]
+    pairs = {each["pair"]: each for each in view["overview"]["pairs"]}
+    assert pairs["external -> web"]["in_flight"] == "question 1"
+    assert pairs["external -> backend"]["last_outcome"] == "ok"
+    stats = view["overview"]["stats"]
+    assert (stats["messages"], stats["messages_a_pair"], stats["tokens_a_pair"]) == (4, 2.0, 30.0)
+    assert stats["lifetimes"]["hour"] == 2
+    assert [each["pair"] for each in stats["pairs"]] == ["external -> backend", "external -> web"]

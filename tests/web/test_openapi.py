@@ -31,6 +31,14 @@ def test_every_route_is_described_once() -> None:
     assert len(ROUTES) == len({(route.method, route.path) for route in ROUTES})
 
 
+QUERIES = {
+    "search": "?q=notes",
+    "rewind": "?turn=0",
+    "file": "?path=data.csv",
+    "explain": "?call=%7B%22operation%22%3A%22world.list%22%7D",
+}
+
+
 def test_every_answer_fits_its_description(tmp_path: Path) -> None:
     document = openapi()
 
@@ -38,15 +46,16 @@ def test_every_answer_fits_its_description(tmp_path: Path) -> None:
         sample = await fill(tmp_path / "home", waiting=("a.txt",))
         answers: dict[str, bytes] = {}
         async with web_client(tmp_path / "home") as client:
+            fork = (await client.post(f"/api/sessions/{sample.talk}/fork", {"turn": 1})).data["session"]
             for route in ROUTES:
                 if route.method != "GET" or route.gives is str or route.path == "/api/doctor":
                     continue
-                session = sample.staged if route.path.endswith("/changes") else sample.talk
-                address = route.path.replace("{session}", session)
-                query = (
-                    "?q=notes" if route.path == "/api/search" else "?turn=0" if "turn" in route.query else ""
+                part = route.path.rpartition("/")[2]
+                session = (
+                    fork if part == "merge" else sample.staged if part in ("changes", "file") else sample.talk
                 )
-                answer = await client.get(address + query)
+                address = route.path.replace("{session}", session).replace("{policy}", "ask-always")
+                answer = await client.get(address + QUERIES.get(part, ""))
                 assert answer.status == 200, (address, answer)
                 answers[route.path] = answer.body
         return answers

@@ -41,6 +41,7 @@ class Runtime:
         self.home = shared.home
         self.settings = shared.settings
         self.store = shared.store
+        self.sandboxes = shared.sandboxes
         self.live_sessions = shared.live
         self._control = ControlWatch(shared.home, shared.live)
 

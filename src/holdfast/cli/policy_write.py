@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.policy_inputs import RecordedCalls, with_known_tools
 from holdfast.cli.policy_suggest import escape_lines, save_policy
 from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
@@ -24,6 +23,7 @@ from holdfast.policy import (
     parse_policy_text,
     read_draft,
 )
+from holdfast.services import RecordedCalls, with_known_tools
 from holdfast.store import Home, Store
 
 MAX_CHARACTERS = 50_000

@@ -19,6 +19,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.events import BudgetRaised, GrantRevoked, Noted
 from holdfast.gate.budget import Budget
 from holdfast.store import Journal, private_folder, read_own, remove, replace_private
+from holdfast.world import HunkDecision
 
 
 class ControlRequest(Value, tag_field="do", forbid_unknown_fields=True):
@@ -58,6 +59,12 @@ class CommitProposals(ControlRequest, tag="commit-proposals"):
     """The digest of each proposal by its path."""
 
 
+class DecideHunks(ControlRequest, tag="decide-hunks"):
+    """Commit the hunks that the person accepted and drop the rejected ones, if the changes are still those that they saw."""
+
+    decisions: tuple[HunkDecision, ...]
+
+
 class RejectProposals(ControlRequest, tag="reject-proposals"):
     """Drop staged changes."""
 
@@ -79,7 +86,9 @@ class PreviewPort(ControlRequest, tag="preview-port"):
 
 
 JournalRequest = RaiseBudget | RevokeGrant
-SessionRequest = PostMessage | CancelTurn | CommitProposals | RejectProposals | RewindSession | PreviewPort
+SessionRequest = (
+    PostMessage | CancelTurn | CommitProposals | DecideHunks | RejectProposals | RewindSession | PreviewPort
+)
 AnyControlRequest = JournalRequest | SessionRequest
 _DECODER: msgspec.json.Decoder[AnyControlRequest] = msgspec.json.Decoder(AnyControlRequest)
 

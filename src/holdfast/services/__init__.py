@@ -3,6 +3,7 @@
 from holdfast.services.answer import Delivered, check_response, deliver_answer, saved_coverage
 from holdfast.services.audit import audit_csv
 from holdfast.services.call_text import call_lines, exact_call
+from holdfast.services.check_proposed import CheckRun, check_proposed
 from holdfast.services.control import request_of_holder, send_control_request
 from holdfast.services.conversation import ConversationItem, conversation, items_of
 from holdfast.services.doctor.check_result import CheckResult
@@ -21,6 +22,8 @@ from holdfast.services.notifications import (
     sample_notification,
 )
 from holdfast.services.outcome_text import answer_text, describe_outcome
+from holdfast.services.policy_inputs import RecordedCalls, request_for, with_known_tools
+from holdfast.services.policy_record import RecordedBacktest, SuggestedRules, backtest_recorded, suggest_rules
 from holdfast.services.proposals import (
     DecidedProposals,
     ProposalAction,
@@ -36,6 +39,7 @@ from holdfast.services.web_address import WebAddress, published_address, session
 __all__ = [
     "USAGE_GROUPS",
     "CheckResult",
+    "CheckRun",
     "ConversationItem",
     "DecidedProposals",
     "Delivered",
@@ -43,6 +47,9 @@ __all__ = [
     "NotificationSender",
     "Notifications",
     "ProposalAction",
+    "RecordedBacktest",
+    "RecordedCalls",
+    "SuggestedRules",
     "Timeline",
     "TimelineEntry",
     "UsageGroup",
@@ -52,7 +59,9 @@ __all__ = [
     "agent_waits",
     "answer_text",
     "audit_csv",
+    "backtest_recorded",
     "call_lines",
+    "check_proposed",
     "check_response",
     "check_target",
     "choose_proposals",
@@ -69,6 +78,7 @@ __all__ = [
     "notify_about",
     "published_address",
     "read_failures",
+    "request_for",
     "request_of_holder",
     "resolve_secret",
     "run_checks",
@@ -76,9 +86,14 @@ __all__ = [
     "saved_coverage",
     "select_waiting",
     "send_control_request",
+<<<<<<< HEAD
     "session_link",
+=======
+    "suggest_rules",
+>>>>>>> 7b80a455 (Decide hunks, check commits, merge forks, and read policies, teams and files in the browser)
     "timeline_of",
     "total_usage",
     "usage",
     "waiting",
+    "with_known_tools",
 ]

@@ -34,6 +34,7 @@ from holdfast.teams.members.factory import MemberFactory, OpenSession
 from holdfast.teams.members.scripted import ScriptedAgent, ScriptedProgram, echo
 from holdfast.teams.members.session_member import SessionMember
 from holdfast.teams.message_text import render_message
+from holdfast.teams.overview import PairState, TeamsOverview, teams_overview
 from holdfast.teams.pair_log import Notice, Notices, message_queue_of
 from holdfast.teams.pairs import EXTERNAL_SENDER, Pair
 from holdfast.teams.pool import Pool
@@ -73,6 +74,7 @@ __all__ = [
     "OpenedConversation",
     "Pair",
     "PairHistory",
+    "PairState",
     "PairStats",
     "Pool",
     "PoolFull",
@@ -85,6 +87,7 @@ __all__ = [
     "TeamError",
     "TeamMessage",
     "TeamReply",
+    "TeamsOverview",
     "TeamsSettings",
     "TeamsStats",
     "TokenFile",
@@ -101,6 +104,7 @@ __all__ = [
     "reply_of",
     "serve_stdio",
     "serving_http",
+    "teams_overview",
     "with_team",
     "without_team",
 ]

@@ -19,7 +19,7 @@ from holdfast.core.errors import (
     SessionNotFound,
     SessionNotReady,
 )
-from holdfast.web.api import changes, devices, history, inbox, records, sessions
+from holdfast.web.api import changes, devices, files, history, inbox, policies, records, sessions, teams
 from holdfast.web.context import WebContext, WebRequest
 from holdfast.web.devices import Device, Right, has_right
 from holdfast.web.event_feed import follow
@@ -35,6 +35,9 @@ ROUTES: tuple[Route, ...] = (
     *changes.ROUTES,
     *history.ROUTES,
     *records.ROUTES,
+    *files.ROUTES,
+    *policies.ROUTES,
+    *teams.ROUTES,
     *devices.ROUTES,
 )
 _TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}

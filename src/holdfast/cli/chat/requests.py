@@ -6,6 +6,7 @@ from holdfast.core import escape_to_one_line, pluralize
 from holdfast.gate import (
     CancelTurn,
     CommitProposals,
+    DecideHunks,
     PostMessage,
     PreviewPort,
     RejectProposals,
@@ -25,6 +26,10 @@ def describe_request(request: SessionRequest) -> str:
             return "stop the turn"
         case CommitProposals():
             return f"commit {pluralize(len(request.shown), 'change')}"
+        case DecideHunks():
+            accepted = sum(len(each.accepted) for each in request.decisions)
+            rejected = sum(len(each.rejected) for each in request.decisions)
+            return f"commit {pluralize(accepted, 'hunk')} and drop {rejected}"
         case RejectProposals():
             return f"reject {pluralize(len(request.paths), 'change')}"
         case RewindSession():

@@ -25,7 +25,6 @@ import msgspec
 
 from holdfast.cli import exit_codes
 from holdfast.cli.commands.prune import age_ms
-from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_known_tools
 from holdfast.cli.policy_suggest import run_suggest
 from holdfast.cli.policy_write import read_request, run_write
 from holdfast.cli.terminal.console import Console
@@ -40,9 +39,8 @@ from holdfast.core import (
     escape_invisible,
     pluralize,
 )
-from holdfast.core.errors import InvalidInput, JournalDamaged
+from holdfast.core.errors import InvalidInput
 from holdfast.policy import (
-    BacktestRunner,
     Request,
     RulePolicy,
     compare_policies,
@@ -53,6 +51,7 @@ from holdfast.policy import (
     policy_text,
     run_examples,
 )
+from holdfast.services import backtest_recorded, request_for, with_known_tools
 from holdfast.store import Home, open_store
 
 PROGRESS = "evaluating"
@@ -316,27 +315,15 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     home = Home.default()
     home.prepare()
     store = await open_store(home, clock=SystemClock())
-    runner, calls = BacktestRunner(policy, tools=policy.document.tools), RecordedCalls(home.workspace)
-    unread: list[str] = []
     try:
-        if arguments.session is not None:
-            sessions = [await store.find(arguments.session)]
-        else:
-            sessions = [summary.id for summary in await store.sessions()]
-        for session in sessions:
-            try:
-                recorded = await store.read(session)
-            except JournalDamaged as damage:
-                unread.append(session)
-                console.say(f"{session} is skipped: {damage}", "ask", folds=True)
-                console.say(f"hint: {damage.hint}", folds=True)
-                continue
-            for call in calls.find(recorded):
-                runner.judge(call)
+        found = await backtest_recorded(policy, store, home, session=arguments.session)
     finally:
         await store.close()
-    result = runner.result(unread=unread)
-    code = exit_codes.ERROR if unread else exit_codes.OK
+    for session, problem, hint in found.skipped:
+        console.say(f"{session} is skipped: {problem}", "ask", folds=True)
+        console.say(f"hint: {hint}", folds=True)
+    result = found.backtest
+    code = exit_codes.ERROR if found.skipped else exit_codes.OK
     if arguments.json:
         console.json(result)
         return code
@@ -344,7 +331,7 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
         console.print(
             escape_invisible(f"{count.count:>6}  {count.before} -> {count.after}  {count.operation}")
         )
-    read = pluralize(len(sessions) - len(unread), "session")
+    read = pluralize(found.sessions, "session")
     console.print(
         f"{pluralize(result.calls, 'call')} of {read}: {result.changed} change, {result.looser} looser"
     )

@@ -11,6 +11,7 @@ from holdfast.gate import (
     CancelTurn,
     CommitProposals,
     ControlRequests,
+    DecideHunks,
     PostMessage,
     PreviewPort,
     RejectProposals,
@@ -99,6 +100,8 @@ async def _carry_out(session: Session, request: SessionRequest) -> str:
                     hint="look at them again",
                 )
             await session.commit(*request.shown)
+        case DecideHunks():
+            await session.decide_hunks(*request.decisions)
         case RejectProposals():
             await session.reject(*request.paths)
         case RewindSession():

@@ -1,13 +1,18 @@
-"""Routes of staged changes: shown as diffs, committed with the digests of what was shown, or rejected."""
+"""Routes of staged changes: shown as diffs, committed with the digests of what was shown, or rejected; and the merge of a fork."""
+
+from collections.abc import Sequence
+
+import msgspec
 
 from holdfast.core import Value, digest, escape_invisible
-from holdfast.core.errors import CommitConflict
-from holdfast.gate import CommitProposals, RejectProposals
-from holdfast.session import view_staged
+from holdfast.core.errors import CommitConflict, InvalidInput
+from holdfast.gate import CommitProposals, DecideHunks, RejectProposals
+from holdfast.services import CheckRun, check_proposed, decide_hunks
+from holdfast.session import MergePlan, view_staged
 from holdfast.web.api.sessions import Done, OpenedSession, ask_holder, is_held_elsewhere
 from holdfast.web.context import WebRequest
 from holdfast.web.route import get, post
-from holdfast.world import Proposal
+from holdfast.world import HunkDecision, Proposal
 
 
 class ShownProposal(Value, omit_defaults=False):
@@ -20,9 +25,37 @@ class ShownProposal(Value, omit_defaults=False):
 
 
 class CommitBody(Value, forbid_unknown_fields=True):
-    """The digest of each proposal to commit, by its path."""
+    """The digest of each proposal to commit, by its path, and a command that must succeed before."""
 
     shown: dict[str, str]
+    check: str = ""
+
+
+class HunksBody(Value, forbid_unknown_fields=True):
+    """What was decided about the hunks of proposals; the others stay staged."""
+
+    decisions: tuple[HunkDecision, ...]
+
+
+class Committed(Value):
+    """What was committed; by the process that holds the session, or here."""
+
+    by_holder: bool
+    check: CheckRun | None = None
+    """How the command ended that had to succeed before."""
+
+
+class MergeView(Value, omit_defaults=False):
+    """What a merge of a fork would change in the folder of its parent, and the digest that goes along with the merge."""
+
+    digest: str
+    plan: MergePlan
+
+
+class MergeBody(Value, forbid_unknown_fields=True):
+    """The digest of the merge that was shown."""
+
+    shown: str
 
 
 class RejectBody(Value, forbid_unknown_fields=True):
@@ -56,19 +89,72 @@ def _visible(proposal: Proposal) -> Proposal:
     )
 
 
-async def commit(request: WebRequest) -> Done:
+async def commit(request: WebRequest) -> Committed:
     """Commit the changes that were shown, all of them or none."""
     body = request.given(CommitBody)
+    check = await _check(request, body) if body.check.strip() else None
     context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
-        return await ask_holder(context, session, CommitProposals(shown=body.shown, transport="web"))
+        await ask_holder(context, session, CommitProposals(shown=body.shown, transport="web"))
+        return Committed(by_holder=True, check=check)
     async with OpenedSession(context, session) as opened:
-        staged = {each.path: digest(each) for each in opened.proposals()}
-        if not body.shown or any(staged.get(path) != shown for path, shown in body.shown.items()):
-            raise CommitConflict(
-                "these changes are not the ones that you were shown", hint="look at them again"
-            )
+        _compare(body.shown, opened.proposals())
         await opened.commit(*body.shown)
+    return Committed(by_holder=False, check=check)
+
+
+async def _check(request: WebRequest, body: CommitBody) -> CheckRun:
+    """Run the person's command over all changes. Raises CommitConflict if it fails, or if only some are committed."""
+    context = request.context
+    staged = await view_staged(context.home, context.store, request.session)
+    proposals = staged.proposals()
+    if set(body.shown) != {each.path for each in proposals}:
+        raise CommitConflict("a check works only when all changes are committed", hint="choose every file")
+    _compare(body.shown, proposals)
+    done = await check_proposed(
+        staged, body.check, sandboxes=context.runtime.sandboxes, settings=context.runtime.settings.shell
+    )
+    if not done.is_passed:
+        ended = "did not come to an end" if done.code is None else f"exited with {done.code}"
+        raise CommitConflict(f"nothing was committed: the check {ended}", hint=done.output[-4000:])
+    return done
+
+
+def _compare(shown: dict[str, str], proposals: Sequence[Proposal]) -> None:
+    """Raise CommitConflict unless these are the changes that a person saw."""
+    staged = {each.path: digest(each) for each in proposals}
+    if not shown or any(staged.get(path) != given for path, given in shown.items()):
+        raise CommitConflict("these changes are not the ones that you were shown", hint="look at them again")
+
+
+async def decide(request: WebRequest) -> Committed:
+    """Commit the accepted hunks and drop the rejected ones."""
+    body = request.given(HunksBody)
+    context, session = request.context, request.session
+    if not any(each.accepted or each.rejected for each in body.decisions):
+        raise InvalidInput("nothing was decided")
+    if await is_held_elsewhere(context, session):
+        await ask_holder(context, session, DecideHunks(decisions=body.decisions, transport="web"))
+        return Committed(by_holder=True)
+    async with OpenedSession(context, session) as opened:
+        await decide_hunks(opened, body.decisions)
+    return Committed(by_holder=False)
+
+
+async def preview_merge(request: WebRequest) -> MergeView:
+    """What a merge of this fork would change. Neither it nor its parent may be held elsewhere."""
+    plan = await request.context.runtime.plan_merge(request.session)
+    visible = msgspec.structs.replace(plan, proposals=tuple(_visible(each) for each in plan.proposals))
+    return MergeView(digest=digest(plan), plan=visible)
+
+
+async def merge(request: WebRequest) -> Done:
+    """Commit what a fork changed in the folder of its parent, if it is what was shown."""
+    body, runtime = request.given(MergeBody), request.context.runtime
+    plan = await runtime.plan_merge(request.session)
+    if digest(plan) != body.shown:
+        raise CommitConflict("the files changed since the merge was shown", hint="look at it again")
+    await runtime.merge(request.session, shown=plan)
     return Done(by_holder=False)
 
 
@@ -90,6 +176,29 @@ ROUTES = (
         list[ShownProposal],
         "The staged changes as unified diffs, each with its digest",
     ),
-    post("/api/sessions/{session}/commit", commit, CommitBody, Done, "Commit the changes that were shown"),
+    post(
+        "/api/sessions/{session}/commit", commit, CommitBody, Committed, "Commit the changes that were shown"
+    ),
+    post(
+        "/api/sessions/{session}/hunks",
+        decide,
+        HunksBody,
+        Committed,
+        "Commit the accepted hunks, drop the rejected ones",
+    ),
     post("/api/sessions/{session}/reject", reject, RejectBody, Done, "Reject staged changes"),
+    get(
+        "/api/sessions/{session}/merge",
+        preview_merge,
+        MergeView,
+        "What a merge of a fork would change in the folder of its parent",
+        right="operate",
+    ),
+    post(
+        "/api/sessions/{session}/merge",
+        merge,
+        MergeBody,
+        Done,
+        "Merge a fork into the folder of its parent",
+    ),
 )

@@ -1,26 +1,31 @@
 // The shell of the page: entering, navigation by the address behind the hash, and the pages.
-import "/static/visible.js";
-import { enter, get, token } from "/static/api.js";
-import { Problem } from "/static/parts.js";
-import { follow, link, onNews, onReset } from "/static/stream.js";
-import { html, render, signal, useEffect, useRef, useState } from "/static/vendor/preact.js";
-import { Audit } from "/static/pages/audit.js";
-import { Changes } from "/static/pages/changes.js";
-import { Devices } from "/static/pages/devices.js";
-import { Doctor } from "/static/pages/doctor.js";
-import { Answered, Inbox } from "/static/pages/inbox.js";
-import { Limits } from "/static/pages/limits.js";
-import { Session } from "/static/pages/session.js";
-import { Sessions } from "/static/pages/sessions.js";
-import { Timeline } from "/static/pages/timeline.js";
-import { Usage } from "/static/pages/usage.js";
+import "./visible.js";
+import { enter, get, token } from "./api.js";
+import { Problem } from "./parts.js";
+import { follow, link, onNews, onReset } from "./stream.js";
+import { html, render, signal, useEffect, useRef, useState } from "./vendor/preact.js";
+import { Audit } from "./pages/audit.js";
+import { Changes } from "./pages/changes.js";
+import { Devices } from "./pages/devices.js";
+import { Doctor } from "./pages/doctor.js";
+import { Files } from "./pages/files.js";
+import { Answered, Inbox } from "./pages/inbox.js";
+import { Limits } from "./pages/limits.js";
+import { Policy } from "./pages/policy.js";
+import { Session } from "./pages/session.js";
+import { Sessions } from "./pages/sessions.js";
+import { Teams } from "./pages/teams.js";
+import { Timeline } from "./pages/timeline.js";
+import { Usage } from "./pages/usage.js";
 
-const ROUTES = [
-  [/^\/$/, Inbox], [/^\/answered$/, Answered], [/^\/sessions$/, Sessions], [/^\/s\/([^/]+)$/, Session],
-  [/^\/s\/([^/]+)\/changes$/, Changes], [/^\/s\/([^/]+)\/timeline$/, Timeline], [/^\/s\/([^/]+)\/audit$/, Audit], [/^\/s\/([^/]+)\/limits$/, Limits],
-  [/^\/usage$/, Usage], [/^\/doctor$/, Doctor], [/^\/devices$/, Devices],
-];
-const MAIN = [["/", "Inbox"], ["/sessions", "Sessions"], ["/usage", "Usage"], ["/doctor", "Doctor"], ["/devices", "Devices"]];
+const PAGES = { __proto__: null, inbox: Inbox, answered: Answered, sessions: Sessions, teams: Teams, policy: Policy, usage: Usage, doctor: Doctor, devices: Devices };
+const OF_SESSION = { __proto__: null, conversation: Session, changes: Changes, timeline: Timeline, files: Files, audit: Audit, limits: Limits };
+const MAIN = ["Inbox", "Sessions", "Teams", "Policy", "Usage", "Doctor", "Devices"];
+// The page of an address: `/usage`, `/s/SESSION`, `/s/SESSION/changes`.
+function find(path) {
+  const [, first, session, part] = path.split("/");
+  return first === "s" && session ? [OF_SESSION[part || "conversation"], decodeURIComponent(session), "Sessions"] : [PAGES[first || "inbox"], undefined, first === "answered" ? "Inbox" : first || "inbox"];
+}
 const here = () => location.hash.slice(1) || "/";
 export const waitingCount = signal(0);
 
@@ -50,14 +55,12 @@ function App() {
   }, [path]);
   useBadge();
   if (link.value === "signed out") return html`<${Outside}/>`;
-  const [pattern, Page] = ROUTES.find(([each]) => each.test(path)) ?? [/^/, Missing];
-  const words = path.match(pattern).slice(1).map(decodeURIComponent);
-  const isCurrent = (route) => route === "/" ? path === "/" || path === "/answered" : path === route || (route === "/sessions" && path.startsWith("/s/"));
+  const [Page = Missing, session, place] = find(path);
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the content</a>
     <header class="top"><a class="brand" href="#/"><img src="/static/icon.svg" alt=""/>Holdfast</a>
-    <nav class="main" aria-label="Pages">${MAIN.map(([route, name]) => html`<a key=${route} href=${"#" + route} aria-current=${isCurrent(route) ? "page" : undefined}>${name}${route === "/" && waitingCount.value > 0 && html`<span class="badge">${waitingCount.value}<span class="visually-hidden"> waiting</span></span>`}</a>`)}</nav>
+    <nav class="main" aria-label="Pages">${MAIN.map((name) => html`<a key=${name} href=${name === "Inbox" ? "#/" : "#/" + name.toLowerCase()} aria-current=${place.toLowerCase() === name.toLowerCase() ? "page" : undefined}>${name}${name === "Inbox" && waitingCount.value > 0 && html`<span class="badge">${waitingCount.value}<span class="visually-hidden"> waiting</span></span>`}</a>`)}</nav>
     <span role="status" class=${"link-state " + (link.value === "live" ? "live" : "")}>${link.value}</span></header>
-    <${Page} key=${path} session=${words[0]}/>`;
+    <${Page} key=${path} session=${session}/>`;
 }
 
 const Missing = () => html`<main id="main" tabindex="-1"><h1>There is no such page</h1><p><a href="#/">Go to the inbox</a></p></main>`;

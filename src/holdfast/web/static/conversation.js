@@ -1,7 +1,7 @@
 // What was said and done in a session, item by item: messages and replies as Markdown, code, calls with what they were given and gave.
-import { Markdown } from "/static/markdown.js";
-import { Tag, modelName, when } from "/static/parts.js";
-import { html } from "/static/vendor/preact.js";
+import { Markdown } from "./markdown.js";
+import { Tag, modelName, when } from "./parts.js";
+import { html } from "./vendor/preact.js";
 
 const TONES = { ok: "good", error: "bad", refused: "bad", denied: "bad", approved: "good", waiting: "ask", running: "ask", limit: "bad", failed: "bad", nonconverged: "bad", proposed: "good" };
 const LONG = 400;

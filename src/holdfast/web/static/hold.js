@@ -1,6 +1,8 @@
 // A yes is held, not clicked: the same button is pressed for half a second to three seconds, nothing else is pressed in
 // between, and nothing was pressed shortly before. A key that was meant for something else, a double click and a thing that
 // lies on a key approve nothing.
+import { html, useState } from "./vendor/preact.js";
+
 export const HOLD_MS = 500, LONGEST_MS = 3000, QUIET_MS = 300, SETTLE_MS = 700;
 let lastInput = -1e9, quiet = 1e9, inputs = 0;
 for (const kind of ["keydown", "pointerdown"]) {
@@ -13,7 +15,7 @@ for (const kind of ["keydown", "pointerdown"]) {
 
 // There is one press at a time, and it belongs to a button of the page, which may be drawn again meanwhile.
 let press = null;
-export function held(act, { isOff = () => false, onHold = () => {} } = {}) {
+function held(act, isOff, onHold) {
   const stop = (event) => { if (press && press.button === event.currentTarget) { press = null; onHold(false); } };
   const down = (kind) => (event) => {
     if (event.repeat) return;
@@ -34,6 +36,12 @@ export function held(act, { isOff = () => false, onHold = () => {} } = {}) {
     onKeyDown: down("key"), onKeyUp: up("key"), onContextMenu: (event) => event.preventDefault(),
     onClick: (event) => event.preventDefault(),
   };
+}
+
+// A button that is held to do something.
+export function Hold({ act, isOff = () => false, children }) {
+  const [isHeld, setHeld] = useState(false);
+  return html`<button type="button" class=${isHeld ? "yes holding" : "yes"} aria-disabled=${!!isOff()} ...${held(act, isOff, setHeld)}>${children}</button>`;
 }
 
 // A click that stands alone: nothing shortly before it, and nothing shortly after.

@@ -1,5 +1,5 @@
 // Parts that several pages share. Everything is built from text nodes; no HTML string exists in this project.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "/static/vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
 
 export const ago = (ms) => {
   const s = Math.max(0, Math.floor((Date.now() - ms) / 1000));
@@ -19,6 +19,19 @@ export const sessionName = ({ name, title, first_words: words, id, session }) =>
 export const Problem = ({ error }) => error && html`<p class="problem" role="alert">${error.message}${error.hint && html`<span class="dim"> ${error.hint}</span>`}</p>`;
 export const Empty = ({ title, children }) => html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<p class="dim">${children}</p>`}</div>`;
 export const Tag = ({ kind, children }) => html`<span class=${"tag " + (kind ?? "")}>${children}</span>`;
+
+// A field and the state behind it.
+export const bind = (value, set) => ({ value, onInput: (event) => set(event.currentTarget.value) });
+// A table that scrolls by itself where it is too wide: rows of cells. A head with # stands over numbers.
+const cells = (heads, row, i) => html`<tr key=${i}>${row.map((each, at) => html`<td key=${at} class=${heads[at][0] === "#" ? "number" : undefined}>${each}</td>`)}</tr>`;
+export const Table = ({ label, heads, rows, foot }) => html`<div class="table" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((each) => html`<th key=${each} class=${each[0] === "#" ? "number" : undefined}>${each.replace("#", "")}</th>`)}</tr></thead><tbody>${rows.map((row, i) => cells(heads, row, i))}</tbody>${foot && html`<tfoot>${cells(heads, foot, 0)}</tfoot>`}</table></div>`;
+export const href = (session, part = "") => `#/s/${encodeURIComponent(session)}${part}`;
+
+// An act that may fail: what went wrong, and a wrapper that remembers it.
+export function useAttempt() {
+  const [problem, setProblem] = useState(null);
+  return [problem, (work) => async (...given) => { setProblem(null); try { await work(...given); } catch (found) { setProblem(found); } }];
+}
 
 // Data of a page: loaded when the page opens and again when asked to.
 export function useData(load, keys = []) {
@@ -57,16 +70,4 @@ function Row({ top, height, at, of, children }) {
   const node = useRef();
   useLayoutEffect(() => { node.current.style.transform = `translateY(${top}px)`; node.current.style.height = `${height}px`; }, [top, height]);
   return html`<div class="row" role="listitem" ref=${node} aria-posinset=${at} aria-setsize=${of}>${children}</div>`;
-}
-
-// A unified diff, line by line; a long one opens in slices so that the first lines are there at once.
-const SLICE = 600;
-export function Diff({ text, label }) {
-  const [shown, setShown] = useState(SLICE);
-  const lines = text.split("\n");
-  if (lines.at(-1) === "") lines.pop();
-  const kind = (line) => line.startsWith("@@") || line.startsWith("diff ") || line.startsWith("+++") || line.startsWith("---") ? "meta" : line[0] === "+" ? "add" : line[0] === "-" ? "del" : "same";
-  return html`<div class="diff" tabindex="0" role="region" aria-label=${label}>${lines.slice(0, shown).map((line) =>
-    html`<div class=${kind(line)}>${line || " "}</div>`)}${lines.length > shown &&
-    html`<button class="quiet" onClick=${() => setShown(shown + SLICE * 5)}>Show more of ${count(lines.length - shown, "line")}</button>`}</div>`;
 }

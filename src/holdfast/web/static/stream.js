@@ -1,8 +1,8 @@
 // News of all sessions: one stream for all tabs of this browser, because a browser keeps six connections to a server and each
 // stream holds one. The tab with the lock reads it and passes the frames on. EventSource cannot send a header, so the stream
 // is read by hand.
-import { get, request } from "/static/api.js";
-import { signal } from "/static/vendor/preact.js";
+import { get, request } from "./api.js";
+import { signal } from "./vendor/preact.js";
 
 export const link = signal("connecting");
 const listeners = new Set(), resets = new Set(), texts = new Set();

@@ -1,6 +1,6 @@
 // Nothing on the page is invisible: characters that show nothing, or that change the order of others, appear as their code points,
 // as they do at the terminal. Every text of every element passes here, whatever page it is on.
-import { options } from "/static/vendor/preact.js";
+import { options } from "./vendor/preact.js";
 
 const HIDDEN = /(?![\n\t ])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}\ufe00-\ufe0f\u{e0100}-\u{e01ef}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/gu;
 const EMOJI = /\p{Emoji}[\ufe0f\u200d]/u;

@@ -1,10 +1,10 @@
 // The inbox: what waits for a person in all sessions, whoever holds them. Cards keep their place: one that is settled elsewhere
 // leaves a stub until the pointer is away, so that no other card slides under a hand that is about to press.
-import { get, post } from "/static/api.js";
-import { SETTLE_MS, held, meant } from "/static/hold.js";
-import { Empty, Page, Problem, Tag, ago, sessionName, span, useData, when } from "/static/parts.js";
-import { onNews, onReset } from "/static/stream.js";
-import { html, useEffect, useRef, useState } from "/static/vendor/preact.js";
+import { get, post } from "../api.js";
+import { Hold, SETTLE_MS, meant } from "../hold.js";
+import { Empty, Page, Problem, Table, Tag, ago, bind, href, sessionName, span, useData, when } from "../parts.js";
+import { onNews, onReset } from "../stream.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
 export const prefersTyping = () => localStorage.getItem("holdfast.approve") === "type";
 const SCOPES = [["turn", "this turn"], ["session", "this session"], ["minutes", "10 minutes"], ["times", "3 times"]];
@@ -55,7 +55,7 @@ export function Cards({ waiting }) {
 function Card({ call, gone, settle }) {
   const { escalation } = call, id = escalation.id;
   const [state, setState] = useState("settling"), [error, setError] = useState(null), [more, setMore] = useState(false);
-  const [isRead, setRead] = useState(false), [holding, setHolding] = useState(""), [text, setText] = useState("");
+  const [isRead, setRead] = useState(false), [text, setText] = useState("");
   const node = useRef(), pre = useRef(), height = useRef(0);
   useEffect(() => {
     const timer = setTimeout(() => setState((old) => old === "settling" ? "ready" : old), SETTLE_MS);
@@ -81,30 +81,30 @@ function Card({ call, gone, settle }) {
   if (gone) return html`<article class="card settled" ref=${stub} aria-live="polite"><p>${call.effect}: ${gone}</p></article>`;
   const canApprove = () => !isOff() && isRead;
   const yes = (body) => () => say({ verdict: "approve", ...body });
-  const hold = (name, body) => ({ ...held(yes(body), { isOff: () => !canApprove(), onHold: (on) => setHolding(on ? name : "") }), class: "yes" + (holding === name ? " holding" : ""), "aria-disabled": !canApprove() });
+  const hold = (body, words) => html`<${Hold} key=${words} act=${yes(body)} isOff=${() => !canApprove()}>Hold to approve ${words}<//>`;
   const deny = meant(() => say({ verdict: "deny", reason: text.trim() || null }), isOff);
   return html`<article class="card" ref=${node} aria-labelledby=${"t-" + id}>
-    <div class="card-head"><h2 id=${"t-" + id}>${call.effect}</h2><span class="dim"><a href=${"#/s/" + encodeURIComponent(call.session)} title=${call.session}>${sessionName(call)}</a> · waits ${ago(escalation.opened_ms)}${call.seconds_left != null ? ` · ${span(call.seconds_left * 1000)} left, then it is denied` : ""}</span></div>
+    <div class="card-head"><h2 id=${"t-" + id}>${call.effect}</h2><span class="dim"><a href=${href(call.session)} title=${call.session}>${sessionName(call)}</a> · waits ${ago(escalation.opened_ms)}${call.seconds_left != null ? ` · ${span(call.seconds_left * 1000)} left, then it is denied` : ""}</span></div>
     ${call.runs_when.map((each) => html`<p class="runs">This runs when you ${each}</p>`)}
     <pre class="call" ref=${pre} tabindex="0" role="region" aria-label=${(call.is_question ? "the question " : "the exact call ") + id} onScroll=${(event) => { const box = event.currentTarget; if (box.scrollTop + box.clientHeight >= box.scrollHeight - 4) setRead(true); }}>${call.call.join("\n")}</pre>
     <${Problem} error=${error}/>
-    ${call.is_question ? html`<label class="visually-hidden" for=${"q-" + id}>Your answer</label><textarea id=${"q-" + id} value=${text} placeholder="Your answer" onInput=${(event) => setText(event.currentTarget.value)}></textarea>
+    ${call.is_question ? html`<label class="visually-hidden" for=${"q-" + id}>Your answer</label><textarea id=${"q-" + id} placeholder="Your answer" ...${bind(text, setText)}></textarea>
       <div class="acts"><button class="primary" disabled=${!text.trim() || state !== "ready"} onClick=${meant(yes({ reason: text }), isOff)}>Send the answer</button><button class="no" aria-disabled=${!!isOff()} onClick=${meant(() => say({ verdict: "deny" }), isOff)}>Do not answer</button></div>`
     : html`<dl class="facts"><dt>Reason</dt><dd>${call.reason}</dd><dt>Values from</dt><dd>${call.values_from}</dd><dt>Can be undone</dt><dd>${call.undo}</dd></dl>
       ${!isRead && html`<p class="dim">Scroll the call to its end to approve it.</p>`}
-      <div class="acts">${prefersTyping() ? html`<${TypeToApprove} id=${id} isOff=${() => !canApprove()} act=${yes({})}/>` : html`<button type="button" ...${hold("once", {})}>Hold to approve once</button>`}
+      <div class="acts">${prefersTyping() ? html`<${TypeToApprove} id=${id} isOff=${() => !canApprove()} act=${yes({})}/>` : hold({}, "once")}
       <button type="button" class="no" aria-disabled=${!!isOff()} onClick=${deny}>Deny</button>
       <button type="button" class="quiet" aria-expanded=${more} onClick=${() => setMore(!more)}>More</button></div>
-      ${more && html`<div class="more"><label for=${"r-" + id}>Reason for a denial, which the agent reads</label><textarea id=${"r-" + id} value=${text} onInput=${(event) => setText(event.currentTarget.value)}></textarea>
-        ${call.covers && html`<p>A saved approval covers: <strong>${call.covers}</strong></p><div class="acts">${SCOPES.map(([scope, words]) => html`<button type="button" ...${hold(scope, { scope, amount: AMOUNTS[scope] ?? null })}>Hold to approve for ${words}</button>`)}</div>`}
-        ${call.offers.slice(1).map((words, i) => html`<p>It can also cover: <strong>${words}</strong></p><div class="acts"><button type="button" ...${hold("offer" + i, { scope: "session", offer: i + 2 })}>Hold to approve this for the session</button></div>`)}</div>`}`}
+      ${more && html`<div class="more"><label for=${"r-" + id}>Reason for a denial, which the agent reads</label><textarea id=${"r-" + id} ...${bind(text, setText)}></textarea>
+        ${call.covers && html`<p>A saved approval covers: <strong>${call.covers}</strong></p><div class="acts">${SCOPES.map(([scope, words]) => hold({ scope, amount: AMOUNTS[scope] ?? null }, `for ${words}`))}</div>`}
+        ${call.offers.slice(1).map((words, i) => html`<p>It can also cover: <strong>${words}</strong></p><div class="acts">${hold({ scope: "session", offer: i + 2 }, "this for the session")}</div>`)}</div>`}`}
   </article>`;
 }
 
 // For those who cannot hold a button: a number that is shown must be typed.
 function TypeToApprove({ id, isOff, act }) {
   const number = useRef(String(100 + Math.floor(Math.random() * 900))), [typed, setTyped] = useState("");
-  return html`<label for=${"n-" + id}>Type ${number.current} to approve once</label><input id=${"n-" + id} inputmode="numeric" autocomplete="off" size="4" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)}/>
+  return html`<label for=${"n-" + id}>Type ${number.current} to approve once</label><input id=${"n-" + id} inputmode="numeric" autocomplete="off" size="4" ...${bind(typed, setTyped)}/>
     <button type="button" class="primary" aria-disabled=${typed !== number.current} onClick=${meant(act, () => isOff() || typed !== number.current)}>Approve once</button>`;
 }
 
@@ -121,7 +121,5 @@ export function Answered() {
   const { data, error, reload } = useData(() => get("/api/answered"));
   useEffect(() => onNews((news) => { if (news.settled) reload(); }), []);
   return html`<${Page} title="Inbox" error=${error}><${Tabs} on="answered"/>
-    ${data && (data.length ? html`<div class="table" tabindex="0" role="region" aria-label="answered calls"><table><thead><tr><th>When</th><th>What</th><th>Answer</th><th>By</th><th class="number">Waited</th></tr></thead><tbody>
-      ${data.map((each) => html`<tr key=${each.escalation}><td>${when(each.at_ms)}</td><td><a href=${"#/s/" + encodeURIComponent(each.session)}>${each.effect || sessionName(each)}</a>${each.reason && html`<div class="dim">${each.reason}</div>`}</td><td><${Tag} kind=${VERDICTS[each.verdict][1]}>${VERDICTS[each.verdict][0]}<//></td><td>${each.principal}${each.transport && `, ${each.transport}`}</td><td class="number">${each.waited_ms == null ? "" : span(each.waited_ms)}</td></tr>`)}
-      </tbody></table></div>` : html`<${Empty} title="Nothing was answered lately"/>`)}<//>`;
+    ${data && (data.length ? html`<${Table} label="answered calls" heads=${["When", "What", "Answer", "By", "#Waited"]} rows=${data.map((each) => [when(each.at_ms), html`<a href=${href(each.session)}>${each.effect || sessionName(each)}</a>${each.reason && html`<div class="dim">${each.reason}</div>`}`, html`<${Tag} kind=${VERDICTS[each.verdict][1]}>${VERDICTS[each.verdict][0]}<//>`, html`${each.principal}${each.transport && `, ${each.transport}`}`, each.waited_ms == null ? "" : span(each.waited_ms)])}/>` : html`<${Empty} title="Nothing was answered lately"/>`)}<//>`;
 }

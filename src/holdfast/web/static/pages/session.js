@@ -1,15 +1,15 @@
 // One session: its conversation as it happens, what waits in it, and a message box.
-import { get, post } from "/static/api.js";
-import { Item, Text, merge } from "/static/conversation.js";
-import { Markdown } from "/static/markdown.js";
-import { Page, Problem, Tag, count, modelName, money, sessionName, useData, when } from "/static/parts.js";
-import { Cards, useWaiting } from "/static/pages/inbox.js";
-import { STATES } from "/static/pages/sessions.js";
-import { onNews, onReset, onText } from "/static/stream.js";
-import { html, useEffect, useRef, useState } from "/static/vendor/preact.js";
+import { get, post } from "../api.js";
+import { Item, Text, merge } from "../conversation.js";
+import { Markdown } from "../markdown.js";
+import { Page, Problem, Tag, bind, count, href, modelName, money, sessionName, useData, when } from "../parts.js";
+import { Cards, useWaiting } from "./inbox.js";
+import { STATES } from "./sessions.js";
+import { onNews, onReset, onText } from "../stream.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
-export const SessionTabs = ({ session, on }) => html`<nav class="tabs" aria-label="Session">${[["", "Conversation"], ["/changes", "Changes"], ["/timeline", "Timeline"], ["/audit", "Audit"], ["/limits", "Limits"]].map(([part, name]) =>
-  html`<a key=${part} href=${`#/s/${encodeURIComponent(session)}${part}`} aria-current=${on === name ? "page" : undefined}>${name}</a>`)}</nav>`;
+export const SessionTabs = ({ session, on }) => html`<nav class="tabs" aria-label="Session">${[["", "Conversation"], ["/changes", "Changes"], ["/timeline", "Timeline"], ["/files", "Files"], ["/audit", "Audit"], ["/limits", "Limits"]].map(([part, name]) =>
+  html`<a key=${part} href=${href(session, part)} aria-current=${on === name ? "page" : undefined}>${name}</a>`)}</nav>`;
 export const path = (session, part = "") => `/api/sessions/${encodeURIComponent(session)}${part}`;
 
 export function Session({ session }) {
@@ -62,7 +62,7 @@ function Compose({ session, isBusy, reload }) {
     try { const answer = await post(path(session, part), body); setText(""); setState(answer.by_holder ? `${done} by the process that holds it` : done); reload(); }
     catch (problem) { setError(problem); setState(""); }
   };
-  return html`<div class="compose"><${Problem} error=${error}/><label class="visually-hidden" for="message">Message to the agent</label><textarea id="message" placeholder="Message to the agent" value=${text} onInput=${(event) => setText(event.currentTarget.value)}></textarea>
+  return html`<div class="compose"><${Problem} error=${error}/><label class="visually-hidden" for="message">Message to the agent</label><textarea id="message" placeholder="Message to the agent" ...${bind(text, setText)}></textarea>
     <div class="bar"><button class="primary" disabled=${!text.trim() || state === "sending"} onClick=${() => act("/messages", { text }, "sent")}>Send</button>
     <button disabled=${!isBusy || state === "sending"} onClick=${() => act("/cancel", {}, "stopped")}>Stop the turn</button><span class="dim" role="status">${state}</span></div></div>`;
 }

@@ -1,11 +1,10 @@
 // The list of sessions, newest activity first, a page at a time; full-text search; and starting a new one.
-import { get, post } from "/static/api.js";
-import { Empty, Page, Problem, Tag, VirtualList, ago, count, modelName, money, sessionName, shortId, useData } from "/static/parts.js";
-import { onNews, onReset } from "/static/stream.js";
-import { html, useEffect, useRef, useState } from "/static/vendor/preact.js";
+import { get, post } from "../api.js";
+import { Empty, Page, Problem, Tag, VirtualList, ago, bind, count, href, modelName, money, sessionName, shortId, useData } from "../parts.js";
+import { onNews, onReset } from "../stream.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
 export const STATES = { waiting: ["waits for you", "ask"], processing: ["working", "good"], ready: ["", ""] };
-const href = (id) => "#/s/" + encodeURIComponent(id);
 
 export function Sessions() {
   const [list, setList] = useState([]), [error, setError] = useState(null), [activity, setActivity] = useState(""), [query, setQuery] = useState("");
@@ -30,8 +29,8 @@ export function Sessions() {
   }, [activity]);
   return html`<${Page} title="Sessions" error=${error}>
     <${NewSession}/>
-    <form class="bar" role="search" onSubmit=${(event) => event.preventDefault()}><label class="visually-hidden" for="q">Search what was said</label><input id="q" type="search" placeholder="Search what was said" value=${query} onInput=${(event) => setQuery(event.currentTarget.value)}/>
-      <label class="visually-hidden" for="activity">State</label><select id="activity" value=${activity} onChange=${(event) => setActivity(event.currentTarget.value)}><option value="">Every state</option><option value="waiting">Waits for you</option><option value="processing">Working</option></select></form>
+    <form class="bar" role="search" onSubmit=${(event) => event.preventDefault()}><label class="visually-hidden" for="q">Search what was said</label><input id="q" type="search" placeholder="Search what was said" ...${bind(query, setQuery)}/>
+      <label class="visually-hidden" for="activity">State</label><select id="activity" ...${bind(activity, setActivity)}><option value="">Every state</option><option value="waiting">Waits for you</option><option value="processing">Working</option></select></form>
     ${query.trim() ? html`<${Found} query=${query.trim()}/>` : isLoaded && (list.length ? html`<${VirtualList} items=${list} rowHeight=${66} label="sessions" onEnd=${() => load(true)} row=${Line}/>` : html`<${Empty} title="No sessions">Start one above, or with: holdfast<//>`)}<//>`;
 }
 
@@ -53,6 +52,6 @@ function NewSession() {
     try { location.hash = href((await post("/api/sessions", { text, folder: folder || null })).session); }
     catch (problem) { setError(problem); setSending(false); }
   };
-  return html`<details><summary>New session</summary><${Problem} error=${error}/><label for="new-text">Message</label><textarea id="new-text" value=${text} onInput=${(event) => setText(event.currentTarget.value)}></textarea>
-    <div class="bar"><label for="new-folder">Folder</label><input id="new-folder" placeholder="its own" value=${folder} onInput=${(event) => setFolder(event.currentTarget.value)}/><button class="primary" disabled=${!text.trim() || isSending} onClick=${start}>Start</button></div></details>`;
+  return html`<details><summary>New session</summary><${Problem} error=${error}/><label for="new-text">Message</label><textarea id="new-text" ...${bind(text, setText)}></textarea>
+    <div class="bar"><label for="new-folder">Folder</label><input id="new-folder" placeholder="its own" ...${bind(folder, setFolder)}/><button class="primary" disabled=${!text.trim() || isSending} onClick=${start}>Start</button></div></details>`;
 }

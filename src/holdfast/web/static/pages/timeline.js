@@ -1,20 +1,16 @@
 // What happened when: turns, model requests, calls and waits as bars on one scale, in a table that reads without the bars.
-import { get } from "/static/api.js";
-import { Empty, Page, Tag, span, useData, when } from "/static/parts.js";
-import { Points } from "/static/pages/points.js";
-import { SessionTabs, path } from "/static/pages/session.js";
-import { html, useLayoutEffect, useRef } from "/static/vendor/preact.js";
+import { get } from "../api.js";
+import { Empty, Page, Table, Tag, span, useData, when } from "../parts.js";
+import { Points } from "./points.js";
+import { SessionTabs, path } from "./session.js";
+import { html } from "../vendor/preact.js";
 
-function Bar({ from, to, start, length, kind }) {
-  const node = useRef(), whole = Math.max(1, to - from);
-  useLayoutEffect(() => { node.current.style.left = `${(start - from) / whole * 100}%`; node.current.style.width = `${Math.max(0.4, (length ?? to - start) / whole * 100)}%`; });
-  return html`<span class="bar-track" aria-hidden="true"><span ref=${node} class=${"bar-fill " + (kind === "wait" ? "wait" : "")}></span></span>`;
-}
+const Bar = ({ from, whole, start, length, kind }) => html`<svg class=${"bar-track " + kind} viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect x=${(start - from) / whole * 100} width=${Math.max(0.4, length / whole * 100)} height="1"/></svg>`;
 
 export function Timeline({ session }) {
   const { data, error, reload } = useData(() => get(path(session, "/timeline")), [session]);
+  const view = useData(() => get(path(session)), [session]);
   const from = Math.min(...(data ?? []).map((each) => each.start_ms)), to = Math.max(...(data ?? []).map((each) => each.start_ms + (each.length_ms ?? 0)));
   return html`<${Page} title="Timeline" error=${error}><${SessionTabs} session=${session} on="Timeline"/>
-    ${data && (data.length ? html`<div class="table" tabindex="0" role="region" aria-label="timeline"><table><thead><tr><th>Kind</th><th>What</th><th>Start</th><th class="number">Length</th><th>Result</th><th>When</th></tr></thead><tbody>
-    ${data.map((each, i) => html`<tr key=${i}><td><${Tag}>${each.kind}<//></td><td>${each.what?.slice(0, 160)}</td><td>${when(each.start_ms)}</td><td class="number">${each.length_ms == null ? "not over" : each.length_ms ? span(each.length_ms) : ""}</td><td>${each.result}</td><td><${Bar} from=${from} to=${to} start=${each.start_ms} length=${each.length_ms} kind=${each.kind}/></td></tr>`)}</tbody></table></div>` : html`<${Empty} title="Nothing happened yet"/>`)}<${Points} session=${session} onDone=${reload}/><//>`;
+    ${data && (data.length ? html`<${Table} label="timeline" heads=${["Kind", "What", "Start", "#Length", "Result", "When"]} rows=${data.map((each, i) => [html`<${Tag}>${each.kind}<//>`, each.what?.slice(0, 160), when(each.start_ms), each.length_ms == null ? "not over" : each.length_ms ? span(each.length_ms) : "", each.result, html`<${Bar} from=${from} whole=${Math.max(1, to - from)} start=${each.start_ms} length=${each.length_ms ?? to - each.start_ms} kind=${each.kind}/>`])}/>` : html`<${Empty} title="Nothing happened yet"/>`)}<${Points} session=${session} isFork=${!!view.data?.summary.parent} onDone=${reload}/><//>`;
 }

@@ -1,4 +1,4 @@
-"""Inputs of `holdfast policy`: the known tools, a call given on the command line, and the recorded calls of a journal.
+"""What a policy is asked about: the known tools, a call given as JSON, and the recorded calls of a journal.
 
 No server is started. Tools of MCP servers are taken from their accepted definitions and the shipped annotations.
 """

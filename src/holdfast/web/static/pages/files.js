@@ -1,0 +1,19 @@
+// The files of a session's workspace with what is staged, read as text.
+import { get } from "../api.js";
+import { Empty, Page, Problem, Tag, bind, count, useData } from "../parts.js";
+import { SessionTabs, path } from "./session.js";
+import { html, useState } from "../vendor/preact.js";
+
+export function Files({ session }) {
+  const { data, error } = useData(() => get(path(session, "/files")), [session]);
+  const [open, setOpen] = useState(null), [words, setWords] = useState("");
+  const shown = (data?.files ?? []).filter((each) => each.shown.includes(words));
+  return html`<${Page} title="Files" error=${error}><${SessionTabs} session=${session} on="Files"/>
+    ${data && (data.files.length ? html`<div class="bar"><label for="name">Name</label><input id="name" type="search" ...${bind(words, setWords)}/><span class="dim">${data.is_whole ? count(shown.length, "file") : `the first ${count(data.files.length, "file")}`}</span></div>
+      <ul class="files" aria-label="files">${shown.slice(0, 500).map((each) => html`<li key=${each.path}><button class="quiet" aria-expanded=${open === each.path} onClick=${() => setOpen(open === each.path ? null : each.path)}>${each.shown}</button> <span class="dim">${count(each.size, "byte")}</span> ${each.is_staged && html`<${Tag} kind="ask">staged<//>`}${open === each.path && html`<${Content} session=${session} name=${each.path}/>`}</li>`)}</ul>` : html`<${Empty} title="No files"/>`)}<//>`;
+}
+
+function Content({ session, name }) {
+  const { data, error } = useData(() => get(path(session, `/file?path=${encodeURIComponent(name)}`)), [session, name]);
+  return html`<${Problem} error=${error}/>${data && (data.kind === "binary" ? html`<p class="dim">Not text.</p>` : html`<pre class="call" tabindex="0" role="region" aria-label=${"content of " + data.path}>${data.text || "(empty)"}</pre>${!data.is_whole && html`<p class="dim">Only the start is shown.</p>`}`)}`;
+}
