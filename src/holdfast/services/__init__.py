@@ -86,11 +86,8 @@ __all__ = [
     "saved_coverage",
     "select_waiting",
     "send_control_request",
-<<<<<<< HEAD
     "session_link",
-=======
     "suggest_rules",
->>>>>>> 7b80a455 (Decide hunks, check commits, merge forks, and read policies, teams and files in the browser)
     "timeline_of",
     "total_usage",
     "usage",
