@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from holdfast.core import EXTERNAL, Paths, SystemClock, Toolset, Verdict
 from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings
-from holdfast.policy import FixedPolicy, LexicalPaths
+from holdfast.policy import FixedPolicy, LexicalPaths, Policy
 from holdfast.session import ExternalAgentSession
 from holdfast.store import Journal, MemoryStore
 
@@ -21,11 +21,16 @@ class RecordedGateClient(ExternalAgentSession):
 
 
 async def open_gate_client(
-    toolsets: Sequence[Toolset], verdicts: Mapping[str, Verdict], *, paths: Paths | None = None
+    toolsets: Sequence[Toolset],
+    verdicts: Mapping[str, Verdict],
+    *,
+    paths: Paths | None = None,
+    policy: Policy | None = None,
+    can_ask: bool = True,
 ) -> RecordedGateClient:
-    """A gate with these verdicts, which allows every other operation."""
+    """A gate with these verdicts, which allows every other operation; or with another policy."""
     clock = SystemClock()
-    policy = FixedPolicy(default="allow", verdicts=verdicts)
+    policy = policy or FixedPolicy(default="allow", verdicts=verdicts)
     opened = SessionOpened(
         principal=EXTERNAL,
         folder="/",
@@ -41,6 +46,6 @@ async def open_gate_client(
         toolsets=toolsets,
         paths=paths or LexicalPaths(),
         clock=clock,
-        settings=GateSettings(escalation_seconds=30.0),
+        settings=GateSettings(escalation_seconds=30.0, can_ask=can_ask),
     )
     return RecordedGateClient(gate, journal)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest_asyncio
 from tests.session.label_setup import POLICY, Desk, asked, desk_policy, desk_session, levels_of
@@ -10,6 +11,9 @@ from holdfast.app import Runtime
 from holdfast.core import EXTERNAL, PERSON, Call, Json, Needs, Response, Returned
 from holdfast.models import Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.session import Session
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Databases
 
 READ = "m = mail.search(query='bill')[0]\nok = m['sender']\nbad = m['body'].split()[1]"
 SHOW = "print(m['body'])"
@@ -89,6 +93,26 @@ async def test_a_fork_and_a_rewind_before_a_strangers_words_give_the_author_its_
     assert await _asks(session) == ["bank.pay"]
     await session.rewind(1)
     assert await _asks(session) == []
+
+
+async def test_a_session_in_postgresql_has_the_levels_of_its_journal_in_another_process(
+    tmp_path: Path, postgres_databases: "Databases"
+) -> None:
+    desk, url = Desk(), await postgres_databases.take()
+    try:
+        first = await Runtime.start(home=tmp_path / "home", store_url=url)
+        session = await _open(first, desk, READ)
+        await session.close()
+        await first.close()
+        second = await Runtime.start(home=tmp_path / "home", store_url=url)
+        options = {"policy": desk_policy(), "toolsets": [desk.toolset], "can_ask": False}
+        again = await second.resume(session.id, model=_then(USE, SHOW, PAY), **options)  # type: ignore[arg-type]
+        assert await _asks(again) == ["bank.pay"]
+        assert await _asks(again) == []
+        assert await _asks(again) == ["bank.pay"]
+        await second.close()
+    finally:
+        postgres_databases.give_back(url)
 
 
 async def test_a_snapshot_takes_the_levels_to_another_home(runtime: Runtime, tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ def test_the_policy_says_which_rule_wanted_which_level() -> None:
         ("  - {name: a, allow: '*', from: {payee: mine}}", "is not a level"),
         ("  - {name: a, allow: '*', from: {purse: own}}", "is not a role"),
         ("  - {name: a, allow: '*', planned: maybe}", "is not a value of `planned`"),
+        ("  - {name: a, allow: '*', planned: false}", "expected true or any"),
     ],
 )
 def test_a_mistake_in_a_label_rule_is_reported(text: str, problem: str) -> None:

@@ -20,6 +20,7 @@ from holdfast.core import (
     Returned,
     call_id,
     pluralize,
+    texts_in,
 )
 from holdfast.core.events import RecordedEvent, RunEnded, ToolReturned
 from holdfast.core.projection import EventSource, Projection
@@ -52,24 +53,10 @@ class HiddenOutputs(Projection[RunEnded | ToolReturned]):
 
     def origins_in(self, value: Json) -> Origins:
         """Where the words that a value names come from; nothing, if it names none."""
-        found: set[Origin] = set()
-        waiting = [value] if self.runs or self.calls else []
-        while waiting:
-            match waiting.pop():
-                case str(text):
-                    found.update(
-                        self._origin(named[0]) for named in _HANDLE.finditer(text) if self._knows(named[0])
-                    )
-                case list(items):
-                    waiting += items
-                case dict(members):
-                    waiting += members.values()
-                case _:
-                    pass
-        return frozenset(found)
-
-    def _knows(self, handle: str) -> bool:
-        return handle in self.runs or handle in self.calls
+        if not (self.runs or self.calls):
+            return frozenset()
+        named = (found[0] for text in texts_in(value) for found in _HANDLE.finditer(text))
+        return frozenset(self._origin(each) for each in named if each in self.runs or each in self.calls)
 
     def _origin(self, handle: str) -> Origin:
         if handle in self.runs:

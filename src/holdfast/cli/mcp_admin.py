@@ -64,6 +64,7 @@ class McpAdmin:
                 "never started"
                 if known is None
                 else f"{pluralize(len(known.tools), 'tool')}, {len(known.held)} to review"
+                + ("" if known.is_reviewed else ", not read yet")
             )
             self._console.print(
                 f"{spec.name}  {escape_invisible(redact.redact_text(spec.url or ' '.join((spec.command, *spec.args))))}"
@@ -95,12 +96,24 @@ class McpAdmin:
             unknown := [tool for tool in tools if tool not in {*known.tools, *known.held}]
         ):
             raise InvalidInput(f"{name} has no tool {unknown[0]!r}", hint="holdfast mcp list")
+        if known is not None and not known.held and not known.is_reviewed:
+            return await self._review(name, is_confirmed=is_confirmed)
         if known is None or not known.held:
             return exit_codes.OK
         if not is_confirmed and not await self._confirm("accept these definitions?"):
             self._console.say("nothing was accepted")
             return exit_codes.DENIED
         self._console.say(f"accepted: {', '.join(self._pins.trust(name, tools or None))}", "good")
+        return exit_codes.OK
+
+    async def _review(self, name: str, *, is_confirmed: bool) -> int:
+        """Print the definitions that were accepted unread, and note that a person has read them."""
+        self._console.show(self._pins.accepted_text(name))
+        if not is_confirmed and not await self._confirm("have you read these definitions, and trust them?"):
+            self._console.say("nothing was accepted")
+            return exit_codes.DENIED
+        self._pins.review(name)
+        self._console.say(f"{name}: its descriptions count as read by you", "good")
         return exit_codes.OK
 
     async def add(self, arguments: argparse.Namespace) -> int:

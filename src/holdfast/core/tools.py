@@ -157,6 +157,16 @@ class CostEstimator(Protocol):
 
 
 @runtime_checkable
+class Reviewable(Protocol):
+    """A toolset whose descriptions come from outside."""
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether a person has read them. What the model is shown unread are a stranger's words."""
+        ...
+
+
+@runtime_checkable
 class TimeLimited(Protocol):
     """A toolset whose calls carry a time limit of their own, such as a program that may run for minutes."""
 

@@ -209,9 +209,13 @@ class Gate:
         return self._levels.rules(self.policy) is not None
 
     def author_level(self) -> Level | None:
-        """The lowest level of anything that the model has been shown; None if the policy does not ask."""
+        """The lowest level of anything that the model has been shown, descriptions included; None if the policy does not ask."""
         rules = self._levels.rules(self.policy)
-        return self.origins.author(rules) if rules is not None else None
+        if rules is None:
+            return None
+        if self._registry.has_unread_description(self.policy.could_allow):
+            return "stranger"
+        return self.origins.author(rules)
 
     def level_of(self, made_of: Origins, *, author: Level) -> Level | None:
         """The lowest level of what something is made of; None if the policy does not ask."""

@@ -21,6 +21,7 @@ from holdfast.core import (
     LargeArguments,
     Paths,
     PathTarget,
+    Reviewable,
     Target,
     Tool,
     Toolset,
@@ -73,6 +74,13 @@ class ToolRegistry:
     def tools(self) -> tuple[Tool, ...]:
         """Every tool on offer."""
         return tuple(registered.tool for registered in self._current().values())
+
+    def has_unread_description(self, could_allow: Callable[[Tool], bool]) -> bool:
+        """Whether the model is shown a description that nobody has read."""
+        return any(
+            isinstance(each.toolset, Reviewable) and not each.toolset.is_reviewed and could_allow(each.tool)
+            for each in self._current().values()
+        )
 
     def _current(self) -> dict[str, RegisteredTool]:
         groups = [toolset.tools() for toolset in self._toolsets]

@@ -33,6 +33,12 @@ class AcceptedTools:
         self.tools: tuple[Tool, ...] = ()
         self._set_tools(trusted.tools.values() if trusted else ())
 
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether a person has read the definitions that are offered."""
+        pinned = self._pins.server(self._spec.name)
+        return pinned is not None and pinned.is_reviewed
+
     def __len__(self) -> int:
         return len(self._by_name)
 

@@ -31,6 +31,8 @@ class PinnedServer(Value):
     protocol: str = ""
     offers: tuple[str, ...] = ()
     """What the server offers in addition to tools, such as `resources` and `prompts`."""
+    is_reviewed: bool = False
+    """Whether a person has read the definitions. Those of the first list are accepted unread."""
 
 
 class Comparison(Value):
@@ -127,7 +129,7 @@ class Pins:
                     f"{name!r} is now a different program, so its tools can only be trusted together"
                 )
             after = msgspec.structs.replace(
-                known, source=known.held_source, tools=known.held, held={}, held_source=""
+                known, source=known.held_source, tools=known.held, held={}, held_source="", is_reviewed=True
             )
         else:
             after = msgspec.structs.replace(
@@ -137,6 +139,18 @@ class Pins:
             )
         self._store(name, after)
         return chosen
+
+    def review(self, name: str) -> None:
+        """Note that a person has read the accepted definitions of a server. Raises InvalidInput."""
+        known = self._servers.get(name)
+        if known is None:
+            raise InvalidInput(f"the server {name!r} is not known", hint="holdfast mcp list")
+        self._store(name, msgspec.structs.replace(known, is_reviewed=True))
+
+    def accepted_text(self, name: str) -> str:
+        """The accepted definitions of a server, with invisible characters escaped."""
+        known = self._servers.get(name)
+        return "".join(line for each in (known.tools if known else {}).values() for line in _lines(each))
 
     def forget(self, name: str) -> None:
         """Forget a server. Its next list is accepted as its first."""
