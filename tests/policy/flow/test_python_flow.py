@@ -10,7 +10,9 @@ from holdfast.core import Origin, Origins
 from holdfast.policy.flow.python_flow import python_flow
 from holdfast.policy.flow.result import Flow, Signature
 
-CASES = json.loads((Path(__file__).parent.parent / "data" / "flow-cases.json").read_text())
+DATA = Path(__file__).parent.parent / "data"
+CASES = json.loads((DATA / "flow-cases.json").read_text())
+CHOICES = json.loads((DATA / "flow-choices.json").read_text())
 TOOLS = {
     name: Signature(operation=name, parameters={each: each for each in parameters})
     for name, parameters in CASES["tools"].items()
@@ -37,7 +39,10 @@ def _paths(origins: Origins) -> set[tuple[str, tuple[str, ...]]]:
     return {(one.operation, one.path) for one in origins if one.kind != "written" and not one.is_chosen}
 
 
-@pytest.mark.parametrize("code", [pytest.param(case["code"], id=case["name"]) for case in CASES["cases"]])
+@pytest.mark.parametrize(
+    "code",
+    [pytest.param(case["code"], id=case["name"]) for each in (CASES, CHOICES) for case in each["cases"]],
+)
 def test_a_strangers_words_are_never_taken_for_the_authors(code: str) -> None:
     flow = _flow(code)
     sites = [site for site in flow.sites.values() if "pay" in site.operations]

@@ -118,6 +118,7 @@ class Heap:
 
     def __init__(self) -> None:
         self._contents: dict[Atom | int, dict[Key, Val]] = {}
+        self._iterators: set[Atom] = set()
         self.has_changed = False
         self._work = 0
 
@@ -142,6 +143,22 @@ class Heap:
         """Elements of a list may have moved: whatever it holds may be at any position."""
         if isinstance(holder, Made) and not holder.is_dict:
             self.add(holder, ANY, self.contents(holder))
+
+    def change(self, holder: Atom, decided: Val) -> None:
+        """A holder loses or moves elements: what it still holds, and how much, is decided by a value."""
+        self.add(holder, ANY, decided)
+        if isinstance(holder, Made) and holder.is_dict is not False:
+            self.add(holder, KEYS, decided)
+        self.forget_places(holder)
+
+    def add_iterator(self, holder: Atom) -> None:
+        """A holder gives each element only once."""
+        self._iterators.add(holder)
+
+    def consume(self, value: Val, decided: Val) -> None:
+        """Elements are taken: what an iterator among the values still gives is decided by a value."""
+        for holder in self._iterators & value:
+            self.add(holder, ANY, decided)
 
     def at(self, value: Val, key: Key) -> Val:
         """What is at a field or position that the program names."""
@@ -225,11 +242,27 @@ class Heap:
             if isinstance(atom, Written | Read)
         )
 
+    def counted(self, value: Val) -> Val:
+        """What decides how many elements a value has. A literal of the program has as many as are written."""
+        found: set[Atom] = set()
+        for atom in value:
+            if isinstance(atom, Made):
+                fields = self._contents.get(atom, {})
+                found |= fields.get(ANY, NOTHING) | fields.get(KEYS, NOTHING)
+            elif isinstance(atom, Read):
+                found.add(atom)
+        return self.chosen(frozenset(found))
+
     def chosen(self, value: Val) -> Val:
         """What decides, where a value decides."""
         return frozenset(
             atom._replace(how=CHOSEN) for atom in self.reachable(value) if isinstance(atom, Read)
         )
+
+
+def choices(value: Val) -> Val:
+    """What decided which of several things a value is."""
+    return frozenset(atom for atom in value if isinstance(atom, Read) and atom.how == CHOSEN)
 
 
 def _field(atom: Read, name: str) -> Read:

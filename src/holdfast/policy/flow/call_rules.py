@@ -21,10 +21,12 @@ from holdfast.policy.flow.atoms import (
     ToolName,
     Val,
     Written,
+    choices,
     may_be_text,
     unknown,
 )
 from holdfast.policy.flow.call_arguments import CallArguments, arguments
+from holdfast.policy.flow.effects import READING_METHODS
 from holdfast.policy.flow.functions import Functions
 from holdfast.policy.flow.known_names import (
     ALGEBRA,
@@ -33,6 +35,7 @@ from holdfast.policy.flow.known_names import (
     COMPUTING_MODULES,
     COPIES,
     ERRORS,
+    LAZY,
     MOVERS,
     TEST_METHODS,
     TESTS,
@@ -80,26 +83,35 @@ class CallRules:
 
     def update(self, made: Made, value: Val) -> None:
         """Add what another container holds."""
-        decided = self._variables.decided_by()
+        decided = self._variables.decided_by() | self._heap.counted(value)
         for atom in value:
             one = frozenset({atom})
             if made.is_dict is False:
                 self._heap.add(made, ANY, self._heap.items(one) | decided)
             elif isinstance(atom, Made) and made.is_dict and atom.is_dict:
                 for key, held in list(self._heap.fields(atom).items()):
-                    self._heap.add(made, key, held | (NOTHING if key is KEYS else decided))
+                    self._heap.add(made, key, held | decided)
             else:  # a dictionary that is a result, or pairs
                 pairs = self._heap.items(one)
                 self._heap.add(made, ANY, pairs | self._values(one) | self._heap.at_any(pairs) | decided)
-                self._heap.add(made, KEYS, self._heap.at_any(pairs) | self._heap.parts(one))
+                self._heap.add(made, KEYS, self._heap.at_any(pairs) | self._heap.parts(one) | decided)
 
     def _builtin(self, name: str, given: CallArguments) -> Val:
         everything = given.everything()
         first = given.positional[0] if given.positional else given.rest
+        self._heap.consume(
+            everything, self._decided_later() if name in LAZY else self._variables.decided_by()
+        )
         if name in TESTS:
-            return self._heap.chosen(everything)
+            decided = self._heap.chosen(everything)
+            self._heap.consume(everything, decided)  # `any` and `all` stop at the first
+            return decided
+        if name == "iter" and len(given.positional) > 1:
+            return self._generic(given, everything)  # it calls a function again and again
         if name in COPIES:
-            return self._list(given, self._heap.items(first | given.rest) | self._key_choice(first, given))
+            held = self._heap.items(first | given.rest) | self._heap.counted(first)
+            held |= self._key_choice(first, given)
+            return self._iterator(given, held) if name in LAZY else self._list(given, held)
         if name in COMPUTING or name in ERRORS:
             return self._heap.computed(everything)
         match name:
@@ -129,16 +141,20 @@ class CallRules:
                     self._heap.add(made, KEYS, self._heap.computed(NOTHING))
                 return frozenset({made})
             case "enumerate":
-                return self._list(given, self._pair(given, NOTHING, self._heap.items(everything)))
+                number = self._heap.counted(everything)
+                return self._iterator(given, self._pair(given, number, self._heap.items(everything)))
             case "zip":
-                items = [self._heap.items(value) for value in given.positional]
-                return self._list(given, self._pair(given, *items, rest=self._heap.at_any(given.rest)))
+                number = self._heap.counted(everything)  # the shortest decides for all
+                items = [self._heap.items(value) | number for value in given.positional]
+                return self._iterator(given, self._pair(given, *items, rest=self._heap.at_any(given.rest)))
             case "map" | "filter" if not given.has_rest and given.positional:
                 items = [self._heap.items(value) for value in given.positional[1:]]
-                result = self.call(first, arguments(given.node, *items), is_direct=False)
+                called = arguments(given.node, *items)
+                decided = self._decided_later() if self._has_effects(first) else NOTHING
+                result = self._variables.under(decided, lambda: self.call(first, called, is_direct=False))
                 if name == "filter":
                     result = NOTHING.union(*items) | self._heap.chosen(result)
-                return self._list(given, result)
+                return self._iterator(given, result | self._heap.counted(everything))
             case _ if name.partition(".")[0] in COMPUTING_MODULES:
                 return self._heap.computed(everything | self._callbacks(given, everything))
             case _:
@@ -146,12 +162,13 @@ class CallRules:
 
     def _method(self, base: Val, name: str, given: CallArguments) -> Val:
         everything = given.everything()
+        self._heap.consume(everything, self._variables.decided_by())
         if name in TEST_METHODS:
             return self._heap.chosen(base | everything)
         if name in COMPUTING_METHODS:
             return self._heap.computed(base | everything)
         holders = [atom for atom in base if isinstance(atom, Made | Read)]
-        decided = self._variables.decided_by()
+        decided = choices(base) | self._variables.decided_by()
         match name:
             case "append" | "add" | "appendleft":
                 for atom in holders:
@@ -159,14 +176,14 @@ class CallRules:
                     self._heap.forget_places(atom)
                 return NOTHING
             case "extend" | "insert":
-                added = self._heap.items(everything) | decided
+                added = self._heap.items(everything) | self._heap.counted(everything) | decided
                 for atom in holders:
                     self._heap.add(atom, ANY, added if name == "extend" else everything | decided)
                     self._heap.forget_places(atom)
                 return NOTHING
             case "update":
                 for atom in holders:
-                    self._update_method(atom, given)
+                    self._update_method(atom, given, decided)
                 return NOTHING
             case "get" | "setdefault" | "pop":
                 return self._lookup(base, name, given)
@@ -178,14 +195,15 @@ class CallRules:
             case "values":
                 return self._list(given, self._values(base))
             case "popitem":
+                for atom in holders:
+                    self._heap.change(atom, decided)
                 return self._pair(given, self._keys(base), self._values(base))
             case "copy":
                 return base
             case _ if name in MOVERS:
-                choice = self._key_choice(base, given)
+                moved = self._key_choice(base, given) | self._heap.chosen(everything) | decided
                 for atom in holders:
-                    self._heap.add(atom, ANY, choice)
-                    self._heap.forget_places(atom)
+                    self._heap.change(atom, moved)
                 return NOTHING
             case _ if name in ALGEBRA:
                 return self._list(given, self._heap.items(base | everything))
@@ -197,24 +215,26 @@ class CallRules:
         default = given.rest.union(*others, *given.keywords.values())
         text = given.first_text()
         key: Key = ANY if text is None else text
+        decided = self._heap.chosen(keys | given.rest) | choices(base) | self._variables.decided_by()
         if name == "setdefault":
             for atom in base:
                 if isinstance(atom, Made | Read):
-                    self._heap.add(atom, key, default | self._variables.decided_by())
+                    self._heap.add(atom, key, default | decided)
                 if isinstance(atom, Made) and atom.is_dict is not False:
-                    self._heap.add(atom, KEYS, keys | given.rest)
+                    self._heap.add(atom, KEYS, keys | given.rest | decided)
         elif name == "pop":
             for atom in base:
-                self._heap.forget_places(atom)
+                self._heap.change(atom, decided)
         is_text = may_be_text(keys) or given.has_rest
         found = self._heap.at(base, text) if text is not None else self._heap.at_any(base, is_text=is_text)
         return found | default | self._heap.chosen(keys | given.rest)
 
-    def _update_method(self, holder: Made | Read, given: CallArguments) -> None:
-        decided = self._variables.decided_by()
+    def _update_method(self, holder: Made | Read, given: CallArguments, decided: Val) -> None:
         if isinstance(holder, Read):
             self._heap.add(holder, ANY, self._heap.reachable(given.everything()) | decided)
             return
+        self._heap.add(holder, ANY, decided)
+        self._heap.add(holder, KEYS, decided)
         for value in (*given.positional, given.rest):
             self.update(holder, value)
         for keyword, value in given.keywords.items():
@@ -228,7 +248,11 @@ class CallRules:
         """A call without its own rule."""
         made = Made(id(given.node), None)
         found = (
-            self._callbacks(given, value) | self._heap.reachable(value) | self._heap.computed(value) | {made}
+            self._callbacks(given, value)
+            | self._heap.reachable(value)
+            | self._heap.computed(value)
+            | self._variables.decided_by()
+            | {made}
         )
         # A tool inside the result, as in `partial`, is not called with what the program shows.
         if any(isinstance(atom, ToolName) for atom in found):
@@ -252,6 +276,26 @@ class CallRules:
         passed.rest = (reachable | self._heap.computed(value)) - callees
         passed.positional, passed.has_rest = [passed.rest] * 3, True
         return self.call(callees, passed, is_direct=False)
+
+    def _has_effects(self, callee: Val) -> bool:
+        """Whether a call may change anything but its result."""
+        for atom in callee:
+            match atom:
+                case Function(node=number) if atom != PAST_FUNCTION and not self._functions.has_effects(
+                    number
+                ):
+                    pass
+                case Bound(name=name) if name in READING_METHODS:
+                    pass
+                case BuiltinFunction() | Written() | Made() | Read():
+                    pass
+                case _:
+                    return True
+        return False
+
+    def _decided_later(self) -> Val:
+        """What decides when a lazy function runs, and how often: anything that is read."""
+        return self._heap.chosen(self._tool_calls.everything_read())
 
     def _key_choice(self, value: Val, given: CallArguments) -> Val:
         """What the function given as `key` decides."""
@@ -282,6 +326,12 @@ class CallRules:
         made = Made(id(given.node), False)
         self._heap.add(made, ANY, held | self._variables.decided_by())
         return frozenset({made})
+
+    def _iterator(self, given: CallArguments, held: Val) -> Val:
+        made = self._list(given, held)
+        for atom in made:
+            self._heap.add_iterator(atom)
+        return made
 
     def _pair(self, given: CallArguments, *held: Val, rest: Val = NOTHING) -> Val:
         # No other node has this number: the ids of objects are even.

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 from holdfast.policy.flow.atoms import (
     ANY,
-    CHOSEN,
     FILE,
     KEYS,
     NOTHING,
@@ -21,11 +20,13 @@ from holdfast.policy.flow.atoms import (
     ToolName,
     Val,
     Written,
+    choices,
     may_be_text,
     unknown,
 )
 from holdfast.policy.flow.call_arguments import CallArguments
 from holdfast.policy.flow.call_rules import CallRules
+from holdfast.policy.flow.effects import has_effects
 from holdfast.policy.flow.functions import Functions
 from holdfast.policy.flow.known_names import FILE_NAMES, PURE_BUILTINS, PURE_MODULES
 from holdfast.policy.flow.result import Signature
@@ -81,15 +82,17 @@ class Expressions:
             case ast.BinOp(left=left, right=right):
                 return self.operation(node, self.value(left), self.value(right))
             case ast.BoolOp(values=values):
-                found = NOTHING.union(*[self.value(each) for each in values])
+                found = self._operands(values[:1], values[1:])
                 return found | self._heap.chosen(found)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 decided = self._heap.chosen(self.value(test))
                 found = self._variables.under(decided, lambda: self.value(body) | self.value(orelse))
                 return found | decided
             case ast.Compare(left=left, comparators=others):
-                found = self.value(left).union(*[self.value(each) for each in others])
-                return self._heap.chosen(found)
+                found = self._operands([left, others[0]], others[1:])
+                decided = self._heap.chosen(found)
+                self._heap.consume(found, decided | self._variables.decided_by())  # `in` stops at the first
+                return decided
             case ast.UnaryOp(op=operator, operand=operand):
                 found = self.value(operand)
                 is_test = isinstance(operator, ast.Not)
@@ -110,6 +113,14 @@ class Expressions:
                 return self.value(inner)
             case _:
                 raise Unfollowed(type(node).__name__)
+
+    def _operands(self, always: list[ast.expr], later: list[ast.expr]) -> Val:
+        """All operands. Each of the later ones is evaluated only if those before it decide so."""
+        found = NOTHING.union(*[self.value(each) for each in always])
+        for node in later:
+            decided = self._heap.chosen(found)
+            found |= self._variables.under(decided, lambda each=node: self.value(each))  # type: ignore[misc]
+        return found
 
     def name(self, name: str) -> Val:
         """The value of a name: what the program assigns, or what is there by that name."""
@@ -171,7 +182,8 @@ class Expressions:
     def store(self, holders: Val, key: ast.expr, value: Val) -> None:
         """`holder[key] = value`."""
         keys = self.value(key)
-        value = value | self._heap.chosen(keys) | self._variables.decided_by()
+        decided = self._heap.chosen(keys) | choices(holders) | self._variables.decided_by()
+        value = value | decided
         for atom in holders:
             match key:
                 case ast.Slice():
@@ -182,7 +194,7 @@ class Expressions:
                 case _:
                     self._heap.add(atom, ANY, value)
             if isinstance(atom, Made) and atom.is_dict is not False:
-                self._heap.add(atom, KEYS, keys)
+                self._heap.add(atom, KEYS, keys | decided)
 
     def _unknown(self) -> Val:
         """A value that anyone could have written; an exception may carry it."""
@@ -238,6 +250,8 @@ class Expressions:
         has_places = has_places and not isinstance(node, ast.Set)
         for position, each in enumerate(elements):
             value = self.value(each)
+            if isinstance(each, ast.Starred):
+                self._heap.consume(value, self._variables.decided_by())
             held = self._heap.items(value) if isinstance(each, ast.Starred) else value
             self._heap.add(made, position if has_places else ANY, held)
         return frozenset({made})
@@ -262,18 +276,24 @@ class Expressions:
             names = {child.id for child in targets if isinstance(child, ast.Name)}
             self._comprehensions[id(node)] = Scope(id(node), outer, names, is_comprehension=True)
         variables.depth += 1
+        if isinstance(node, ast.GeneratorExp) and has_effects(node):
+            variables.condition |= self._heap.chosen(self.tool_calls.everything_read())
         for generator in node.generators:
             iterable = self.value(generator.iter)
+            self._heap.consume(iterable, variables.decided_by())
             variables.scope = self._comprehensions[id(node)]
             self.bind(generator.target, self._heap.items(iterable))
-            tests = [self._heap.chosen(self.value(test)) for test in generator.ifs]
-            variables.condition = variables.condition.union(choices(iterable), *tests)
+            variables.condition |= self._heap.counted(iterable)
+            for test in generator.ifs:
+                variables.condition |= self._heap.chosen(self.value(test))
         made = Made(id(node), isinstance(node, ast.DictComp))
         if isinstance(node, ast.DictComp):
             self._heap.add(made, KEYS, self.value(node.key) | variables.decided_by())
             self._heap.add(made, ANY, self.value(node.value) | variables.decided_by())
         else:
             self._heap.add(made, ANY, self.value(node.elt) | variables.decided_by())
+        if isinstance(node, ast.GeneratorExp):
+            self._heap.add_iterator(made)
         variables.depth -= 1
         variables.scope, variables.condition = outer, condition
         return frozenset({made})
@@ -284,6 +304,7 @@ class Expressions:
             case ast.Name(id=name):
                 self._variables.assign(name, value)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                self._heap.consume(value, self._variables.decided_by())
                 has_places = not any(isinstance(each, ast.Starred) for each in elements)
                 for position, each in enumerate(elements):
                     if isinstance(each, ast.Starred):
@@ -305,6 +326,7 @@ class Expressions:
         for argument in node.args:
             value = self.value(argument)
             if isinstance(argument, ast.Starred):
+                self._heap.consume(value, self._variables.decided_by())
                 given.rest |= self._heap.items(value)
                 given.has_rest = True
             elif given.has_rest:
@@ -319,8 +341,3 @@ class Expressions:
             else:
                 given.keywords[keyword.arg] = value
         return self.rules.call(callee, given, is_direct=True)
-
-
-def choices(value: Val) -> Val:
-    """What decided about a value."""
-    return frozenset(atom for atom in value if isinstance(atom, Read) and atom.how == CHOSEN)

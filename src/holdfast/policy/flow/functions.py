@@ -1,7 +1,10 @@
 """Functions of a program: what they are given, over all their calls, and what they return."""
 
+import ast
+
 from holdfast.policy.flow.atoms import ANY, COMPUTED, KEYS, NOTHING, Function, Heap, Made, Val
 from holdfast.policy.flow.call_arguments import CallArguments
+from holdfast.policy.flow.effects import has_effects
 from holdfast.policy.flow.scopes import FunctionNode, Scope, function_scope
 from holdfast.policy.flow.variables import Variables
 
@@ -49,6 +52,11 @@ class Functions:
                 self._variables.grow(number, extra.arg, frozenset({made}))
         self._variables.grow(number, _CONDITION, self._variables.decided_by())
         return self._variables.cell(number, _RETURNED)
+
+    def has_effects(self, number: int) -> bool:
+        """Whether a call of a function may change anything but its result."""
+        node = self._nodes[number]
+        return any(has_effects(each) for each in ([node.body] if isinstance(node, ast.Lambda) else node.body))
 
     def enter(self, number: int) -> FunctionNode:
         """Begin to run the body of a function."""

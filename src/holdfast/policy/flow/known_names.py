@@ -50,5 +50,7 @@ COMPUTING_METHODS = frozenset(
      "end", "span", "strftime", "isoformat", "date", "time", "weekday", "isoweekday", "timestamp", "total_seconds",
      "hexdigest", "bit_length", "as_integer_ratio"}
 )  # fmt: skip
+LAZY = frozenset({"iter", "reversed", "map", "filter", "zip", "enumerate"})
+"""Functions that give an iterator: what they do, they do when an element is taken."""
 MOVERS = frozenset({"remove", "discard", "clear", "sort", "reverse", "rotate"})
 ALGEBRA = frozenset({"union", "intersection", "difference", "symmetric_difference"})

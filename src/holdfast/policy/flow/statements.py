@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterable, Mapping
 
-from holdfast.policy.flow.atoms import ANY, Heap, Made, NamedGroup, Read, Val
+from holdfast.policy.flow.atoms import ANY, Heap, Made, NamedGroup, Read, Val, choices
 from holdfast.policy.flow.call_arguments import arguments
-from holdfast.policy.flow.expressions import Expressions, Unfollowed, choices
+from holdfast.policy.flow.expressions import Expressions, Unfollowed
 from holdfast.policy.flow.result import Signature
 from holdfast.policy.flow.variables import Variables
 
@@ -62,8 +62,14 @@ class AnalysedProgram:
                     self.expressions.bind(target, self._value(annotated))
             case ast.AugAssign():
                 self._augment(node)
-            case ast.If(test=test, body=body, orelse=orelse) | ast.While(test=test, body=body, orelse=orelse):
+            case ast.If(test=test, body=body, orelse=orelse):
                 decided = self.heap.chosen(self._value(test))
+                self.variables.under(decided, lambda: self._nested(body, orelse))
+            case ast.While(test=test, body=body, orelse=orelse):
+                decided = self.heap.chosen(self._value(test))
+                self.variables.under(
+                    decided, lambda: self._value(test)
+                )  # it decides how often it runs itself
                 self.variables.under(decided, lambda: self._nested(body, orelse))
             case ast.For():
                 self._for(node)
@@ -102,20 +108,26 @@ class AnalysedProgram:
             case ast.Delete(targets=targets):
                 for target in targets:
                     if isinstance(target, ast.Subscript):
-                        for atom in self._value(target.value):
-                            self.heap.forget_places(atom)
+                        self._delete(target)
             case ast.Pass() | ast.Global() | ast.Nonlocal():
                 pass
             case _:
                 raise Unfollowed(type(node).__name__)
+
+    def _delete(self, target: ast.Subscript) -> None:
+        holders = self._value(target.value)
+        decided = self.heap.chosen(self._value(target.slice)) | choices(holders) | self.variables.decided_by()
+        for atom in holders:
+            self.heap.change(atom, decided)
 
     def _for(self, node: ast.For) -> None:
         iterable = self._value(node.iter)
         # After a loop that never ran, its variables have their old values.
         names = [each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)]
         before = {name: self.expressions.name(name) for name in names if self.variables.has_versions(name)}
+        self.heap.consume(iterable, self.variables.decided_by())
         self.expressions.bind(node.target, self.heap.items(iterable))
-        self.variables.under(choices(iterable), lambda: self._nested(node.body))
+        self.variables.under(self.heap.counted(iterable), lambda: self._nested(node.body))
         for name, value in before.items():
             self.variables.assign(name, value | self.expressions.name(name))
         self._nested(node.orelse)
@@ -149,10 +161,14 @@ class AnalysedProgram:
         """`x += y` changes a list in place, and gives every other value a new one."""
         target, value = node.target, self._value(node.value)
         before = self._value(target)
-        decided = self.variables.decided_by()
+        decided = choices(before) | self.variables.decided_by()
         for atom in before:
             if isinstance(atom, Made):
                 self.expressions.rules.update(atom, value)
+                if isinstance(node.op, ast.Add):
+                    self.heap.add(atom, ANY, self.heap.counted(value) | decided)
+                else:  # a set loses elements
+                    self.heap.change(atom, self.heap.chosen(value) | decided)
             elif isinstance(atom, Read):
                 self.heap.add(atom, ANY, self.heap.items(value) | decided)
         result = before | self.expressions.operation(node, before, value)
