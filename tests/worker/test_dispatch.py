@@ -1,7 +1,7 @@
 """The contract of an engine, tested over every one: it says that a session has something to do, at least once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,16 +10,18 @@ from tests.worker.conftest import Shared
 
 from holdfast.core import SessionId
 from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.worker import Handler, NotNow, post_message, wake
+from holdfast.worker import DEFAULT_QUEUE, Handler, NotNow, post_message
 
 PATIENCE_SECONDS = 60
 A, B = SessionId("a"), SessionId("b")
 
 
 @asynccontextmanager
-async def running(shared: Shared, handler: Handler, *, places: int = 2) -> AsyncIterator[asyncio.Event]:
+async def running(
+    shared: Shared, handler: Handler, *, places: int = 2, queues: Sequence[str] = (DEFAULT_QUEUE,)
+) -> AsyncIterator[asyncio.Event]:
     stop = asyncio.Event()
-    task = asyncio.create_task(shared.dispatch.run(handler, places=places, stop=stop))
+    task = asyncio.create_task(shared.dispatch.run(handler, places=places, stop=stop, queues=queues))
     try:
         yield stop
     finally:
@@ -121,7 +123,7 @@ async def test_a_job_posted_while_another_of_its_session_runs_is_not_lost(shared
     async with running(shared, handle):
         async with asyncio.timeout(PATIENCE_SECONDS):
             await entered.wait()
-        await wake(shared.store, shared.dispatch, A)
+        await post(shared, A)
         may_end.set()
         await until(lambda: done == [A, A])
 
@@ -191,3 +193,46 @@ async def test_a_cancelled_job_is_gone(shared: Shared) -> None:
 async def test_an_engine_needs_two_places(shared: Shared) -> None:
     with pytest.raises(InvalidInput):
         await shared.dispatch.run(lambda _: asyncio.sleep(0), places=1, stop=asyncio.Event())
+
+
+async def test_a_worker_gets_jobs_of_its_queues_only(shared: Shared) -> None:
+    done: list[SessionId] = []
+
+    async def handle(session: SessionId) -> None:
+        done.append(session)
+
+    for session, queue in ((A, "gpu"), (B, "")):
+        await shared.store.in_transaction(
+            lambda transaction, session=session, queue=queue: shared.dispatch.post(  # type: ignore[misc]
+                transaction, session, queue=queue
+            )
+        )
+    async with running(shared, handle):
+        await until(lambda: done == [B])
+    waiting = {each.name: each.waiting for each in await shared.dispatch.queues()}
+    assert waiting == {"gpu": 1}
+    async with running(shared, handle, queues=("gpu", "other")):
+        await until(lambda: done == [B, A])
+    assert await shared.dispatch.backlog() == 0
+
+
+async def test_failed_jobs_are_kept_and_given_again_when_an_operator_says_so(shared: Shared) -> None:
+    tries: list[SessionId] = []
+
+    async def handle(session: SessionId) -> None:
+        tries.append(session)
+        if len(tries) == 1:
+            raise ValueError("a fault of ours")
+
+    await post(shared, A)
+    async with running(shared, handle):
+        await until_failed(shared, 1)
+        assert await shared.dispatch.retry_failed() == 1
+        await until(lambda: tries == [A, A])
+    assert await shared.dispatch.failed() == await shared.dispatch.backlog() == 0
+
+
+async def until_failed(shared: Shared, count: int) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await shared.dispatch.failed() != count:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.core import SessionId, SystemClock
-from holdfast.core.events import ControlRequestApplied, MessagePosted, TurnEnded
+from holdfast.core import Limits, Nonconverged, SessionId, SystemClock
+from holdfast.core.events import BudgetRaised, ControlRequestApplied, MessagePosted, ModelReplied, TurnEnded
+from holdfast.gate import RaiseBudget
 from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 from holdfast.store import MemoryStore
-from holdfast.worker import MemoryDispatch, NotNow, Worker, cancel_turn, post_message
+from holdfast.worker import MemoryDispatch, NotNow, Worker, cancel_turn, post_message, post_request
 
 
 class Held(ScriptedModel):
@@ -62,7 +63,9 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         return await runtime.resume(id, model=model, policy=policy)
 
     dispatch = MemoryDispatch()
-    worker = Worker(store=store, dispatch=dispatch, resume=resume)
+    requests = runtime.posted_requests
+    assert requests is not None
+    worker = Worker(store=store, dispatch=dispatch, resume=resume, requests=requests)
     yield Bench(runtime, store, dispatch, model, SessionId(session.id), worker)
     await runtime.close()
 
@@ -112,6 +115,7 @@ async def test_a_worker_that_stops_parks_its_turn_for_another(bench: Bench) -> N
     working = asyncio.create_task(bench.worker.handle(bench.session))
     await bench.model.is_asked.wait()
     bench.worker.stop()
+    bench.worker.stop()  # the second one does not wait for what runs
     with pytest.raises(NotNow):
         await working
     assert await bench.store.holder(bench.session) is None
@@ -123,7 +127,10 @@ async def test_a_worker_that_stops_parks_its_turn_for_another(bench: Bench) -> N
     async def resume(id: SessionId) -> Session:
         return await bench.runtime.resume(id, model=bench.model, policy=FixedPolicy(default="allow"))
 
-    await Worker(store=bench.store, dispatch=bench.dispatch, resume=resume).handle(bench.session)
+    requests = bench.runtime.posted_requests
+    assert requests is not None
+    other = Worker(store=bench.store, dispatch=bench.dispatch, resume=resume, requests=requests)
+    await other.handle(bench.session)
     assert len(await bench.events(MessagePosted)) == len(await bench.events(TurnEnded)) == 1
 
 
@@ -155,4 +162,39 @@ async def test_a_request_of_another_version_is_refused_on_record(bench: Bench) -
     (applied,) = await bench.events(ControlRequestApplied)
     assert isinstance(applied, ControlRequestApplied)
     assert applied.error
+    assert await bench.store.requests(bench.session) == []
+
+
+async def test_a_worker_that_stops_lets_the_step_that_runs_end(bench: Bench) -> None:
+    await bench.post("first", "m1")
+    working = asyncio.create_task(bench.worker.handle(bench.session))
+    await bench.model.is_asked.wait()
+    bench.worker.stop()
+    bench.model.may_answer.set()
+    await asyncio.gather(working, return_exceptions=True)
+    # The model was asked once and its reply is on record, whether the turn had another step or not.
+    assert len(await bench.events(ModelReplied)) == 1
+    assert await bench.store.holder(bench.session) is None
+
+
+async def test_a_turn_that_runs_is_cancelled_from_another_process(bench: Bench) -> None:
+    await bench.post("first", "m1")
+    working = asyncio.create_task(bench.worker.handle(bench.session))
+    await bench.model.is_asked.wait()
+    await cancel_turn(bench.store, bench.dispatch, bench.session, transport="web")
+    await working
+    (applied,) = await bench.events(ControlRequestApplied)
+    (ended,) = await bench.events(TurnEnded)
+    assert isinstance(applied, ControlRequestApplied)
+    assert isinstance(ended, TurnEnded)
+    assert (applied.transport, applied.error, ended.outcome) == ("web", "", Nonconverged(reason="cancelled"))
+    assert await bench.store.requests(bench.session) == []
+
+
+async def test_a_request_that_is_on_record_is_not_carried_out_again(bench: Bench) -> None:
+    raised = RaiseBudget(added=Limits(calls=5))
+    for _ in range(2):  # the second time, its worker died before it removed the request
+        await post_request(bench.store, bench.dispatch, bench.session, raised, id="r1")
+        await bench.worker.handle(bench.session)
+    assert len(await bench.events(BudgetRaised)) == len(await bench.events(ControlRequestApplied)) == 1
     assert await bench.store.requests(bench.session) == []

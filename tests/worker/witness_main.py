@@ -95,7 +95,8 @@ async def main(url: str, folder: Path) -> None:
         return await runtime.resume(session, model=model, policy=POLICY, toolsets=[tools])
 
     dispatch = open_dispatch(url, heartbeat_seconds=HEARTBEAT_SECONDS)
-    worker = Worker(store=store, dispatch=dispatch, resume=resume)
+    assert runtime.posted_requests is not None
+    worker = Worker(store=store, dispatch=dispatch, resume=resume, requests=runtime.posted_requests)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
     print(os.getpid(), flush=True)
     await worker.run(places=4)

@@ -3,6 +3,7 @@
 A new turn, one that a crash interrupted and one that waited for approval overnight all take this path.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
@@ -86,6 +87,8 @@ class Turn:
         self._proposals = proposals
         self._hidden = HiddenOutputs(journal)
         self._started: float | None = None
+        self._should_rest = False
+        self._is_resting = asyncio.Event()
 
     async def advance(self, on_piece: OnPiece) -> Outcome:
         """Take steps until the turn ends or waits for a person (`Needs`, with an escalation open)."""
@@ -119,6 +122,11 @@ class Turn:
             )
         return SHELL
 
+    async def rest(self) -> None:
+        """Return when the step that runs is over. The turn takes no other one; whoever called this releases the session."""
+        self._should_rest = True
+        await self._is_resting.wait()
+
     async def park(self) -> None:
         """Record the time worked, before the turn waits for a person or the session is released."""
         if self._started is not None:
@@ -132,6 +140,9 @@ class Turn:
 
     async def _step(self, on_piece: OnPiece) -> Outcome | None:
         """Take one step: ask the model, execute one of its calls, or find that the turn is over."""
+        if self._should_rest:
+            self._is_resting.set()
+            await asyncio.Event().wait()  # until this task is cancelled
         state = self._conversation
         if state.posted_code is not None and state.posted_code.language == SHELL:
             return await self._run_host_command(state.posted_code)

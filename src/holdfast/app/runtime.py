@@ -18,6 +18,7 @@ from holdfast.session import (
     ControlWatch,
     ExternalAgentSession,
     MergePlan,
+    PostedRequestWatch,
     Session,
     SessionOptions,
     Settings,
@@ -30,7 +31,7 @@ from holdfast.session import (
     parent_of,
     resume_session,
 )
-from holdfast.store import Store
+from holdfast.store import Store, WorkStore
 
 
 class Runtime:
@@ -44,6 +45,10 @@ class Runtime:
         self.sandboxes = shared.sandboxes
         self.live_sessions = shared.live
         self._control = ControlWatch(shared.home, shared.live)
+        self.posted_requests = (
+            PostedRequestWatch(shared.store, shared.live) if isinstance(shared.store, WorkStore) else None
+        )
+        """Carries out what other processes post to sessions of a shared store; None for any other store."""
 
     @classmethod
     async def start(
@@ -79,11 +84,15 @@ class Runtime:
         )
         runtime = cls(shared)
         runtime._control.open()
+        if runtime.posted_requests is not None:
+            runtime.posted_requests.open()
         return runtime
 
     async def close(self) -> None:
         """Close every session, then the engines and the store. Idempotent."""
         await self._control.close()
+        if self.posted_requests is not None:
+            await self.posted_requests.close()
         await self.live_sessions.close()
         await self._shared.engines.close()
         await self.store.close()

@@ -63,9 +63,13 @@ GROUPS: dict[str, dict[str, str]] = {
         "teams": "run teams of agents that ask each other",
     },
     "many machines": {
+        "up": "try workers here: a PostgreSQL server, the page and workers",
         "store": "prepare, check or fill a store in PostgreSQL",
         "worker": "run the turns of sessions that machines share",
+        "serve": "serve the web page for sessions that workers run",
         "post": "send a message to a session that workers run",
+        "workers": "list the processes that have a store open",
+        "queue": "show the jobs of workers by queue",
     },
 }
 """Command and summary by heading."""

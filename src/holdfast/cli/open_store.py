@@ -16,10 +16,12 @@ from holdfast.store import open_store as open_backend
 
 
 @asynccontextmanager
-async def open_store(*, only_reads: bool = False) -> AsyncIterator[tuple[Home, Store]]:
+async def open_store(
+    *, only_reads: bool = False, url: str | None = None
+) -> AsyncIterator[tuple[Home, Store]]:
     """Open Holdfast's data directory and its store for the block. Repairs that the store made are printed once.
 
-    With `only_reads`, a directory that is read-only or on a full disk is read through a temporary copy of its database.
+    `url` names a store in PostgreSQL; without it `$HOLDFAST_STORE` does. With `only_reads`, a directory that is read-only or on a full disk is read through a temporary copy of its database.
     """
     home = Home.default()
     console = Console()
@@ -28,14 +30,14 @@ async def open_store(*, only_reads: bool = False) -> AsyncIterator[tuple[Home, S
         if only_reads and (problem := _write_problem(home)):
             place = stack.enter_context(_readable_copy(home, problem))
             console.say(f"note: {str(home.root)!r} is {problem}; it can be read and exported", "ask")
-        async with _opened(home, place, console) as store:
+        async with _opened(home, place, console, url) as store:
             yield home, store
 
 
 @asynccontextmanager
-async def _opened(home: Home, place: Home, console: Console) -> AsyncIterator[Store]:
+async def _opened(home: Home, place: Home, console: Console, url: str | None) -> AsyncIterator[Store]:
     place.prepare()
-    store = await open_backend(place, clock=SystemClock(), redact=LazyRedactor(home.root))
+    store = await open_backend(place, clock=SystemClock(), redact=LazyRedactor(home.root), url=url)
     printed = print_store_notices(store, console)
     try:
         yield store

@@ -13,11 +13,13 @@ from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
 from holdfast.gate.call_index import CallIndex
 from holdfast.gate.commands.host_access import NET_CONNECT, AskPerson
 from holdfast.gate.control_requests import (
+    AnswerEscalation,
     AnyControlRequest,
     CancelTurn,
     CommitProposals,
     ControlRequests,
     DecideHunks,
+    JournalRequest,
     PostMessage,
     PreviewPort,
     RaiseBudget,
@@ -25,6 +27,7 @@ from holdfast.gate.control_requests import (
     RevokeGrant,
     RewindSession,
     SessionRequest,
+    decode_request,
     signal_holder,
 )
 from holdfast.gate.deadlines import time_limit
@@ -58,6 +61,7 @@ from holdfast.gate.tree_budget import InMemoryTreeBudget, TreeBudget
 __all__ = [
     "MAX_AMOUNT",
     "NET_CONNECT",
+    "AnswerEscalation",
     "AnyControlRequest",
     "ApprovalFiles",
     "AskPerson",
@@ -77,6 +81,7 @@ __all__ = [
     "GateSettings",
     "Grants",
     "InMemoryTreeBudget",
+    "JournalRequest",
     "LargeValues",
     "LoopDetector",
     "OutputFilter",
@@ -101,6 +106,7 @@ __all__ = [
     "cost_of",
     "covers",
     "decode_blob",
+    "decode_request",
     "describe_grant",
     "find_offers",
     "folder_coverage",

@@ -14,7 +14,18 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core import PERSON, GrantId, Limits, Principal, SessionId, Value, encode, new_token
+from holdfast.core import (
+    PERSON,
+    EscalationId,
+    GrantId,
+    Limits,
+    Principal,
+    Response,
+    SessionId,
+    Value,
+    encode,
+    new_token,
+)
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import BudgetRaised, GrantRevoked, Noted
 from holdfast.gate.budget import Budget
@@ -77,6 +88,15 @@ class RewindSession(ControlRequest, tag="rewind-session"):
     turn: int
 
 
+class AnswerEscalation(ControlRequest, tag="answer-escalation"):
+    """Approve or deny a call that waits, if it is still the one that the person saw."""
+
+    escalation: EscalationId
+    digest: str
+    response: Response
+    principal: Principal = PERSON
+
+
 class PreviewPort(ControlRequest, tag="preview-port"):
     """Open a port of the session's command sandbox to the person's browser. The result is the port of this machine."""
 
@@ -87,7 +107,14 @@ class PreviewPort(ControlRequest, tag="preview-port"):
 
 JournalRequest = RaiseBudget | RevokeGrant
 SessionRequest = (
-    PostMessage | CancelTurn | CommitProposals | DecideHunks | RejectProposals | RewindSession | PreviewPort
+    PostMessage
+    | CancelTurn
+    | CommitProposals
+    | DecideHunks
+    | RejectProposals
+    | RewindSession
+    | AnswerEscalation
+    | PreviewPort
 )
 AnyControlRequest = JournalRequest | SessionRequest
 _DECODER: msgspec.json.Decoder[AnyControlRequest] = msgspec.json.Decoder(AnyControlRequest)
@@ -123,7 +150,7 @@ class ControlRequests:
         taken: list[tuple[str, SessionRequest]] = []
         for name in self._names():
             content = read_own(self._folder / name)
-            request = _decode(content) if content is not None else None
+            request = decode_request(content) if content is not None else None
             if isinstance(request, SessionRequest):
                 remove(self._folder / name)
                 taken.append((name, request))
@@ -140,35 +167,14 @@ class ControlRequests:
         async with self._applying:
             for name in self._names():
                 content = read_own(self._folder / name)
-                request = _decode(content) if content is not None else None
+                request = decode_request(content) if content is not None else None
                 if isinstance(request, SessionRequest):
                     continue  # the session takes it
                 if content is not None:
-                    await self._apply_one(name, request, journal, budget)
+                    await apply_journal_request(name, request, journal, budget)
                 remove(self._folder / name)
             with suppress(OSError):  # a new request arrived meanwhile
                 self._folder.rmdir()
-
-    async def _apply_one(
-        self, name: str, request: JournalRequest | None, journal: Journal, budget: Budget
-    ) -> None:
-        match request:
-            case None:
-                text = f"the control request {name} is not valid; nothing was changed"
-                await journal.append(Noted(code="request-refused", text=text))
-            case RaiseBudget() if name not in budget.applied_requests:
-                raised = BudgetRaised(
-                    limits=budget.limits.raised(request.added),
-                    added=request.added,
-                    principal=request.principal,
-                    request=name,
-                )
-                await journal.append(raised)
-                await budget.synchronize()
-            case RaiseBudget():
-                pass  # recorded by a process that died before it removed the file
-            case RevokeGrant():
-                await journal.append(GrantRevoked(grant=request.grant))
 
     def _names(self) -> list[str]:
         try:
@@ -179,7 +185,31 @@ class ControlRequests:
         return names if names and not self._folder.is_symlink() else []
 
 
-def _decode(content: bytes) -> AnyControlRequest | None:
+async def apply_journal_request(
+    name: str, request: JournalRequest | None, journal: Journal, budget: Budget
+) -> None:
+    """Record a request under its name, once; one that cannot be read is refused on record."""
+    match request:
+        case None:
+            text = f"the control request {name} is not valid; nothing was changed"
+            await journal.append(Noted(code="request-refused", text=text))
+        case RaiseBudget() if name not in budget.applied_requests:
+            raised = BudgetRaised(
+                limits=budget.limits.raised(request.added),
+                added=request.added,
+                principal=request.principal,
+                request=name,
+            )
+            await journal.append(raised)
+            await budget.synchronize()
+        case RaiseBudget():
+            pass  # recorded by a process that died before it removed the request
+        case RevokeGrant():
+            await journal.append(GrantRevoked(grant=request.grant))
+
+
+def decode_request(content: bytes) -> AnyControlRequest | None:
+    """Read a request; None if it is not one of this version."""
     try:
         return _DECODER.decode(content)
     except (ValueError, InvalidInput, RecursionError):  # not JSON, or not UTF-8

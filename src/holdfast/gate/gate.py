@@ -58,7 +58,7 @@ from holdfast.gate.budget import Budget, cost_of
 from holdfast.gate.call_index import CallIndex, answer_of
 from holdfast.gate.commands.file_effects import Effects, EffectTarget, ReadChanged, StoreBlob
 from holdfast.gate.commands.host_access import AskPerson, HostAccess
-from holdfast.gate.control_requests import ControlRequests
+from holdfast.gate.control_requests import ControlRequests, JournalRequest, apply_journal_request
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.execute import Executor, at_most
 from holdfast.gate.file_labels import FileLabels, MemoryFileLabels
@@ -373,6 +373,10 @@ class Gate:
         """Apply requests from other processes: raised limits and revoked grants."""
         if self._control_requests is not None and self._control_requests.count():
             await self._control_requests.apply(self._journal, self.budget)
+
+    async def apply_request(self, name: str, request: JournalRequest) -> None:
+        """Apply one request under its name, once."""
+        await apply_journal_request(name, request, self._journal, self.budget)
 
     async def wait(self, id: EscalationId) -> Ruling:
         """Wait for a person's answer. If the time runs out, the ruling is a denial."""

@@ -1,4 +1,7 @@
-"""A person's answer to an escalation: recorded at once if no process holds the session, else delivered to the holder by file."""
+"""A person's answer to an escalation: recorded at once if no process holds the session, else delivered to the holder.
+
+Processes of one data directory deliver it by file. A store that workers share keeps it, together with the job for a worker.
+"""
 
 import asyncio
 from typing import Literal
@@ -18,6 +21,7 @@ from holdfast.core import (
 from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
 from holdfast.core.events import EscalationAnswered, EscalationExpired, GrantGiven
 from holdfast.gate import (
+    AnswerEscalation,
     Escalations,
     LargeValues,
     check_offer,
@@ -26,14 +30,15 @@ from holdfast.gate import (
     write_first_answer,
 )
 from holdfast.store import Home, Store
-from holdfast.worker import wake_worker
+from holdfast.worker import post_request, shared_by_workers
 
 HOLDER_SECONDS = 3.0
 """How long the process that holds a session may take to accept an answer."""
 RECENT_EVENTS = 200
 """How far back the answer can be: it was recorded while this process wrote the file."""
-Delivery = Literal["recorded", "accepted", "sent"]
-"""Where an answer is: in the journal, accepted by the process that holds the session, or sent to it and not confirmed."""
+Delivery = Literal["recorded", "accepted", "sent", "kept"]
+"""Where an answer is: in the journal, accepted by the process that holds the session, sent to it and not confirmed, or kept in a
+shared store until a worker applies it."""
 
 
 class Delivered(Value, omit_defaults=False):
@@ -86,6 +91,18 @@ async def deliver_answer(
     clock: Clock,
 ) -> Delivered:
     """Record the answer, or hand it to the process that holds the session. Raises EscalationUnknown if it is too late."""
+    if (shared := shared_by_workers(store)) is not None:
+        answer = AnswerEscalation(
+            escalation=escalation.id, digest=escalation.digest, response=response, transport=transport
+        )
+        await post_request(*shared, session, answer)
+        seen = await _await_outcome(store, session, escalation.id, response)
+        return Delivered(
+            session=session,
+            escalation=escalation.id,
+            verdict=response.verdict,
+            delivery="kept" if seen == "sent" else seen,
+        )
     try:
         journal = await store.open(session)
     except SessionHeld:
@@ -102,7 +119,6 @@ async def deliver_answer(
                 await journal.append(GrantGiven(grant=grant))
         finally:
             await journal.release()
-        await wake_worker(store, session)
         delivery = "recorded"
     return Delivered(session=session, escalation=escalation.id, verdict=response.verdict, delivery=delivery)
 

@@ -11,6 +11,7 @@ from holdfast.session.external_gate import open_external_gate
 from holdfast.session.import_archive import ImportedSession, import_archive
 from holdfast.session.live.control import ControlWatch, apply_requests
 from holdfast.session.live.live_sessions import LiveSessions
+from holdfast.session.live.posted_requests import PostedRequestWatch
 from holdfast.session.open import create_session, fork_session, resume_session
 from holdfast.session.options import SessionOptions, check_options, load_session_policy
 from holdfast.session.replay import Divergence, Replay, replay
@@ -65,6 +66,7 @@ __all__ = [
     "NotifySettings",
     "NotifyTarget",
     "NotifyWebhook",
+    "PostedRequestWatch",
     "Replay",
     "RewindPlan",
     "Session",

@@ -4,6 +4,7 @@
 """
 
 import os
+import socket
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from holdfast.agent import SessionGuests
 from holdfast.commands import PYTHON_TOOL, SHELL_TOOLS, CommandSandbox, SandboxStatus
 from holdfast.core import PERSON, Limits, SessionId, check_session_id
+from holdfast.core.errors import SessionNotReady
 from holdfast.core.events import SessionOpened
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import ControlRequests, open_tree_budget, record_added_folders
@@ -34,7 +36,15 @@ from holdfast.session.resources import SharedResources
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.status import Status, workspace_of
-from holdfast.store import MIN_SECRET_LENGTH, Journal, chosen_name, private_folder, shortened_note
+from holdfast.store import (
+    HOST_QUEUE,
+    MIN_SECRET_LENGTH,
+    Journal,
+    WorkStore,
+    chosen_name,
+    private_folder,
+    shortened_note,
+)
 from holdfast.world import (
     FolderWorld,
     Quota,
@@ -62,10 +72,12 @@ async def create_session(
     shared.live.check_room()
     folder = open_folder(Path(workspace), shared.home.root) if workspace is not None else None
     resolved = resolve(shared, options, owns_folder=folder is None)
+    queue = host_queue() if folder is not None and _is_shared(shared) else ""
     opened = SessionOpened(
         principal=PERSON,
         folder=os.getcwd(),
         workspace=str(folder) if folder is not None else "",
+        queue=queue,
         policy=resolved.policy_name,
         policy_digest=resolved.policy.digest,
         model=resolved.model_name,
@@ -78,7 +90,12 @@ async def create_session(
     has_files = id is not None and shared.home.session_folder(id).exists()
     journal = await shared.store.create(opened, session=id)
     try:
-        return await _open(shared, journal, resolved, note=shortened_note(name))
+        created = await _open(shared, journal, resolved, note=shortened_note(name))
+        if queue:
+            await created.note(
+                "host-pinned", f"it works in a folder of this machine, so only workers here run it ({queue})"
+            )
+        return created
     except BaseException:
         # Files that were there before the session, such as those of `workspace.create`, are the caller's.
         if not has_files:
@@ -92,6 +109,7 @@ async def resume_session(shared: SharedResources, reference: str, options: Sessi
     journal = await shared.store.open(await shared.store.find(reference))
     try:
         status = Status(ReplayedHistory(journal.recorded))
+        _check_host(journal.session, status)
         resolved = resolve(
             shared,
             options,
@@ -135,6 +153,7 @@ async def fork_session(
         policy_digest=resolved.policy.digest,
         model=resolved.model_name or before.model,
         sandbox=resolved.sandbox,
+        queue="" if before.queue.startswith(HOST_QUEUE) else before.queue,  # a fork has a folder of its own
         name=chosen_name(name) if name is not None else None,
         description=description or before.description,
     )
@@ -191,6 +210,27 @@ def resolve(
     if len(key) >= MIN_SECRET_LENGTH:
         shared.redactor.add(key)
     return resolved
+
+
+def host_queue() -> str:
+    """The queue that only the workers of this machine serve."""
+    return f"{HOST_QUEUE}{socket.gethostname()}"
+
+
+def _is_shared(shared: SharedResources) -> bool:
+    """Whether processes of other machines can open the sessions."""
+    return isinstance(shared.store, WorkStore) and shared.store.address is not None
+
+
+def _check_host(session: SessionId, status: Status) -> None:
+    """Raise SessionNotReady if the session works in a folder of another machine: a folder here with the same path is not it."""
+    queue = status.opened.queue if status.opened is not None else ""
+    if queue.startswith(HOST_QUEUE) and queue != host_queue():
+        host = queue.removeprefix(HOST_QUEUE)
+        raise SessionNotReady(
+            f"session {session} works in a folder of the machine {host!r}",
+            hint=f"open it there, or post to it: holdfast post {session} TEXT",
+        )
 
 
 def _owns_folder(shared: SharedResources, journal: Journal) -> bool:

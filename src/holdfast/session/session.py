@@ -56,6 +56,7 @@ from holdfast.gate import (
     AuditStats,
     Budget,
     Gate,
+    JournalRequest,
     Ruling,
     SessionRequest,
     audit_stats,
@@ -174,6 +175,11 @@ class Session:
         return self._lock.preparing()
 
     @property
+    def recorded(self) -> Sequence[RecordedEvent]:
+        """Every event so far, in order."""
+        return self._journal.recorded
+
+    @property
     def last_seq(self) -> int:
         """The sequence number of the newest event."""
         return self._journal.recorded[-1].seq
@@ -274,6 +280,10 @@ class Session:
             if not self.status.has_open_turn:
                 await self._journal.append(TurnReopened(turn=self._conversation.turn))
             return await self._drive()
+
+    async def rest(self) -> None:
+        """Return when the turn that runs has taken its step: its calls have ended, and it makes no others. Then close the session."""
+        await self._turn.rest()
 
     async def preload_model(self) -> None:
         """Load the library of the session's model before its first request, while the person types."""
@@ -591,6 +601,11 @@ class Session:
     async def apply_control_requests(self) -> None:
         """Apply what other processes requested of the budget and the grants."""
         await self._gate.apply_control_requests()
+
+    async def apply_request(self, name: str, request: JournalRequest) -> None:
+        """Apply a request of another process to the budget or the grants, once under its name."""
+        self._lock.check_not_closed()
+        await self._gate.apply_request(name, request)
 
     async def record_request(self, applied: ControlRequestApplied) -> None:
         """Record a control request that was carried out or refused."""

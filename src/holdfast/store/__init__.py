@@ -2,6 +2,7 @@
 
 from holdfast.store.blobs.copy_out import read_span
 from holdfast.store.contract import (
+    HOST_QUEUE,
     Arrival,
     BlobInfo,
     BlobIngest,
@@ -54,6 +55,7 @@ from holdfast.store.rmtree import remove_tree
 from holdfast.store.shared_access import open_when_released, tail, wait_until_released
 
 __all__ = [
+    "HOST_QUEUE",
     "MIN_SECRET_LENGTH",
     "STORE_VARIABLE",
     "Arrival",

@@ -41,6 +41,7 @@ class SessionSummary(Value):
     workspace: str = ""
     model: str = ""
     policy: str = ""
+    queue: str = ""
     created_ms: int = 0
     active_ms: int = 0
     turns: int = 0
@@ -405,6 +406,9 @@ class PostedRequest(Value):
     body: bytes
 
 
+HOST_QUEUE = "host:"
+"""The beginning of the name of a queue that only the workers of one machine serve."""
+
 Within = Callable[[object], Awaitable[None]]
 """Does something in the transaction of a store; it gets the store's handle of it."""
 
@@ -416,6 +420,10 @@ class WorkStore(Store, Protocol):
     @property
     def address(self) -> str | None:
         """The address at which other processes find it; None if they cannot."""
+        ...
+
+    async def announce(self, role: str) -> None:
+        """Tell an operator what this process does with the store, such as `worker`."""
         ...
 
     async def post_request(
@@ -435,6 +443,14 @@ class WorkStore(Store, Protocol):
         """What a session is asked to do and has not done yet, oldest first."""
         ...
 
+    async def requested(self, sessions: Sequence[SessionId]) -> Sequence[SessionId]:
+        """Those of the sessions that are asked to do something."""
+        ...
+
+    def watch_requests(self) -> AbstractContextManager[StoreWatch]:
+        """Watch for requests that any process posts, for the duration of the block."""
+        ...
+
     async def remove_request(self, id: str) -> None:
         """Remove a request that was carried out. Idempotent."""
         ...
@@ -447,6 +463,8 @@ class WorkerPresence(Value):
     host: str
     pid: int
     version: str
+    role: str
+    """What it does with the store, in its own words."""
     seen_seconds: float
     """How long ago it was seen, by the clock of the database."""
     sessions: int

@@ -65,6 +65,11 @@ class Home:
         return self.root / "blobs"
 
     @property
+    def postgres(self) -> Path:
+        """The PostgreSQL server of `holdfast up`."""
+        return self.root / "postgres"
+
+    @property
     def cache(self) -> Path:
         """Files that can be deleted at any time."""
         return self.root / "cache"

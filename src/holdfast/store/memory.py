@@ -162,6 +162,7 @@ class MemoryStore:
         self._rank = 0
         self._rows: list[RecordedEvent] = []
         self._watches: list[MemoryWatch] = []
+        self._request_watches: list[MemoryWatch] = []
 
     async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> MemoryJournal:
         return self._create(opened, session, inherited=())
@@ -362,6 +363,9 @@ class MemoryStore:
         self._record(new, arrival_events(recorded, arrival, old_name=old_name, name=name), ())
         return new.id
 
+    async def announce(self, role: str) -> None:
+        """No other process sees it."""
+
     async def post_request(
         self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
     ) -> str:
@@ -369,6 +373,8 @@ class MemoryStore:
         name = id or secrets.token_hex(12)
         await within(None)
         found.requests.setdefault(name, PostedRequest(id=name, body=body))
+        for watch in self._request_watches:
+            watch.is_changed.set()
         return name
 
     async def in_transaction(self, within: Within) -> None:
@@ -377,6 +383,18 @@ class MemoryStore:
     async def requests(self, session: SessionId) -> Sequence[PostedRequest]:
         found = self._sessions.get(check_session_id(session))
         return [] if found is None else list(found.requests.values())
+
+    async def requested(self, sessions: Sequence[SessionId]) -> Sequence[SessionId]:
+        return [id for id in sessions if await self.requests(id)]
+
+    @contextmanager
+    def watch_requests(self) -> Iterator["MemoryWatch"]:
+        watch = MemoryWatch()
+        self._request_watches.append(watch)
+        try:
+            yield watch
+        finally:
+            self._request_watches.remove(watch)
 
     async def remove_request(self, id: str) -> None:
         for session in self._sessions.values():

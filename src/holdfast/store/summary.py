@@ -166,7 +166,7 @@ class _SummaryBuilder:
                     line[field] = getattr(new, field) or line[field]
             case Noted(code="imported"):
                 # What the file names is of another machine.
-                line |= {"policy": "", "model": "", "workspace": "", "folder": ""}
+                line |= {"policy": "", "model": "", "workspace": "", "folder": "", "queue": ""}
             case SessionPaused():
                 line["lifecycle"] = "paused"
             case SessionResumed():
@@ -178,7 +178,7 @@ class _SummaryBuilder:
                 pass
 
     def _open(self, opened: SessionOpened, at_ms: int) -> None:
-        for field in ("name", "folder", "workspace", "model", "policy", "parent"):
+        for field in ("name", "folder", "workspace", "model", "policy", "queue", "parent"):
             self._line[field] = getattr(opened, field)
         self._line["description"] = opened.description or self._line["description"]
         self._line |= {"created_ms": at_ms, "is_pinned": False, "lifecycle": "open"}

@@ -10,7 +10,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.store import Home, Store
 from holdfast.web.devices import Device, Devices
 from holdfast.web.event_feed import EventFeed
-from holdfast.web.hosted import HostedSessions
+from holdfast.web.session_host import SessionHost
 
 Body = TypeVar("Body")
 
@@ -25,7 +25,7 @@ class WebContext:
     clock: Clock
     devices: Devices
     feed: EventFeed
-    hosted: HostedSessions
+    hosted: SessionHost
     origin: str
     """Where browsers reach this server, such as `http://127.0.0.1:7788`."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)

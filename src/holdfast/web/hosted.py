@@ -13,10 +13,10 @@ from holdfast.core.errors import HoldfastError
 from holdfast.models import ReplyPiece
 from holdfast.session import Session, TurnDriver
 from holdfast.web.event_feed import EventFeed
+from holdfast.web.session_host import TRANSPORT
 
 IDLE_SECONDS = 60.0
 """How long a session is held after its last turn."""
-TRANSPORT = "web"
 
 
 async def _wait_for_files(_: Escalation) -> Response | None:
@@ -38,6 +38,8 @@ class _Hosted:
 
 class HostedSessions:
     """The sessions of this server process."""
+
+    is_remote = False
 
     def __init__(self, runtime: Runtime, feed: EventFeed) -> None:
         self._runtime = runtime

@@ -15,6 +15,8 @@ from holdfast.web.context import WebContext
 from holdfast.web.devices import Devices
 from holdfast.web.event_feed import EventFeed
 from holdfast.web.hosted import HostedSessions
+from holdfast.web.session_host import SessionHost, WorkerSessions
+from holdfast.worker import shared_by_workers
 
 MAX_CONNECTIONS = 64
 DEFAULT_PORT = 7788
@@ -34,11 +36,12 @@ class RunningServer:
 
 @asynccontextmanager
 async def serve_web(
-    runtime: Runtime, *, port: int = DEFAULT_PORT, origin: str | None = None
+    runtime: Runtime, *, port: int = DEFAULT_PORT, origin: str | None = None, is_remote: bool = False
 ) -> AsyncIterator[RunningServer]:
     """Serve the sessions of a runtime on this machine for the duration of the block.
 
-    `origin` is where a TLS proxy on this machine offers the server to others, such as `https://box.example`.
+    `origin` is where a TLS proxy on this machine offers the server to others, such as `https://box.example`. With `is_remote`,
+    workers run the sessions, and this process only posts to them.
     """
     import uvicorn
 
@@ -48,7 +51,13 @@ async def serve_web(
     port = listener.getsockname()[1]
     origins = (f"http://127.0.0.1:{port}", f"http://localhost:{port}", *((origin,) if origin else ()))
     feed = EventFeed(runtime.store)
-    hosted = HostedSessions(runtime, feed)
+    hosted: SessionHost = HostedSessions(runtime, feed)
+    if is_remote:
+        shared = shared_by_workers(runtime.store)
+        if shared is None:
+            raise InvalidInput("only sessions of a store in PostgreSQL are run by workers")
+        hosted = WorkerSessions(runtime, *shared)
+        await shared[0].announce("web server")
     clock = SystemClock()
     context = WebContext(
         home=runtime.home,

@@ -5,14 +5,26 @@ late or in vain does no harm: the worker opens the session, finds out, and does 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from holdfast.core import SessionId
+from holdfast.core import SessionId, Value
 from holdfast.core.errors import InvalidInput
 
+DEFAULT_QUEUE = "default"
 Handler = Callable[[SessionId], Awaitable[None]]
 """Does what a session has to do. Raises NotNow if it cannot yet."""
+
+
+class QueueStatus(Value):
+    """The jobs of one queue."""
+
+    name: str
+    waiting: int = 0
+    running: int = 0
+    failed: int = 0
+    oldest_seconds: float = 0.0
+    """How long the oldest job waits."""
 
 
 class NotNow(Exception):  # not an error, and nobody but an engine catches it
@@ -32,15 +44,25 @@ def check_places(places: int) -> None:
 class Dispatch(Protocol):
     """An engine. Every implementation passes `tests/worker/test_dispatch.py`."""
 
-    async def post(self, transaction: object, session: SessionId, *, delay_seconds: float = 0.0) -> None:
+    async def post(
+        self, transaction: object, session: SessionId, *, queue: str = "", delay_seconds: float = 0.0
+    ) -> None:
         """Post a job in a transaction of the store: it exists if and only if the transaction is committed.
 
+        Only workers that serve its queue get it; without a name it is the default queue.
         Jobs of one session are not merged: one that is posted while another is about to end must not be lost.
         """
         ...
 
-    async def run(self, handler: Handler, *, places: int, stop: asyncio.Event) -> None:
-        """Give jobs to the handler, at most `places` at once, until `stop` is set and the last handler has returned.
+    async def run(
+        self,
+        handler: Handler,
+        *,
+        places: int,
+        stop: asyncio.Event,
+        queues: Sequence[str] = (DEFAULT_QUEUE,),
+    ) -> None:
+        """Give jobs of some queues to the handler, at most `places` at once, until `stop` is set and the last handler has returned.
 
         Raises InvalidInput if there are fewer than two places.
 
@@ -58,6 +80,14 @@ class Dispatch(Protocol):
 
     async def failed(self) -> int:
         """The number of jobs whose handler failed with an error. They are kept for an operator and not given again."""
+        ...
+
+    async def queues(self) -> Sequence[QueueStatus]:
+        """Every queue that has jobs, by name."""
+        ...
+
+    async def retry_failed(self) -> int:
+        """Give the jobs that failed again, and return how many there were."""
         ...
 
     async def close(self) -> None:

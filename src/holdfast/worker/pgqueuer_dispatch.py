@@ -6,7 +6,7 @@ counts as done, `run` ends when the database restarts, and places must be at lea
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -14,13 +14,19 @@ from typing import Any
 from pgqueuer import AsyncpgDriver, Job, Queries, QueueManager, RetryRequested
 
 from holdfast.core import SessionId
-from holdfast.worker.dispatch import Handler, NotNow, check_places
+from holdfast.worker.dispatch import DEFAULT_QUEUE, Handler, NotNow, QueueStatus, check_places
 
 ENTRYPOINT = "session"
 HEARTBEAT_SECONDS = 8.0
 """A job whose worker was silent for this long is given to another one. Longer than a lease outlives its worker: otherwise the
 next worker would find the session held."""
 _PAUSE_SECONDS = 0.5
+_QUEUES = """
+SELECT entrypoint, count(*) FILTER (WHERE status = 'queued') AS waiting,
+    count(*) FILTER (WHERE status = 'picked') AS running, count(*) FILTER (WHERE status = 'failed') AS failed,
+    coalesce(extract(epoch FROM now() - min(execute_after) FILTER (WHERE status = 'queued')), 0)::float8 AS oldest_seconds
+FROM pgqueuer GROUP BY entrypoint ORDER BY entrypoint
+"""
 Connect = Callable[[], Awaitable[Any]]
 """Opens an asyncpg connection whose search path is the schema of the store. Any: asyncpg has no annotations."""
 
@@ -33,18 +39,27 @@ class PgqueuerDispatch:
         self._heartbeat = timedelta(seconds=heartbeat_seconds)
         logging.getLogger("pgqueuer").setLevel(logging.CRITICAL)  # it logs tracebacks with our payloads
 
-    async def post(self, transaction: Any, session: SessionId, *, delay_seconds: float = 0.0) -> None:
+    async def post(
+        self, transaction: Any, session: SessionId, *, queue: str = "", delay_seconds: float = 0.0
+    ) -> None:
         queries = Queries(AsyncpgDriver(transaction))
         delay = timedelta(seconds=delay_seconds) if delay_seconds else None
-        await queries.enqueue(ENTRYPOINT, session.encode(), 0, delay)
+        await queries.enqueue(_entrypoint(queue or DEFAULT_QUEUE), session.encode(), 0, delay)
 
-    async def run(self, handler: Handler, *, places: int, stop: asyncio.Event) -> None:
+    async def run(
+        self,
+        handler: Handler,
+        *,
+        places: int,
+        stop: asyncio.Event,
+        queues: Sequence[str] = (DEFAULT_QUEUE,),
+    ) -> None:
         check_places(places)
         stopping = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set():
                 with suppress(Exception):  # an outage ends it in many ways; it is called again until the stop
-                    await self._run_once(handler, places, stopping)
+                    await self._run_once(handler, places, queues, stopping)
                 await asyncio.wait((stopping,), timeout=_PAUSE_SECONDS)
         finally:
             stopping.cancel()
@@ -52,9 +67,7 @@ class PgqueuerDispatch:
     async def cancel(self, session: SessionId) -> None:
         async with _Opened(self._connect) as connection:
             await connection.execute(
-                "DELETE FROM pgqueuer WHERE entrypoint = $1 AND payload = $2 AND status = 'queued'",
-                ENTRYPOINT,
-                session.encode(),
+                "DELETE FROM pgqueuer WHERE payload = $1 AND status = 'queued'", session.encode()
             )
 
     async def backlog(self) -> int:
@@ -63,15 +76,41 @@ class PgqueuerDispatch:
     async def failed(self) -> int:
         return await self._count("failed")
 
+    async def queues(self) -> Sequence[QueueStatus]:
+        async with _Opened(self._connect) as connection:
+            rows = await connection.fetch(_QUEUES)
+        return [
+            QueueStatus(
+                name=row["entrypoint"].removeprefix(f"{ENTRYPOINT}:")
+                if ":" in row["entrypoint"]
+                else DEFAULT_QUEUE,
+                waiting=row["waiting"],
+                running=row["running"],
+                failed=row["failed"],
+                oldest_seconds=row["oldest_seconds"],
+            )
+            for row in rows
+        ]
+
+    async def retry_failed(self) -> int:
+        async with _Opened(self._connect) as connection:
+            queries = Queries(AsyncpgDriver(connection))
+            failed = await connection.fetch("SELECT id FROM pgqueuer WHERE status = 'failed'")
+            if failed:
+                await queries.requeue_jobs([row["id"] for row in failed])
+            return len(failed)
+
     async def close(self) -> None:
         return None
 
     async def _count(self, *states: str) -> int:
         async with _Opened(self._connect) as connection:
-            found = "SELECT count(*) FROM pgqueuer WHERE entrypoint = $1 AND status::text = ANY ($2)"
-            return int(await connection.fetchval(found, ENTRYPOINT, list(states)))
+            found = "SELECT count(*) FROM pgqueuer WHERE status::text = ANY ($1)"
+            return int(await connection.fetchval(found, list(states)))
 
-    async def _run_once(self, handler: Handler, places: int, stopping: "asyncio.Task[bool]") -> None:
+    async def _run_once(
+        self, handler: Handler, places: int, queues: Sequence[str], stopping: "asyncio.Task[bool]"
+    ) -> None:
         async with _Opened(self._connect) as connection:
             manager = QueueManager(Queries(AsyncpgDriver(connection)))
 
@@ -81,7 +120,8 @@ class PgqueuerDispatch:
                 except NotNow as later:
                     raise RetryRequested(delay=timedelta(seconds=later.seconds)) from None
 
-            manager.entrypoint(ENTRYPOINT, on_failure="hold")(session)
+            for queue in dict.fromkeys(queues):
+                manager.entrypoint(_entrypoint(queue), on_failure="hold")(session)
             connection.add_termination_listener(lambda _: manager.shutdown.set())
             stopping.add_done_callback(lambda _: manager.shutdown.set())
             await manager.run(
@@ -90,6 +130,10 @@ class PgqueuerDispatch:
                 max_concurrent_tasks=places,
                 heartbeat_timeout=self._heartbeat,
             )
+
+
+def _entrypoint(queue: str) -> str:
+    return ENTRYPOINT if queue == DEFAULT_QUEUE else f"{ENTRYPOINT}:{queue}"
 
 
 class _Opened:

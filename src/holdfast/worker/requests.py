@@ -1,10 +1,28 @@
 """Asking a session for something from a process that does not hold it: kept together with the job that wakes a worker."""
 
 from holdfast.core import SessionId, encode
-from holdfast.gate import CancelTurn, PostMessage
+from holdfast.gate import AnyControlRequest, CancelTurn, PostMessage
 from holdfast.store import Store, WorkStore
 from holdfast.worker.dispatch import Dispatch
 from holdfast.worker.open import open_dispatch
+
+
+async def post_request(
+    store: WorkStore,
+    dispatch: Dispatch,
+    session: SessionId,
+    request: AnyControlRequest,
+    *,
+    id: str | None = None,
+) -> str:
+    """Ask a session for something: some worker, or the process that holds it, does it. Returns the id of the request."""
+    queue = (await store.summary(session)).queue
+    return await store.post_request(
+        session,
+        encode(request),
+        id=id,
+        within=lambda transaction: dispatch.post(transaction, session, queue=queue),
+    )
 
 
 async def post_message(
@@ -17,28 +35,18 @@ async def post_message(
     id: str | None = None,
 ) -> str:
     """Send a message to a session; some worker runs the turn. Returns the id of the message: with it, it is sent once."""
-    request = PostMessage(text=text, transport=transport)
-    return await store.post_request(
-        session, encode(request), id=id, within=lambda transaction: dispatch.post(transaction, session)
-    )
+    return await post_request(store, dispatch, session, PostMessage(text=text, transport=transport), id=id)
 
 
 async def cancel_turn(
     store: WorkStore, dispatch: Dispatch, session: SessionId, *, transport: str = "command"
 ) -> str:
     """End the open turn of a session."""
-    request = CancelTurn(transport=transport)
-    return await store.post_request(
-        session, encode(request), within=lambda transaction: dispatch.post(transaction, session)
-    )
+    return await post_request(store, dispatch, session, CancelTurn(transport=transport))
 
 
-async def wake(store: WorkStore, dispatch: Dispatch, session: SessionId) -> None:
-    """Let a worker look at a session, after an answer or a raised limit was recorded in its journal."""
-    await store.in_transaction(lambda transaction: dispatch.post(transaction, session))
-
-
-async def wake_worker(store: Store, session: SessionId) -> None:
-    """The same for any store: one that workers do not share has none to wake."""
+def shared_by_workers(store: Store) -> tuple[WorkStore, Dispatch] | None:
+    """The store and the queue of its workers; None if only processes of this machine use it."""
     if isinstance(store, WorkStore) and store.address is not None:
-        await wake(store, open_dispatch(store.address), session)
+        return store, open_dispatch(store.address)
+    return None

@@ -11,6 +11,7 @@ from typing import assert_never
 from holdfast.cli.approvals.view import show_escalation
 from holdfast.cli.exit_codes import OK
 from holdfast.cli.open_store import open_store
+from holdfast.cli.shared_store import add_store_option
 from holdfast.cli.terminal.console import Console
 from holdfast.core import Response, SystemClock, encode, escape_invisible
 from holdfast.core.errors import EscalationUnknown, InvalidInput
@@ -96,6 +97,7 @@ def configure_answer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--whole", action="store_true", help="confirm that you have read a call that is too long to show"
     )
+    add_store_option(parser)
 
 
 async def answer(arguments: argparse.Namespace, response: Response, *, is_text: bool = False) -> int:
@@ -106,7 +108,7 @@ async def answer(arguments: argparse.Namespace, response: Response, *, is_text: 
             raise InvalidInput("other programs accept single approvals only", hint="leave out --for")
         return await answer_external(arguments.folder, arguments.escalation, console, response)
     clock = SystemClock()
-    async with open_store() as (home, store):
+    async with open_store(url=arguments.store) as (home, store):
         found = await waiting(store, arguments.session, now_ms=clock.now_ms())
         asked = select_waiting(found, arguments.escalation)
         escalation = asked.escalation
@@ -138,6 +140,8 @@ def _describe_delivery(done: Delivered, asked: WaitingCall, *, is_code: bool) ->
             return f"recorded; resume with: holdfast {resume} {asked.name or asked.session}"
         case "accepted":
             return f"the process that holds the session accepted it: {done.verdict}"
+        case "kept":
+            return "kept in the store; a worker, or the process that holds the session, applies it"
         case "sent":
             return "sent to the process that holds the session, which has not confirmed it yet; check with: holdfast waiting"
         case _:

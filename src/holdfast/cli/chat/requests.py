@@ -4,6 +4,7 @@ from typing import assert_never
 
 from holdfast.core import escape_to_one_line, pluralize
 from holdfast.gate import (
+    AnswerEscalation,
     CancelTurn,
     CommitProposals,
     DecideHunks,
@@ -34,6 +35,8 @@ def describe_request(request: SessionRequest) -> str:
             return f"reject {pluralize(len(request.paths), 'change')}"
         case RewindSession():
             return f"rewind to the end of turn {request.turn}"
+        case AnswerEscalation():
+            return f"{request.response.verdict} {request.escalation}"
         case PreviewPort():
             return f"open port {request.port} of the sandbox to your browser"
         case _:

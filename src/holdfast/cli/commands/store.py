@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.cli import exit_codes
+from holdfast.cli.commands.workers import describe_worker
 from holdfast.cli.open_store import open_store
 from holdfast.cli.redaction import LazyRedactor
 from holdfast.cli.terminal.console import Console
@@ -75,10 +76,7 @@ async def _status(url: str, console: Console, *, is_json: bool) -> int:
         ", ".join((*counts, pluralize(backlog, "job"), f"{failed} failed", f"{found.bytes / 1e6:.1f} MB"))
     )
     for worker in found.workers:
-        holds = pluralize(worker.sessions, "session")
-        console.print(
-            f"  {worker.host} {worker.pid}  {worker.version}  {holds}  seen {worker.seen_seconds:.1f} s ago"
-        )
+        console.print(f"  {describe_worker(worker)}")
     return exit_codes.OK
 
 

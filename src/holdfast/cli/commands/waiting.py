@@ -2,6 +2,7 @@
 
 holdfast waiting
 holdfast approve ID
+holdfast waiting --store URL      in the sessions of a store in PostgreSQL
 """
 
 import argparse
@@ -10,6 +11,7 @@ from pathlib import Path
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.remote import show_external_requests
 from holdfast.cli.open_store import open_store
+from holdfast.cli.shared_store import add_store_option
 from holdfast.cli.terminal.console import Console
 from holdfast.core import SystemClock, escape_invisible
 from holdfast.core.approval_text import describe_wait
@@ -22,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("--session", help="only in this session: id, prefix or name")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="requests of another program in DIR")
+    add_store_option(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
@@ -32,7 +35,7 @@ async def run(arguments: argparse.Namespace) -> int:
         show_external_requests(arguments.folder, console, is_json=arguments.json)
         return exit_codes.OK
     now_ms = SystemClock().now_ms()
-    async with open_store(only_reads=True) as (_, store):
+    async with open_store(only_reads=True, url=arguments.store) as (_, store):
         found = await waiting(store, arguments.session, now_ms=now_ms)
     if arguments.json:
         console.json(found)

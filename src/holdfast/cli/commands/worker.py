@@ -1,17 +1,21 @@
 """Run the turns of sessions that many machines share.
 
-holdfast worker --store URL                  take jobs until it is stopped
-holdfast worker --store URL --places 50      up to 50 sessions at once
-holdfast post SESSION TEXT --store URL       from anywhere: send a message to a session
+holdfast worker --store URL                        take jobs until it is stopped
+holdfast worker --store URL --places 50            up to 50 sessions at once
+holdfast worker --store URL --queues default,gpu   only of these queues
+holdfast post SESSION TEXT --store URL             from anywhere: send a message to a session
 
-Start as many as you like, on any machine with the same data directory. SIGTERM or Ctrl-C: it takes nothing new, records where
-each turn is, and another worker resumes it. After an outage of the database it goes on by itself. Exit codes: 0 after a stop.
+Start as many as you like, on any machine. A worker also serves the queue of its machine, for sessions that work in a folder
+of it. SIGTERM or Ctrl-C: it takes nothing new, lets each turn finish the step that it is at, and another worker resumes it; a
+second one does not wait. After an outage of the database it goes on by itself. Exit codes: 0 after a stop.
 """
 
 import argparse
 import asyncio
 import os
 import signal
+import socket
+import sys
 
 from holdfast.app import Runtime, configured_servers
 from holdfast.cli import exit_codes
@@ -19,11 +23,12 @@ from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.shared_store import add_store_option, chosen_store
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
-from holdfast.core import SessionId
+from holdfast.core import SessionId, pluralize
+from holdfast.core.errors import InvalidInput
 from holdfast.services import notify_about
 from holdfast.session import Session
-from holdfast.store import Home, WorkStore
-from holdfast.worker import Worker, open_dispatch
+from holdfast.store import HOST_QUEUE, Home, WorkStore
+from holdfast.worker import DEFAULT_QUEUE, DRAIN_SECONDS, Worker, open_dispatch
 
 PLACES = 20
 
@@ -34,12 +39,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--places", type=int, default=PLACES, metavar="N", help=f"sessions at once (default: {PLACES})"
     )
+    parser.add_argument(
+        "--queues", default=DEFAULT_QUEUE, metavar="NAMES", help=f"queues to serve (default: {DEFAULT_QUEUE})"
+    )
+    parser.add_argument(
+        "--drain",
+        type=float,
+        default=DRAIN_SECONDS,
+        metavar="SECONDS",
+        help=f"how long a stop waits for the calls that run (default: {DRAIN_SECONDS:.0f})",
+    )
+    parser.add_argument(
+        "--until-stdin-closes", action="store_true", help="stop also when the standard input ends"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
     """Work until the process is told to stop."""
     console = Console()
     url = chosen_store(arguments)
+    queues = tuple(dict.fromkeys(name.strip() for name in arguments.queues.split(",") if name.strip()))
+    if not queues:
+        raise InvalidInput("a worker needs a queue", hint=f"use --queues {DEFAULT_QUEUE}")
     home = Home.default()
     dispatch = open_dispatch(url)
     runtime = await Runtime.start(
@@ -49,18 +70,38 @@ async def run(arguments: argparse.Namespace) -> int:
         print_store_notices(runtime.store, console)
         store = runtime.store
         assert isinstance(store, WorkStore)
+        assert runtime.posted_requests is not None
 
         async def resume(session: SessionId) -> Session:
             return await runtime.resume(session)
 
-        worker = Worker(store=store, dispatch=dispatch, resume=resume)
+        worker = Worker(
+            store=store,
+            dispatch=dispatch,
+            resume=resume,
+            requests=runtime.posted_requests,
+            drain_seconds=arguments.drain,
+        )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)
-        console.say(f"worker {os.getpid()}: up to {arguments.places} sessions at once; stop it with Ctrl-C")
+        if arguments.until_stdin_closes:
+            await _stop_at_end_of_input(worker)
+        await store.announce(f"worker of {', '.join(queues)}")
+        places = pluralize(arguments.places, "session")
+        console.say(f"worker {os.getpid()}: up to {places} at once; stop it with Ctrl-C")
+        served = (*queues, f"{HOST_QUEUE}{socket.gethostname()}")
         async with notify_about(runtime.live_sessions, runtime.settings.notify, home=home):
-            await worker.run(places=arguments.places)
+            await worker.run(places=arguments.places, queues=served)
         console.say("stopped; another worker resumes what was open")
     finally:
         await runtime.close()
     return exit_codes.OK
+
+
+async def _stop_at_end_of_input(worker: Worker) -> None:
+    class Ended(asyncio.Protocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            worker.stop()
+
+    await asyncio.get_running_loop().connect_read_pipe(Ended, sys.stdin)

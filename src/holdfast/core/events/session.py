@@ -37,6 +37,8 @@ class SessionOpened(Event, tag="session-opened"):
     parent: Parent | None = None
     taken_back: tuple[str, ...] = ()
     """For a fork: ids of grants and approvals in the shared part that the parent has revoked since; they are not valid here."""
+    queue: str = ""
+    """Which workers run it: those of a queue, or those of one machine (`host:NAME`). Empty: any."""
     is_imported: bool = False
     """For a fork: its history came from a file, so its restore points bring no protected files."""
 

@@ -21,7 +21,7 @@ _LIBRARIES = (
     "wcwidth",
     "httpx2",
 )
-_EXTRAS = {"wasmtime": "wasi", "xllamacpp": "local", "agent-client-protocol": "acp"}
+_EXTRAS = {"wasmtime": "wasi", "xllamacpp": "local", "agent-client-protocol": "acp", "pgqueuer": "scale"}
 
 
 def check_versions() -> Iterator[CheckResult]:

@@ -1,13 +1,17 @@
-"""Control requests of other processes, carried out in the live sessions of this one as soon as they are signalled."""
+"""Control requests of other processes, carried out in the live sessions of this one as soon as they are signalled.
+
+Processes of one data directory write them as files, `posted_requests` has those that a shared store keeps.
+"""
 
 import asyncio
 from contextlib import suppress
 from typing import assert_never
 
 from holdfast.core import PERSON, digest
-from holdfast.core.errors import CommitConflict, HoldfastError, InvalidInput
+from holdfast.core.errors import CommitConflict, EscalationUnknown, HoldfastError, InvalidInput
 from holdfast.core.events import ControlRequestApplied
 from holdfast.gate import (
+    AnswerEscalation,
     CancelTurn,
     CommitProposals,
     ControlRequests,
@@ -59,10 +63,9 @@ async def apply_requests(session: Session, requests: ControlRequests) -> None:
         return
     await session.apply_control_requests()
     for name, request in requests.take():
-        session.on_request(request)
         error = result = ""
         try:
-            result = await _carry_out(session, request)
+            result = await carry_out(session, request)
         except HoldfastError as refusal:
             error = str(refusal)
         except OSError as problem:
@@ -79,8 +82,9 @@ async def apply_requests(session: Session, requests: ControlRequests) -> None:
         )
 
 
-async def _carry_out(session: Session, request: SessionRequest) -> str:
-    """Carry out a request. Returns what its sender waits for; empty for most requests."""
+async def carry_out(session: Session, request: SessionRequest) -> str:
+    """Carry out a request in a live session. Returns what its sender waits for; empty for most requests."""
+    session.on_request(request)
     match request:
         case PostMessage():
             if session.receive_message is None:
@@ -106,8 +110,19 @@ async def _carry_out(session: Session, request: SessionRequest) -> str:
             await session.reject(*request.paths)
         case RewindSession():
             await session.rewind(request.turn)
+        case AnswerEscalation():
+            await _answer(session, request)
         case PreviewPort():
             return str(await session.preview(request.port, at=request.at))
         case _:
             assert_never(request)
     return ""
+
+
+async def _answer(session: Session, request: AnswerEscalation) -> None:
+    shown = {each.id: each.digest for each in session.escalations()}
+    if request.escalation in shown and shown[request.escalation] != request.digest:
+        raise EscalationUnknown("what was shown is not what waits", hint="look at it again")
+    await session.resolve(
+        request.escalation, request.response, principal=request.principal, transport=request.transport
+    )

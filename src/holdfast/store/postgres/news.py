@@ -1,4 +1,4 @@
-"""News: processes tell each other that they recorded something, after the commit and a few times a second at most.
+"""News: processes tell each other that they recorded or posted something, after the commit and a few times a second at most.
 
 Never within the append's transaction: PostgreSQL takes a lock over the whole server for a commit with a notification,
 which undoes the gain of committing in groups.
@@ -7,6 +7,8 @@ which undoes the gain of committing in groups.
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Literal
 
 import asyncpg
 
@@ -14,7 +16,9 @@ from holdfast.core import SessionId
 from holdfast.core.errors import StoreUnavailable
 from holdfast.store.postgres.database import LOST, SQL, Database, close_quickly, connect
 
-CHANNEL = "holdfast"
+Channel = Literal["holdfast", "holdfast_request"]
+EVENTS: Channel = "holdfast"
+REQUESTS: Channel = "holdfast_request"
 DELAY_SECONDS = 0.01
 POLL_SECONDS = 1.0
 """A watcher looks this often without news, because a notification is lost if the connection is."""
@@ -41,29 +45,31 @@ class News:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._watches: list[NewsWatch] = []
-        self._unsent: set[SessionId] = set()
+        self._watches: dict[Channel, list[NewsWatch]] = {EVENTS: [], REQUESTS: []}
+        self._unsent: dict[Channel, set[SessionId]] = {}
         self._sender: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
+        self._listened: set[Channel] = set()
 
-    def recorded(self, sessions: Sequence[SessionId]) -> None:
+    def recorded(self, sessions: Sequence[SessionId], channel: Channel = EVENTS) -> None:
         """Tell the watchers of this process now, and other processes in a moment."""
-        self._wake()
-        self._unsent.update(sessions)
+        self._wake(channel)
+        self._unsent.setdefault(channel, set()).update(sessions)
         if self._sender is None:
             self._sender = asyncio.create_task(self._send(), name="holdfast-news")
 
     @contextmanager
-    def watch(self) -> Iterator[NewsWatch]:
-        """NewsWatch for news for the duration of the block."""
+    def watch(self, channel: Channel = EVENTS) -> Iterator[NewsWatch]:
+        """Watch for news for the duration of the block."""
         watch = NewsWatch()
-        self._watches.append(watch)
-        if self._listener is None:
-            self._listener = asyncio.create_task(self._listen(), name="holdfast-listener")
+        self._watches[channel].append(watch)
+        if channel not in self._listened:
+            self._listened.add(channel)
+            self._listen_again()
         try:
             yield watch
         finally:
-            self._watches.remove(watch)
+            self._watches[channel].remove(watch)
 
     async def close(self) -> None:
         """Stop listening; news that was not sent yet is sent."""
@@ -74,27 +80,38 @@ class News:
         if self._sender is not None:
             await self._sender
 
-    def _wake(self) -> None:
-        for watch in self._watches:
+    def _listen_again(self) -> None:
+        before = self._listener
+        if before is not None:
+            before.cancel()
+        self._listener = asyncio.create_task(self._listen(before), name="holdfast-listener")
+
+    def _wake(self, channel: Channel) -> None:
+        for watch in self._watches[channel]:
             watch.is_changed.set()
 
     async def _send(self) -> None:
         await asyncio.sleep(DELAY_SECONDS)
         self._sender = None
-        text, self._unsent = " ".join(self._unsent), set()
-        payload = text if len(text) < _MAX_PAYLOAD_BYTES else ""
-        with suppress(StoreUnavailable):  # watchers look by themselves
-            await self._database.read(lambda connection: connection.execute(SQL["notify"], payload))
+        unsent, self._unsent = self._unsent, {}
+        for channel, sessions in unsent.items():
+            text = " ".join(sessions)
+            row = (channel, text if len(text) < _MAX_PAYLOAD_BYTES else "")
+            with suppress(StoreUnavailable):  # watchers look by themselves
+                await self._database.read(partial(_notify, row=row))
 
-    async def _listen(self) -> None:
+    async def _listen(self, before: "asyncio.Task[None] | None") -> None:
+        if before is not None:
+            await asyncio.wait([before])
         while True:
             connection: asyncpg.Connection | None = None
             gone = asyncio.Event()
             try:
                 connection = await connect(self._database.url)
                 connection.add_termination_listener(lambda _, gone=gone: gone.set())
-                await connection.add_listener(CHANNEL, lambda *_: self._wake())
-                self._wake()  # for what was recorded before
+                for channel in self._listened:
+                    await connection.add_listener(channel, lambda _c, _p, name, _t: self._wake(name))
+                    self._wake(channel)  # for what was recorded before
                 await gone.wait()
             except (*LOST, asyncpg.PostgresError):
                 pass
@@ -102,3 +119,7 @@ class News:
                 if connection is not None:
                     await close_quickly(connection)
             await asyncio.sleep(POLL_SECONDS)
+
+
+async def _notify(connection: asyncpg.Connection, row: tuple[str, str]) -> None:
+    await connection.execute(SQL["notify"], *row)

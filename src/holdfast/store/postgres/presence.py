@@ -24,13 +24,15 @@ class Presence:
         self.pid = os.getpid()
         self.id = f"{self.host}-{self.pid}-{secrets.token_hex(6)}"
         self.seconds = seconds
-        self._row = (self.id, self.host, self.pid, version)
+        self._version = version
+        self.role = ""
+        """What this process does with the store, for an operator."""
         self._task: asyncio.Task[None] | None = None
 
     async def arrive(self, connection: asyncpg.Connection) -> None:
         """Insert the row. Idempotent."""
         await connection.execute(SQL["forget_dead"])
-        await connection.execute(SQL["beat"], *self._row)
+        await connection.execute(SQL["beat"], *self._row())
 
     def start(self) -> None:
         """Beat until `stop`."""
@@ -48,6 +50,9 @@ class Presence:
         """Remove the row, which ends every lease that was not released."""
         await connection.execute(SQL["leave"], self.id)
 
+    def _row(self) -> tuple[str, str, int, str, str]:
+        return self.id, self.host, self.pid, self._version, self.role
+
     async def _run(self) -> None:
         # A connection of its own: a beat must not wait behind a slow read.
         connection: asyncpg.Connection | None = None
@@ -57,7 +62,7 @@ class Presence:
                 try:
                     if connection is None:
                         connection = await connect(self._url, command_seconds=self.seconds / 2)
-                    await connection.execute(SQL["beat"], *self._row)
+                    await connection.execute(SQL["beat"], *self._row())
                 except (*LOST, asyncpg.PostgresError):
                     if connection is not None:
                         connection.terminate()

@@ -50,7 +50,7 @@ from holdfast.store.postgres.blob_store import PostgresBlobStore
 from holdfast.store.postgres.database import OUTAGE_SECONDS, SQL, Database
 from holdfast.store.postgres.journal import PostgresJournal
 from holdfast.store.postgres.migrations import require_current, schema_status
-from holdfast.store.postgres.news import News
+from holdfast.store.postgres.news import REQUESTS, News
 from holdfast.store.postgres.presence import PRESENCE_SECONDS, Presence
 from holdfast.store.postgres.rows import list_sessions, load, load_after, load_upto, read_state
 from holdfast.store.postgres.sessions import (
@@ -268,6 +268,10 @@ class PostgresStore(PostgresBlobStore):
         self._news.recorded((session,))
         return session
 
+    async def announce(self, role: str) -> None:
+        self._presence.role = role
+        await self._database.read(self._presence.arrive)
+
     async def post_request(
         self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
     ) -> str:
@@ -279,6 +283,7 @@ class PostgresStore(PostgresBlobStore):
             await within(connection)
 
         await self._database.write(post)
+        self._news.recorded((key,), REQUESTS)
         return name
 
     async def in_transaction(self, within: Within) -> None:
@@ -288,6 +293,13 @@ class PostgresStore(PostgresBlobStore):
         key = check_session_id(session)
         rows = await self._database.read(lambda connection: connection.fetch(SQL["requests_of"], key))
         return [PostedRequest(id=row["id"], body=row["body"]) for row in rows]
+
+    async def requested(self, sessions: Sequence[SessionId]) -> Sequence[SessionId]:
+        rows = await self._database.read(lambda connection: connection.fetch(SQL["requested"], sessions))
+        return [SessionId(row["session"]) for row in rows]
+
+    def watch_requests(self) -> AbstractContextManager[StoreWatch]:
+        return self._news.watch(REQUESTS)
 
     async def remove_request(self, id: str) -> None:
         await self._database.read(lambda connection: connection.execute(SQL["remove_request"], id))

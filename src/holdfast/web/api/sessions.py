@@ -132,10 +132,10 @@ async def send(request: WebRequest) -> Done:
     if not body.text.strip():
         raise InvalidInput("the message is empty")
     context, session = request.context, request.session
-    if await is_held_elsewhere(context, session):
+    if not context.hosted.is_remote and await is_held_elsewhere(context, session):
         return await ask_holder(context, session, PostMessage(text=body.text, transport="web"))
     await context.hosted.send(session, body.text)
-    return Done(by_holder=False)
+    return Done(by_holder=context.hosted.is_remote)
 
 
 async def cancel(request: WebRequest) -> Done:
@@ -156,7 +156,10 @@ async def cancel(request: WebRequest) -> Done:
 
 
 async def is_held_elsewhere(context: WebContext, session: SessionId) -> bool:
-    """Whether another process holds the session."""
+    """Whether another process acts for the session: it holds the session, or workers run all sessions of this server."""
+    if context.hosted.is_remote:
+        await context.store.summary(session)  # raises SessionNotFound
+        return True
     return context.hosted.get(session) is None and await context.store.holder(session) is not None
 
 

@@ -96,12 +96,10 @@ UPDATE lease SET worker = NULL WHERE session = $1 AND fence = $2 AND worker = $3
 SELECT EXISTS (SELECT 1 FROM worker WHERE id <> $1 AND seen > now() - $2::interval)
     OR EXISTS (SELECT 1 FROM lease WHERE worker IS NOT NULL);
 
--- name: arrive
-INSERT INTO worker (id, host, pid, version) VALUES ($1, $2, $3, $4);
-
 -- name: beat
 -- A row that was removed in an outage is inserted again.
-INSERT INTO worker (id, host, pid, version) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO UPDATE SET seen = now();
+INSERT INTO worker (id, host, pid, version, role) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (id) DO UPDATE SET seen = now(), role = excluded.role;
 
 -- name: leave
 DELETE FROM worker WHERE id = $1;
@@ -339,7 +337,7 @@ SELECT event.session, event.seq, event.body FROM unnest($1::text[], $2::bigint[]
 JOIN event ON event.session = w.session AND event.seq = w.seq;
 
 -- name: notify
-SELECT pg_notify('holdfast', $1);
+SELECT pg_notify($1, $2);
 
 -- name: shares_of
 -- The version of a tree whose first session is still there, with its shares.
@@ -373,6 +371,9 @@ ON CONFLICT (id) DO NOTHING;
 -- name: requests_of
 SELECT id, body FROM request WHERE session = $1 ORDER BY number;
 
+-- name: requested
+SELECT DISTINCT session FROM request WHERE session = ANY ($1::text[]);
+
 -- name: remove_request
 DELETE FROM request WHERE id = $1;
 
@@ -385,7 +386,7 @@ SELECT (SELECT count(*) FROM session) AS sessions, (SELECT count(*) FROM session
 
 -- name: workers
 -- The processes that are alive, newest first.
-SELECT worker.id, worker.host, worker.pid, worker.version,
+SELECT worker.id, worker.host, worker.pid, worker.version, worker.role,
     extract(epoch FROM now() - worker.seen)::float8 AS seen_seconds,
     (SELECT count(*) FROM lease WHERE lease.worker = worker.id) AS sessions
 FROM worker WHERE worker.seen > now() - $1::interval ORDER BY worker.started DESC;

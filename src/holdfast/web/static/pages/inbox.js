@@ -72,7 +72,7 @@ function Card({ call, gone, settle }) {
     try {
       const done = await post(`/api/waiting/${encodeURIComponent(call.session)}/${encodeURIComponent(id)}`, { digest: escalation.digest, ...body });
       const words = body.verdict === "approve" ? call.is_question ? "answered here" : "approved here" : "denied here";
-      settle(id, done.delivery === "sent" ? `${words}; the process that holds the session has not confirmed it yet` : words);
+      settle(id, done.delivery === "kept" ? `${words}; it is kept until a worker applies it` : done.delivery === "sent" ? `${words}; the process that holds the session has not confirmed it yet` : words);
     } catch (problem) {
       setError(problem); setState("ready");
       if (problem.status === 409) settle(id, `not settled here: ${problem.message}`);
