@@ -33,7 +33,7 @@ from holdfast.gate.control_requests import (
 from holdfast.gate.deadlines import time_limit
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.file_labels import SharedFileLabels
-from holdfast.gate.gate import Gate, GateSettings
+from holdfast.gate.gate import Checkpoint, Gate, GateSettings
 from holdfast.gate.grants import (
     Grants,
     SavedGrants,
@@ -71,6 +71,7 @@ __all__ = [
     "Budget",
     "CallIndex",
     "CancelTurn",
+    "Checkpoint",
     "CommitProposals",
     "ControlRequests",
     "DecideHunks",

@@ -4,6 +4,7 @@ An approval covers only what the person saw. The call is judged again afterwards
 policy or the file behind a path has changed.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
 import msgspec
@@ -20,6 +21,7 @@ from holdfast.core import (
     JsonObject,
     Offer,
     Parked,
+    PathTarget,
     Target,
     Tool,
     is_covered,
@@ -64,8 +66,11 @@ class Authorizer:
         clock: Clock,
         escalation_seconds: float | None,
         can_ask: bool,
+        travels: bool = False,
     ) -> None:
         self._judge = judge
+        self._travels = travels
+        """Whether the workspace has another place on each machine, and the same files."""
         self._escalations = escalations
         self._provenance = provenance
         self._grants = grants
@@ -174,13 +179,22 @@ class Authorizer:
         if shown != (judgement.digest, registered.digest, self._judge.policy.digest):
             reason = "what was approved is not what would happen now"
             return _refusal(decision, "changed-after-approval", reason)
-        if asked.targets != judgement.request.targets:
+        if self._comparable(asked.targets) != self._comparable(judgement.request.targets):
             return _refusal(
                 decision, "moved-after-approval", "a path or host now leads elsewhere than approved"
             )
         if ruling.response is not None and ruling.response.arguments is not None:
             return await self._authorize_edited(call, ruling.response.arguments, asked.id)
         return self._authorized(judgement, registered, escalation=asked.id)
+
+    def _comparable(self, targets: Sequence[Target]) -> list[Target]:
+        """The targets without what differs between machines: where the workspace of a session that travels lies there."""
+        return [
+            msgspec.structs.replace(target, location=msgspec.structs.replace(target.location, real=""))
+            if self._travels and isinstance(target, PathTarget) and target.location.inside is not None
+            else target
+            for target in targets
+        ]
 
     async def _authorize_edited(
         self, call: Call, arguments: JsonObject, escalation: EscalationId

@@ -5,7 +5,7 @@ always happen is in `submit` and nowhere else: no effect before its intent is on
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -49,6 +49,7 @@ from holdfast.core.events import (
     CallIntended,
     CallRefused,
     CallSettled,
+    Event,
     GrantGiven,
     GrantRevoked,
 )
@@ -75,6 +76,9 @@ from holdfast.gate.tree_budget import TreeBudget
 from holdfast.models import Model, OnPiece, Prompt, Reply
 from holdfast.policy import Policy, SessionFacts
 from holdfast.store import Journal
+
+Checkpoint = Callable[[int], Awaitable[Sequence[Event]]]
+"""Saves the files of a turn after a call, and returns what to record together with the call's outcome; nothing if none changed."""
 
 
 class GateSettings(Value):
@@ -115,8 +119,10 @@ class Gate:
         effect_writer: EffectTarget | None = None,
         keep_blob: StoreBlob | None = None,
         file_labels: FileLabels | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._journal = journal
+        self._checkpoint = checkpoint
         self._clock = clock
         self._settings = settings or GateSettings()
         self._saved_grants = saved_grants
@@ -153,6 +159,7 @@ class Gate:
             clock=clock,
             escalation_seconds=self._settings.escalation_seconds,
             can_ask=self._settings.can_ask,
+            travels=checkpoint is not None,
         )
         self._model_calls = ModelCalls(journal=journal, budget=self.budget)
         self._hosts = HostAccess(
@@ -287,14 +294,17 @@ class Gate:
                 outcome, blobs = await off_loop(
                     settled.result, lambda: self._large_values.record_result(settled)
                 )
+                saved: Sequence[Event] = ()
+                if self._checkpoint is not None and not authorized.registered.tool.is_read_only:
+                    saved = await self._checkpoint(call.turn)
                 # The reservation is held until the outcome is recorded, which is exact if all of it was spent.
-                if can_defer_outcome and not blobs and cost_of(outcome) == reservation.amount:
+                if can_defer_outcome and not blobs and not saved and cost_of(outcome) == reservation.amount:
                     self._journal.append_deferred(outcome)
                     self.calls.record_deferred(outcome)
                     self.origins.record_deferred(outcome)
                     self.budget.record_deferred(outcome)
                 else:
-                    await self._journal.append(outcome, blobs=blobs)
+                    await self._journal.append(outcome, *saved, blobs=blobs)
             except BaseException:
                 self.budget.release(reservation)
                 self.grants.release_use(call.id)

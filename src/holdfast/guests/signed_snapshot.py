@@ -2,6 +2,7 @@
 
 Loading an engine's snapshot is as dangerous as running code, and engines do not authenticate theirs. The signature is an
 HMAC-SHA256 over the engine's tag (name and version) and the data. It proves the origin of a snapshot; it does not encrypt it.
+A snapshot names its key by an id, so machines that share sessions can change keys while old snapshots are still waiting.
 """
 
 import hashlib
@@ -9,13 +10,18 @@ import hmac
 
 from holdfast.core.errors import InvalidInput, SnapshotRefused
 
-_MAGIC = b"HFS1"
+_MAGIC, _MAGIC_WITHOUT_ID = b"HFS2", b"HFS1"
 _MAC_BYTES = 32
+_ID_BYTES = 8
 _MIN_KEY_BYTES = 16
+KEY_BYTES = 32
 
 
 class SnapshotSigner:
-    """Signs data under an engine's tag, and verifies data that was signed with the same key and tag."""
+    """Signs data under an engine's tag, and verifies data that was signed with one of the same keys and the same tag.
+
+    It takes one key, or several of 32 bytes one after the other: the first one signs, all of them verify.
+    """
 
     def __init__(self, key: bytes) -> None:
         if len(key) < _MIN_KEY_BYTES:
@@ -23,20 +29,24 @@ class SnapshotSigner:
                 f"a signing key needs at least {_MIN_KEY_BYTES} bytes, this one has {len(key)}",
                 hint="Use 32 random bytes that are kept with the store.",
             )
-        self._key = key
+        is_several = len(key) > KEY_BYTES and len(key) % KEY_BYTES == 0
+        keys = [key[at : at + KEY_BYTES] for at in range(0, len(key), KEY_BYTES)] if is_several else [key]
+        self._keys = {_key_id(each): each for each in keys}
+        self._id = _key_id(keys[0])
 
     def sign(self, engine: str, data: bytes) -> bytes:
         """The data with its signature for an engine."""
-        head = _head(engine)
-        return head + self._mac(head, data) + data
+        head = _MAGIC + self._id + _tagged(engine)
+        return head + _mac(self._keys[self._id], head, data) + data
 
     def verify(self, engine: str, signed: bytes) -> bytes:
-        """The data, if it is unchanged and was signed here for this engine. Raises SnapshotRefused."""
-        tag, mac, data = _split(signed)
-        if not hmac.compare_digest(mac, self._mac(_head(tag), data)):
+        """The data, if it is unchanged and was signed with a key of ours for this engine. Raises SnapshotRefused."""
+        id, head, tag, mac, data = _split(signed)
+        keys = list(self._keys.values()) if id is None else [self._keys[id]] if id in self._keys else []
+        if not any(hmac.compare_digest(mac, _mac(key, head, data)) for key in keys):
             raise SnapshotRefused(
                 "this snapshot was not made here, or was changed since",
-                hint="Start the turn again; a snapshot is valid only in the data directory where it was made.",
+                hint="Start the turn again; a snapshot is valid only where the key that signed it is.",
             )
         if tag != engine:
             raise SnapshotRefused(
@@ -45,25 +55,33 @@ class SnapshotSigner:
             )
         return data
 
-    def _mac(self, head: bytes, data: bytes) -> bytes:
-        mac = hmac.new(self._key, head, hashlib.sha256)
-        mac.update(data)
-        return mac.digest()
+
+def _key_id(key: bytes) -> bytes:
+    return hashlib.sha256(b"holdfast key id" + key).digest()[:_ID_BYTES]
 
 
-def _head(engine: str) -> bytes:
+def _mac(key: bytes, head: bytes, data: bytes) -> bytes:
+    mac = hmac.new(key, head, hashlib.sha256)
+    mac.update(data)
+    return mac.digest()
+
+
+def _tagged(engine: str) -> bytes:
     tag = engine.encode()
-    return _MAGIC + len(tag).to_bytes(2, "big") + tag
+    return len(tag).to_bytes(2, "big") + tag
 
 
-def _split(signed: bytes) -> tuple[str, bytes, bytes]:
-    """Tag, MAC and data, not yet verified."""
-    start = len(_MAGIC) + 2
-    end = start + int.from_bytes(signed[len(_MAGIC) : start], "big")
-    if not signed.startswith(_MAGIC) or len(signed) < end + _MAC_BYTES:
+def _split(signed: bytes) -> tuple[bytes | None, bytes, str, bytes, bytes]:
+    """The id of the key (None in older snapshots), the signed head, tag, MAC and data, not yet verified."""
+    has_id = signed.startswith(_MAGIC)
+    ids = len(_MAGIC) + (_ID_BYTES if has_id else 0)
+    start = ids + 2
+    end = start + int.from_bytes(signed[ids:start], "big")
+    if not signed.startswith((_MAGIC, _MAGIC_WITHOUT_ID)) or len(signed) < end + _MAC_BYTES:
         raise SnapshotRefused("this is not a snapshot, or only a part of one", hint="Start the turn again.")
     try:
         tag = signed[start:end].decode()
     except UnicodeDecodeError:
         raise SnapshotRefused("this is not a snapshot", hint="Start the turn again.") from None
-    return tag, signed[end : end + _MAC_BYTES], signed[end + _MAC_BYTES :]
+    id = signed[len(_MAGIC) : ids] if has_id else None
+    return id, signed[:end], tag, signed[end : end + _MAC_BYTES], signed[end + _MAC_BYTES :]

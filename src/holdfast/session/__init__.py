@@ -37,6 +37,7 @@ from holdfast.session.settings import (
 from holdfast.session.staged_changes import view_staged
 from holdfast.session.status import Lifecycle, Status, TurnRecord, is_imported, workspace_of
 from holdfast.session.tools import ASK_PERSON, VIEW_TOOLS
+from holdfast.session.travelling_folder import changeable_folder, readable_folder
 from holdfast.session.turn_result import TurnResult
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "apply_requests",
     "attached_file",
     "build_session",
+    "changeable_folder",
     "check_options",
     "create_session",
     "expire_orphaned_escalations",
@@ -97,6 +99,7 @@ __all__ = [
     "parent_of",
     "plan_fork",
     "plan_rewind",
+    "readable_folder",
     "replay",
     "resume_session",
     "view_staged",

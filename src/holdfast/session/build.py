@@ -15,6 +15,7 @@ from holdfast.gate import (
     NET_CONNECT,
     ApprovalFiles,
     AuditFile,
+    Checkpoint,
     ControlRequests,
     Gate,
     GateSettings,
@@ -85,6 +86,8 @@ class SessionParts:
     """The files of the project that are part of the instructions."""
     disk: SessionPaths | None = None
     """None for a session in memory."""
+    travels: bool = False
+    """Whether other machines get the workspace from its restore points, so that every call that changes files makes one."""
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
     """Closed together with the session."""
     on_close: Callable[[SessionId], None] = lambda _: None
@@ -97,7 +100,13 @@ async def build_session(parts: SessionParts) -> Session:
     await _record_lost_commit(parts.staged, journal, parts.store)
     status, conversation = Status(journal), Conversation(journal)
     commands = _commands(parts)
-    gate = _gate(parts, status, commands, commit=lambda: session.commit())
+    gate = _gate(
+        parts,
+        status,
+        commands,
+        commit=lambda: session.commit(),
+        checkpoint=lambda turn: points.checkpoint(turn),
+    )
     # Closed in reverse order: the lease is released when nothing can write any more.
     resources = AsyncExitStack()
     resources.callback(parts.on_close, journal.session)
@@ -172,6 +181,7 @@ def _gate(
     commands: SessionCommands | None,
     *,
     commit: Callable[[], Awaitable[tuple[str, ...]]],
+    checkpoint: Checkpoint,
 ) -> Gate:
     """The gate, with the tools that every session has and the session's own."""
     own: list[Toolset] = [
@@ -210,6 +220,7 @@ def _gate(
         turn_limits=settings.turn_budget,
         tree=parts.tree,
         saved_grants=saved_grants,
+        checkpoint=checkpoint if parts.travels else None,
         file_labels=SharedFileLabels(parts.disk.home.file_labels) if parts.disk is not None else None,
         control_requests=ControlRequests(parts.disk.home.control_requests(parts.journal.session))
         if parts.disk is not None
@@ -284,10 +295,11 @@ async def _open_restore_points(parts: SessionParts, resources: AsyncExitStack) -
             store=parts.store,
             settings=parts.settings,
             home=parts.disk.home,
+            travels=parts.travels,
         )
     if points is not None:
         resources.callback(points.save)
-    return TurnRestorePoints(parts.journal, points)
+    return TurnRestorePoints(parts.journal, points, travels=parts.travels)
 
 
 async def _record_lost_commit(staged: StagedWorld, journal: Journal, store: Store) -> None:

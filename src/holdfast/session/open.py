@@ -35,12 +35,13 @@ from holdfast.session.project_instructions import ProjectInstructions, read_proj
 from holdfast.session.resources import SharedResources
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
+from holdfast.session.shared_policies import keep_policy, recorded_policy
 from holdfast.session.status import Status, workspace_of
+from holdfast.session.travelling_folder import TravellingFolder, is_own_folder, is_shared
 from holdfast.store import (
     HOST_QUEUE,
     MIN_SECRET_LENGTH,
     Journal,
-    WorkStore,
     chosen_name,
     private_folder,
     shortened_note,
@@ -72,7 +73,9 @@ async def create_session(
     shared.live.check_room()
     folder = open_folder(Path(workspace), shared.home.root) if workspace is not None else None
     resolved = resolve(shared, options, owns_folder=folder is None)
-    queue = host_queue() if folder is not None and _is_shared(shared) else ""
+    if is_shared(shared.store):
+        await keep_policy(shared.store, resolved.policy)
+    queue = host_queue() if folder is not None and is_shared(shared.store) else ""
     opened = SessionOpened(
         principal=PERSON,
         folder=os.getcwd(),
@@ -110,15 +113,23 @@ async def resume_session(shared: SharedResources, reference: str, options: Sessi
     try:
         status = Status(ReplayedHistory(journal.recorded))
         _check_host(journal.session, status)
+        owns_folder, recorded = _owns_folder(shared, journal), None
+        if is_shared(shared.store) and options.get("policy") is None:
+            recorded = await recorded_policy(
+                shared.store, status, policies=shared.home.policies, owns_folder=owns_folder
+            )
         resolved = resolve(
             shared,
             options,
             previous_policy=status.policy,
             previous_model=status.model,
             previous_sandbox=status.sandbox,
-            owns_folder=_owns_folder(shared, journal),
+            owns_folder=owns_folder,
+            recorded=recorded,
         )
-        await record_changes(journal, status, resolved)
+        if is_shared(shared.store) and resolved.policy.digest != status.policy_digest:
+            await keep_policy(shared.store, resolved.policy)
+        await record_changes(journal, status, resolved, keeps_policy=is_shared(shared.store))
     except BaseException:
         await journal.release()
         raise
@@ -157,6 +168,8 @@ async def fork_session(
         name=chosen_name(name) if name is not None else None,
         description=description or before.description,
     )
+    if is_shared(shared.store):
+        await keep_policy(shared.store, resolved.policy)
     journal = await shared.store.fork(parent, at=plan.seq, opened=opened)
     try:
         await _restore_or_release(shared, journal, plan.manifest)
@@ -167,6 +180,8 @@ async def fork_session(
 
 
 async def _restore_or_release(shared: SharedResources, journal: Journal, manifest: str) -> None:
+    if is_shared(shared.store):
+        return  # its folder is filled when it is opened
     try:
         await _restore_files(shared, journal.session, manifest)
     except BaseException:
@@ -194,6 +209,7 @@ def resolve(
     previous_model: str = "",
     previous_sandbox: str = "",
     owns_folder: bool = False,
+    recorded: Policy | None = None,
 ) -> ResolvedOptions:
     """The options with every default filled in. From here on the key of the model is redacted."""
     resolved = resolve_options(
@@ -205,6 +221,7 @@ def resolve(
         previous_model=previous_model,
         previous_sandbox=previous_sandbox,
         owns_folder=owns_folder,
+        recorded_policy=recorded,
     )
     key = api_key_of(resolved.model) or ""
     if len(key) >= MIN_SECRET_LENGTH:
@@ -215,11 +232,6 @@ def resolve(
 def host_queue() -> str:
     """The queue that only the workers of this machine serve."""
     return f"{HOST_QUEUE}{socket.gethostname()}"
-
-
-def _is_shared(shared: SharedResources) -> bool:
-    """Whether processes of other machines can open the sessions."""
-    return isinstance(shared.store, WorkStore) and shared.store.address is not None
 
 
 def _check_host(session: SessionId, status: Status) -> None:
@@ -235,7 +247,10 @@ def _check_host(session: SessionId, status: Status) -> None:
 
 def _owns_folder(shared: SharedResources, journal: Journal) -> bool:
     """Whether a session works in a folder that only it uses."""
-    return workspace_of(journal.recorded) in ("", str(shared.home.workspace(journal.session)))
+    folder = workspace_of(journal.recorded)
+    if is_shared(shared.store):
+        return is_own_folder(folder, journal.session)
+    return folder in ("", str(shared.home.workspace(journal.session)))
 
 
 async def _open(
@@ -276,7 +291,13 @@ async def _session_parts(
     home, settings = shared.home, shared.settings
     tree = await open_tree_budget(journal, home=home, store=shared.store)
     own = home.prepare_session(journal.session)
-    root = reopen_folder(Path(workspace_of(journal.recorded) or home.workspace(journal.session)))
+    travelling = None
+    if is_shared(shared.store) and _owns_folder(shared, journal):
+        travelling = TravellingFolder(home, journal)
+        await travelling.open(shared.store)
+        root = reopen_folder(travelling.path)
+    else:
+        root = reopen_folder(Path(workspace_of(journal.recorded) or home.workspace(journal.session)))
     view = own / "view"
     view.mkdir(mode=0o700, exist_ok=True)
     quota = Quota(bytes=settings.workspace_bytes, files=settings.workspace_files)
@@ -313,6 +334,7 @@ async def _session_parts(
     guests = SessionGuests(resolved.sandbox, create_guest)
     if resolved.is_sandbox_chosen or resolved.model is not None:
         _ = guests.main  # report a missing engine now; a session that is only inspected needs none
+    left = [travelling.close] if travelling is not None else []  # closed last, before the lease is released
     parts = SessionParts(
         journal=journal,
         store=shared.store,
@@ -335,7 +357,8 @@ async def _session_parts(
         instructions="\n\n".join(filter(None, (resolved.instructions, project.text))),
         instruction_files=project.files,
         disk=SessionPaths(home=home, root=root, view=FolderWorld(view)),
-        closers=[*resolved.closers, *(server.close for server in servers)],
+        travels=travelling is not None,
+        closers=[*left, *resolved.closers, *(server.close for server in servers)],
         on_close=shared.live.remove,
     )
     return parts, servers

@@ -98,14 +98,17 @@ def resolve_options(
     previous_model: str = "",
     previous_sandbox: str = "",
     owns_folder: bool = False,
+    recorded_policy: Policy | None = None,
 ) -> ResolvedOptions:
-    """Load the chosen policy and open the chosen model. Raises InvalidConfig or ModelMissing."""
-    chosen_policy = chosen.get("policy")
-    wanted: Policy | str = chosen_policy if chosen_policy is not None else previous_policy or settings.policy
+    """Load the chosen policy and open the chosen model. Raises InvalidConfig or ModelMissing.
+
+    Without a chosen policy, `recorded_policy` goes on, under its name of before.
+    """
+    wanted: Policy | str = chosen.get("policy") or recorded_policy or previous_policy or settings.policy
     named, policy = (
         load_session_policy(wanted, policies=policies, owns_folder=owns_folder)
         if isinstance(wanted, str)
-        else (wanted.name, wanted)
+        else (previous_policy if wanted is recorded_policy else wanted.name, wanted)
     )
     given = chosen.get("model")
     is_ours = chosen.get("needs_model", True) and (given is None or isinstance(given, str))
@@ -153,9 +156,16 @@ def check_may_run(name: str, policy: Policy) -> None:
         )
 
 
-async def record_changes(journal: Journal, status: Status, resolved: ResolvedOptions) -> None:
-    """Record a changed policy, model or sandbox, so that the session keeps it."""
+async def record_changes(
+    journal: Journal, status: Status, resolved: ResolvedOptions, *, keeps_policy: bool = False
+) -> None:
+    """Record a changed policy, model or sandbox, so that the session keeps it.
+
+    With `keeps_policy`, another content under the same name is another policy too.
+    """
     is_other_policy = resolved.policy_name != status.policy
+    if keeps_policy and resolved.policy.digest != status.policy_digest:
+        is_other_policy = True
     changed = SessionReconfigured(
         policy=resolved.policy_name if is_other_policy else "",
         policy_digest=resolved.policy.digest if is_other_policy else "",

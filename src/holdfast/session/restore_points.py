@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import Noted, RecordedEvent, RestorePointMade, TurnEnded
+from holdfast.core.events import Event, Noted, RecordedEvent, RestorePointMade, TurnEnded
 from holdfast.core.projection import Projection
 from holdfast.session.branches.rewind_fork import RewindPlan, last_point
 from holdfast.session.settings import Settings
@@ -33,11 +33,13 @@ class RestorePointState(Projection[_Handled]):
     def reset(self) -> None:
         self.has_any = False
         self.is_current = False
+        self.manifest = ""
 
     def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case RestorePointMade():
                 self.has_any = self.is_current = True
+                self.manifest = event.manifest
             case TurnEnded():
                 self.is_current = False
 
@@ -45,9 +47,12 @@ class RestorePointState(Projection[_Handled]):
 class TurnRestorePoints:
     """Makes a restore point at the end of every turn. Does nothing if the session has no folder."""
 
-    def __init__(self, journal: Journal, points: RestorePoints | None) -> None:
+    def __init__(self, journal: Journal, points: RestorePoints | None, *, travels: bool = False) -> None:
         self._journal = journal
         self._points = points
+        self._travels = travels
+        """Whether other machines fill the folder from the last restore point."""
+        self._checkpointing = asyncio.Lock()
         self._state = RestorePointState(journal)
 
     async def make_missing(self, turns: int) -> None:
@@ -57,19 +62,29 @@ class TurnRestorePoints:
 
     async def make(self, turn: int) -> None:
         """Make the restore point of a turn, of the workspace as it is now."""
+        await self._journal.append(*await self._made(turn))
+
+    async def checkpoint(self, turn: int) -> tuple[Event, ...]:
+        """What to record together with a call that changed files, where a session travels; empty if no file changed."""
+        if not self._travels:
+            return ()
+        async with self._checkpointing:
+            made = await self._made(turn)
+        manifests = [event.manifest for event in made if isinstance(event, RestorePointMade)]
+        return made if manifests and manifests[0] != self._state.manifest else ()
+
+    async def _made(self, turn: int) -> tuple[Event, ...]:
         if self._points is None:
-            return
+            return ()
         point = await self._points.make()
         # The first restore point has nothing before it: what it found was already there.
         changes = point.changes if self._state.has_any else ()
         listed = changes[:MAX_LISTED_CHANGES]
         notes = [Noted(code="not-kept", text=_not_kept(point.unkept))] if point.unkept else []
-        await self._journal.append(
-            *notes,
-            RestorePointMade(
-                turn=turn, manifest=point.manifest, changes=listed, more=len(changes) - len(listed)
-            ),
+        made = RestorePointMade(
+            turn=turn, manifest=point.manifest, changes=listed, more=len(changes) - len(listed)
         )
+        return *notes, made
 
     async def preview(self, plan: RewindPlan) -> RewindPlan:
         """The plan with the changes it would make to files."""
@@ -94,13 +109,18 @@ class TurnRestorePoints:
 
 
 async def open_restore_points(
-    root: Path, *, journal: Journal, store: Store, settings: Settings, home: Home
+    root: Path, *, journal: Journal, store: Store, settings: Settings, home: Home, travels: bool = False
 ) -> RestorePoints | None:
-    """The restore points of a folder, or None if none are made."""
-    if settings.restore_points == "never":
+    """The restore points of a folder, or None if none are made. A folder that travels always has them."""
+    if settings.restore_points == "never" and not travels:
         return None
     last = last_point(journal.recorded)
-    if last is None and settings.restore_points == "auto" and await asyncio.to_thread(_is_large, root):
+    if (
+        last is None
+        and not travels
+        and settings.restore_points == "auto"
+        and await asyncio.to_thread(_is_large, root)
+    ):
         text = "this folder is large, so turns cannot be rewound here unless restore_points is set to always"
         await journal.append(Noted(code="no-restore-points", text=text))
         return None

@@ -359,7 +359,8 @@ class Session:
         """
         self._lock.check_not_closed()
         changes = self._staged.commit(approved_paths(self._staged, paths, approve=approve))
-        await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
+        saved = await self._restore_points.checkpoint(len(self.status.turns))
+        await self._journal.append(ProposalsCommitted(changes=changes, principal=principal), *saved)
         if self.status.turns and self._lock.holder is None and not self.status.has_open_turn:
             # A fork starts from here, where nothing that was committed is staged.
             await self._restore_points.make(len(self.status.turns))
@@ -386,6 +387,7 @@ class Session:
             events.append(ProposalsRejected(paths=tuple(split.dropped), principal=principal))
         if changes:
             events.append(ProposalsCommitted(changes=changes, principal=principal))
+            events += await self._restore_points.checkpoint(len(self.status.turns))
         if events:
             await self._journal.append(*events)
         if changes and self.status.turns and self._lock.holder is None and not self.status.has_open_turn:

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.core import Change, SessionId
@@ -16,7 +15,7 @@ from holdfast.core.events import (
     RecordedEvent,
 )
 from holdfast.core.projection import without_rewound
-from holdfast.session.status import workspace_of
+from holdfast.session.travelling_folder import readable_folder
 from holdfast.store import Home, Journal, Store
 from holdfast.world import FolderWorld, StagedWorld
 
@@ -112,7 +111,7 @@ async def view_staged(home: Home, store: Store, session: SessionId) -> StagedWor
     contents = {
         change.after: await store.blob(change.after) for change in changes if change.after is not None
     }
-    staged = StagedWorld(FolderWorld(Path(workspace_of(recorded) or home.workspace(session))))
+    staged = StagedWorld(FolderWorld(await readable_folder(home, store, session)))
     staged.restage(changes, contents.__getitem__)
     return staged
 

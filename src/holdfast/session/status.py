@@ -115,6 +115,7 @@ class Status(Projection[_Handled]):
     def __init__(self, journal: EventSource) -> None:
         # Not part of `reset`: a rewind undoes what was done, not the chosen policy and model.
         self.model = ""
+        self.policy_digest = ""
         self.policy = ""
         """A name or the path of a file. Model and policy of an imported session are empty until they are chosen here."""
         self.sandbox = ""
@@ -203,14 +204,16 @@ class Status(Projection[_Handled]):
         match event:
             case SessionOpened():
                 self.model, self.policy = event.model, event.policy
+                self.policy_digest = event.policy_digest
                 self._choose_sandbox(event.sandbox)
             case SessionReconfigured():
                 self.model, self.policy = event.model or self.model, event.policy or self.policy
+                self.policy_digest = event.policy_digest or self.policy_digest
                 self._choose_sandbox(event.sandbox)
             case RunStarted() if not self._is_sandbox_recorded:
                 self.sandbox = event.engine
             case Noted(code="imported"):
-                self.model = self.policy = ""  # those of another machine
+                self.model = self.policy = self.policy_digest = ""  # those of another machine
             case _:
                 pass
 

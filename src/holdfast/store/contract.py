@@ -183,6 +183,11 @@ class Journal(Protocol):
         ...
 
     @property
+    def fence(self) -> int:
+        """The fencing number of the lease. It increases with every lease of the session."""
+        ...
+
+    @property
     def recorded(self) -> Sequence[RecordedEvent]:
         """All events so far, in order; for a fork, including the parent's part."""
         ...

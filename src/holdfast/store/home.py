@@ -10,6 +10,7 @@ from holdfast.core import SessionId, check_session_id
 from holdfast.core.errors import StoreUnavailable
 
 KEY_BYTES = 32
+KEY_FILE_VARIABLE = "HOLDFAST_KEY_FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,13 @@ class Home:
         return private_folder(self.session_folder(session))
 
     def key(self) -> bytes:
-        """Return the secret key of this home, 32 random bytes. The first caller creates it."""
+        """Return the secret key of this home, 32 random bytes. The first caller creates it.
+
+        `$HOLDFAST_KEY_FILE` names a file instead, for machines that share sessions: one key of 64 hexadecimal digits a line,
+        the newest first. Then it returns all of them, one after the other.
+        """
+        if given := os.environ.get(KEY_FILE_VARIABLE):
+            return _read_keys(Path(given))
         path = self.root / "key"
         private_folder(self.root)
         if not path.exists():
@@ -170,6 +177,23 @@ class Home:
                 hint="restore it from a backup; if you delete it, guests that wait for an answer start over",
             )
         return content
+
+
+def _read_keys(path: Path) -> bytes:
+    try:
+        lines = [line.strip() for line in path.read_text("ascii").splitlines() if line.strip()]
+        keys = [bytes.fromhex(line) for line in lines]
+    except (OSError, ValueError) as problem:
+        raise StoreUnavailable(
+            f"the keys in {str(path)!r} cannot be read: {getattr(problem, 'strerror', None) or 'not hexadecimal'}",
+            hint=f"check {KEY_FILE_VARIABLE}; make a key with: openssl rand -hex {KEY_BYTES}",
+        ) from None
+    if not keys or any(len(key) != KEY_BYTES for key in keys):
+        raise StoreUnavailable(
+            f"{str(path)!r} does not have keys of {2 * KEY_BYTES} digits, one a line",
+            hint=f"make one with: openssl rand -hex {KEY_BYTES}",
+        )
+    return b"".join(keys)
 
 
 def private_folder(path: Path) -> Path:

@@ -95,6 +95,10 @@ class MemoryJournal:
         return self._held.id
 
     @property
+    def fence(self) -> int:
+        return self._fence
+
+    @property
     def recorded(self) -> Sequence[RecordedEvent]:
         return self._log.recorded
 

@@ -17,6 +17,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
+from holdfast.session import changeable_folder, readable_folder
 from holdfast.world import FolderWorld, links_in, list_files
 
 PROGRESS = "copying files"
@@ -60,15 +61,21 @@ async def run(arguments: argparse.Namespace) -> int:
     # The files are not in the store: what changes them needs no more of it than what reads them.
     async with open_store(only_reads=True) as (home, store):
         session = await resolve_session(store, arguments.session)
-        summary = await store.summary(session)
-        folder = Path(summary.workspace or home.workspace(session))
+        if arguments.action in ("put", "rm"):
+            async with changeable_folder(home, store, session) as folder:
+                _try(arguments, folder)
+        else:
+            _try(arguments, await readable_folder(home, store, session))
+    return exit_codes.OK
+
+
+def _try(arguments: argparse.Namespace, folder: Path) -> None:
     if not folder.is_dir():
         raise InvalidInput(f"the workspace {str(folder)!r} does not exist")
     try:
         _do(arguments, FolderWorld(folder), Console())
     except OSError as error:
         raise InvalidInput(f"{error.filename or ''}: {error.strerror or error}") from error
-    return exit_codes.OK
 
 
 def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> None:

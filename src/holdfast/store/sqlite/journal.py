@@ -64,6 +64,10 @@ class SqliteJournal:
         return self._session
 
     @property
+    def fence(self) -> int:
+        return self._fence
+
+    @property
     def recorded(self) -> Sequence[RecordedEvent]:
         return self._log.recorded
 
