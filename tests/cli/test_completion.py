@@ -69,7 +69,7 @@ def test_options_and_their_choices_are_completed(complete: Complete) -> None:
 
 
 def test_the_word_after_an_option_is_its_value(complete: Complete) -> None:
-    assert complete("holdfast -w demo se") == ["search", "sessions"]
+    assert complete("holdfast -w demo se") == ["search", "serve", "sessions"]
 
 
 def test_sessions_are_completed_by_name_and_id(complete: Complete) -> None:

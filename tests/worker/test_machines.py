@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from holdfast.gate import CancelTurn, RaiseBudget
 from holdfast.models import ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
 from holdfast.services import deliver_answer, request_of_holder, send_control_request
-from holdfast.session import Session, Settings, changeable_folder, readable_folder, view_staged
+from holdfast.session import Settings, changeable_folder, readable_folder, view_staged
 from holdfast.worker import install_dispatch
 
 if TYPE_CHECKING:
@@ -67,10 +67,6 @@ def writes(path: str, text: str) -> ScriptedReply:
 
 def model(*replies: ScriptedReply) -> ScriptedModel:
     return ScriptedModel(list(replies))
-
-
-def files(session: Session) -> Sequence[str]:
-    return [entry.path for entry in session.workspace.list(".")]
 
 
 async def test_files_travel_with_their_session(machines: Machines) -> None:
