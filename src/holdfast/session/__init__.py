@@ -34,10 +34,10 @@ from holdfast.session.settings import (
     TelegramSettings,
     Topic,
 )
+from holdfast.session.shared.travelling_folder import changeable_folder, readable_folder
 from holdfast.session.staged_changes import view_staged
 from holdfast.session.status import Lifecycle, Status, TurnRecord, is_imported, workspace_of
 from holdfast.session.tools import ASK_PERSON, VIEW_TOOLS
-from holdfast.session.travelling_folder import changeable_folder, readable_folder
 from holdfast.session.turn_result import TurnResult
 
 __all__ = [

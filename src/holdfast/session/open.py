@@ -35,9 +35,9 @@ from holdfast.session.project_instructions import ProjectInstructions, read_proj
 from holdfast.session.resources import SharedResources
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
-from holdfast.session.shared_policies import keep_policy, recorded_policy
+from holdfast.session.shared.policies import keep_policy, recorded_policy
+from holdfast.session.shared.travelling_folder import TravellingFolder, is_own_folder, is_shared
 from holdfast.session.status import Status, workspace_of
-from holdfast.session.travelling_folder import TravellingFolder, is_own_folder, is_shared
 from holdfast.store import (
     HOST_QUEUE,
     MIN_SECRET_LENGTH,

@@ -15,7 +15,7 @@ from holdfast.core.events import (
     RecordedEvent,
 )
 from holdfast.core.projection import without_rewound
-from holdfast.session.travelling_folder import readable_folder
+from holdfast.session.shared.travelling_folder import readable_folder
 from holdfast.store import Home, Journal, Store
 from holdfast.world import FolderWorld, StagedWorld
 

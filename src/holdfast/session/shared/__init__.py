@@ -1,0 +1,1 @@
+"""Sessions that machines share: their files and policies travel through the store."""
