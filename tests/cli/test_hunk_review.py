@@ -167,3 +167,39 @@ def test_leaving_the_review_decides_nothing(tmp_path: Path) -> None:
         assert user.wait_for("nothing was decided")
         assert user.end("\x04") == 0
     assert (tmp_path / "work" / "a.txt").read_text() == BEFORE
+
+
+def test_hunks_are_reviewed_by_questions_in_plain_mode(tmp_path: Path) -> None:
+    with terminal(*staged_session(tmp_path), home=tmp_path, HOLDFAST_PLAIN="1") as user:
+        assert user.wait_for("/help")
+        user.type("write it\n")
+        assert user.wait_for("1 staged (/diff")
+        assert user.wait_for("  ready")
+        # Another process can look at what is staged while the chat holds the session.
+        assert "+line three" in holdfast("proposals", "show", home=tmp_path).stdout
+        user.type("/review\n")
+        assert user.wait_for("a.txt  modified  (file 1 of 1, hunk 1 of 2)")
+        assert user.wait_for("+line three")
+        assert user.wait_for("q to quit> ")
+        user.type("perhaps\n")
+        assert user.wait_for("that is not one of the answers")
+        assert user.wait_for("q to quit> ")
+        user.type("y\n")
+        assert user.wait_for("hunk 2 of 2")
+        assert user.wait_for("q to quit> ")
+        user.type("\n")
+        assert user.wait_for("commit 1 change and drop 0? [y/N] ")
+        user.type("y\n")
+        assert user.wait_for("still staged: a.txt")
+        user.type("\x04")
+        assert user.end() == 0
+    half = BEFORE.replace("line 3\n", "line three\n")
+    assert (tmp_path / "work" / "a.txt").read_text() == half
+    with terminal("proposals", "review", home=tmp_path, HOLDFAST_PLAIN="1") as user:
+        assert user.wait_for("q to quit> ")
+        user.type("n file\n")
+        assert user.wait_for("drop 1? [y/N] ")
+        user.type("y\n")
+        assert user.end() == 0
+    assert (tmp_path / "work" / "a.txt").read_text() == half
+    assert "nothing is staged" in holdfast("proposals", "show", home=tmp_path).stderr

@@ -4,6 +4,8 @@ Anything but a clear yes is a no.
 """
 
 import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.cli.terminal.console import Console
@@ -17,13 +19,20 @@ from holdfast.world import TrustedFolders, open_folder
 
 async def confirm(question: str, console: Console) -> bool:
     """Ask for confirmation. Call it only where `console.is_interactive`."""
+    with reading_lines(console) as ask:
+        answer = await ask(f"{question} [y/N] ")
+    return answer is not None and answer.lower() in ("y", "yes")
+
+
+@contextmanager
+def reading_lines(console: Console) -> Iterator[Callable[[str], Awaitable[str | None]]]:
+    """A function that asks a question and reads a line. Call it only where `console.is_interactive`."""
     keyboard = LineKeyboard(write=lambda text: console.say(text, "ask", end=""))
     keyboard.open()
     try:
-        answer = await keyboard.line(f"{question} [y/N] ")
+        yield keyboard.line
     finally:
         keyboard.close()
-    return answer is not None and answer.lower() in ("y", "yes")
 
 
 async def offer_local_model(missing: ModelMissing, console: Console) -> str:

@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 from holdfast.core import Value
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
-from holdfast.world import HunkDecision, Proposal
+from holdfast.world import HunkDecision, Proposal, StagedWorld
 
 ProposalAction = Literal["commit", "reject"]
 
@@ -19,10 +19,14 @@ class DecidedProposals(Value, omit_defaults=False):
     asking: tuple[str, ...]
 
 
-def choose_proposals(session: Session, paths: Sequence[str] = ()) -> tuple[Proposal, ...]:
-    """The proposals for these paths, or all. Raises InvalidInput if a path has none."""
-    wanted = {session.workspace.resolve(path) for path in paths}
-    chosen = tuple(each for each in session.proposals() if not wanted or each.path in wanted)
+def choose_proposals(staged: Session | StagedWorld, paths: Sequence[str] = ()) -> tuple[Proposal, ...]:
+    """The proposals for these paths, or all. Raises InvalidInput if a path has none.
+
+    A session that another process holds can be looked at as its staged world.
+    """
+    files = staged.workspace if isinstance(staged, Session) else staged
+    wanted = {files.resolve(path) for path in paths}
+    chosen = tuple(each for each in staged.proposals() if not wanted or each.path in wanted)
     if wanted - {each.path for each in chosen}:
         raise InvalidInput(
             "some of these paths have no proposal", hint="list them with: holdfast proposals show"

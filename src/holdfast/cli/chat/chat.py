@@ -180,6 +180,8 @@ class Chat:
             self._files[attached.text] = attached.files
         for note in attached.notes:
             self.screen.say(f"  {note}", "dim", folds=True)
+        for file in attached.files:
+            self.screen.picture(file.content)
         self.queue.append(attached.text)
         if self.is_busy:
             self.screen.say(
@@ -213,6 +215,10 @@ class Chat:
         turn = asyncio.create_task(self._driver.run(words))
         await self._one(turn)
         return None if turn.cancelled() or turn.exception() is not None else turn.result()
+
+    async def ask_line(self, question: str) -> str | None:
+        """Read one line as the answer to a question; None if the input ends."""
+        return await self._keyboard.line(question)
 
     def interrupt(self) -> bool:
         """Cancel the running turn and drop the queue; False if no turn is running."""

@@ -1,7 +1,7 @@
 """Show, commit or reject the staged changes of a session.
 
 holdfast proposals show shop                     unified diffs, to read or to pipe into git apply
-holdfast proposals review shop                   accept or reject hunk by hunk, on the full screen
+holdfast proposals review shop                   accept or reject hunk by hunk: full screen, or questions if plain
 holdfast proposals commit shop                   all or none; refused if a file has changed in the meantime
 holdfast proposals commit shop report.py         only this file
 holdfast proposals commit shop --check 'pytest -q'   only if the command succeeds on a copy with the changes
@@ -17,14 +17,17 @@ from tempfile import TemporaryDirectory
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.prompts import reading_lines
 from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.diff_viewer import review as review_hunks
+from holdfast.cli.terminal.line_review import review_by_line
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.services import choose_proposals, decide_hunks, decide_proposals
-from holdfast.session import Session
+from holdfast.session import Session, view_staged
+from holdfast.world import StagedWorld
 
 PROGRESS = "opening the session"
 
@@ -43,16 +46,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Open the session without a model, and show, commit or reject."""
+    """Show without opening the session, which another process may hold; commit or reject in it, without a model."""
     console = Console()
-    async with open_store() as (_, store):
+    async with open_store() as (home, store):
         name = await resolve_session(store, arguments.session)
+        if arguments.action == "show":
+            _show(await view_staged(home, store, name), arguments, console)
+            return exit_codes.OK
     runtime = await Runtime.start(servers=())
     try:
         session = await runtime.resume(name, needs_model=False)
-        if arguments.action == "show":
-            _show(session, arguments, console)
-            return exit_codes.OK
         if not session.staged_paths() and not arguments.paths:
             console.say("nothing is staged")
             return exit_codes.OK
@@ -78,10 +81,15 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _review(session: Session, arguments: argparse.Namespace, console: Console) -> int:
     """Let the user decide hunk by hunk."""
-    if wants_plain() or not console.is_interactive:
+    if not console.is_interactive:
         raise InvalidInput("a review needs a terminal", hint="use `show`, then `commit` with paths")
+    proposals = choose_proposals(session, arguments.paths)
     with progress_hidden():
-        decisions = await review_hunks(choose_proposals(session, arguments.paths))
+        if wants_plain():
+            with reading_lines(console) as ask:
+                decisions = await review_by_line(proposals, say=console.say, ask=ask)
+        else:
+            decisions = await review_hunks(proposals)
     if not decisions:
         console.say("nothing was decided")
         return exit_codes.OK
@@ -112,8 +120,8 @@ async def _passes(session: Session, arguments: argparse.Namespace, console: Cons
     return code == 0
 
 
-def _show(session: Session, arguments: argparse.Namespace, console: Console) -> None:
-    proposals = choose_proposals(session, arguments.paths)
+def _show(staged: StagedWorld, arguments: argparse.Namespace, console: Console) -> None:
+    proposals = choose_proposals(staged, arguments.paths)
     if arguments.json:
         console.json(proposals)
         return

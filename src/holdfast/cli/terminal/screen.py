@@ -1,6 +1,7 @@
 """The screen of a chat: writes lines from several tasks in order, and never into the line that the user is editing."""
 
 import asyncio
+import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -9,6 +10,7 @@ from contextlib import asynccontextmanager
 from holdfast.cli.terminal.console import Tone, paint, paint_line
 from holdfast.cli.terminal.live_region import LiveRegion, Section
 from holdfast.cli.terminal.notifier import Focus
+from holdfast.cli.terminal.pictures import draw_picture, picture_protocol
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.terminal.wrap import fold
 from holdfast.core import escape_invisible
@@ -33,6 +35,9 @@ class PlainScreen:
     def say_line(self, pieces: Sequence[tuple[str, bool]], tone: Tone = "plain") -> None:
         """Write a message in pieces, without emphasis."""
         self.say("".join(text for text, _ in pieces))
+
+    def picture(self, content: bytes) -> None:
+        """No picture is drawn here; the path that was written before says which one it is."""
 
     async def settle(self) -> None:
         """Wait until everything is written."""
@@ -82,6 +87,12 @@ class LiveScreen:
     def say_line(self, pieces: Sequence[tuple[str, bool]], tone: Tone = "plain") -> None:
         """Write a message in pieces; the marked ones are emphasised."""
         self._put(paint_line(pieces, tone, sys.stdout))
+
+    def picture(self, content: bytes) -> None:
+        """Draw a picture where the terminal can. The path that was written before says which one it is."""
+        columns = shutil.get_terminal_size().columns - 2
+        if drawn := draw_picture(content, picture_protocol(os.environ), columns=columns):
+            self._put(drawn)
 
     async def settle(self) -> None:
         """Wait until everything is written."""

@@ -1,6 +1,6 @@
 """A review of proposals, hunk by hunk: which one is looked at, what was decided, and what the screen shows of it.
 
-Independent of the terminal; `diff_viewer` draws it and passes the keys on.
+Independent of the terminal; `diff_viewer` draws it and passes the keys on, and `line_review` asks line by line.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class _File:
         self.proposal = proposal
         self.count = unit_count(proposal)
         self.choices: dict[int, Choice] = {}
-        self._whole = diff_lines(proposal)
+        self.whole = diff_lines(proposal)
         self._cells = 0
         self.lines: list[DiffLine] = []
         self.starts = [0]
@@ -40,7 +40,7 @@ class _File:
         """Fold the lines to a width. Nothing is cut: what a person accepts was on the screen."""
         if cells != self._cells:
             self._cells = cells
-            self.lines = [row for line in self._whole for row in _folded(line, cells)]
+            self.lines = [row for line in self.whole for row in _folded(line, cells)]
             starts = [place for place, line in enumerate(self.lines) if line.kind == "hunk"]
             self.starts = starts or [0]
 
@@ -123,6 +123,25 @@ class HunkReview:
             mark = _MARKS[file.choices.get(found)] if found is not None else ""
             shown.append(Row(line, mark, start <= place < end))
         return shown
+
+    def current_lines(self) -> list[DiffLine]:
+        """The whole lines of the current hunk; before the first one of a file, what is to be known about the file."""
+        file, number = self._units[self._at]
+        lines = file.whole
+        starts = [place for place, line in enumerate(lines) if line.kind == "hunk"] or [0]
+        end = starts[number] if number < len(starts) else len(lines)
+        return lines[0 if number == 1 else starts[number - 1] : end]
+
+    def decide_and_move(self, choice: Choice | None, *, is_whole_file: bool = False) -> bool:
+        """Decide about the current hunk, or all from it on in its file, and look at the next; False after the last one."""
+        file, number = self._units[self._at]
+        last = file.count if is_whole_file else number
+        for each in range(number, last + 1):
+            self._set(file, each, choice)
+        following = self._units.index((file, last)) + 1
+        if following < len(self._units):
+            self._at = following
+        return following < len(self._units)
 
     def decide(self, choice: Choice | None, height: int) -> None:
         """Decide about the current hunk, and look at the next one that is open."""

@@ -48,6 +48,10 @@ class ChatContext(Protocol):
         """Run a message or a command as a turn, and return its outcome; None if it was stopped. Only while no turn runs."""
         ...
 
+    async def ask_line(self, question: str) -> str | None:
+        """Read one line as the answer to a question; None if the input ends."""
+        ...
+
     def attach(self, session: Session) -> None:
         """Switch the chat to this session."""
         ...

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
 from holdfast.cli.terminal.diff_viewer import review as review_hunks
+from holdfast.cli.terminal.line_review import review_by_line
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.core import Ok, Proposed, escape_invisible
@@ -34,18 +35,17 @@ async def diff(chat: ChatContext, rest: str) -> None:
 
 
 async def review(chat: ChatContext, rest: str) -> None:
-    """Accept or reject the staged changes hunk by hunk, on the full screen."""
+    """Accept or reject the staged changes hunk by hunk, on the full screen; in plain mode by questions."""
     await check_ready(chat)
     proposals = await _chosen(chat, rest.split())
     if not proposals:
         raise InvalidInput("nothing is staged")
-    if chat.screen.is_plain:
-        raise InvalidInput(
-            "the review needs a full screen", hint="/diff shows the changes, /commit PATH takes one file"
-        )
     async with chat.screen.exclusive():
         with progress_hidden():
-            decisions = await review_hunks(proposals)
+            if chat.screen.is_plain:
+                decisions = await review_by_line(proposals, say=chat.screen.say, ask=chat.ask_line)
+            else:
+                decisions = await review_hunks(proposals)
     if not decisions:
         chat.screen.say("  nothing was decided")
         return
