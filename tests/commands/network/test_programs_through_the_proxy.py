@@ -111,9 +111,12 @@ class Site:
             "GIT_SSL_CAINFO",
             "NODE_EXTRA_CA_CERTS",
             "npm_config_cafile",
+            "CARGO_HTTP_CAINFO",
         )
+        home = Path.home()
         self._environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"/usr/local/bin:/usr/bin:/bin:{home}/.cargo/bin:/usr/local/go/bin:{home}/go/bin",
+            "RUSTUP_HOME": str(home / ".rustup"),
             "HOME": str(folder),
             "GIT_CONFIG_NOSYSTEM": "1",
             **dict.fromkeys(trust, certificate),
@@ -244,6 +247,69 @@ async def test_npm_installs_from_a_registry_behind_the_proxy(site: Site) -> None
     )
     assert code == 0, output
     assert await site.run("cat", "node_modules/tiny/package.json") == (0, manifest.decode())
+
+
+async def test_cargo_fetches_from_a_registry_behind_the_proxy(site: Site, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    manifest = b'[package]\nname = "tiny"\nversion = "1.0.0"\nedition = "2021"\n'
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, content in (("Cargo.toml", manifest), ("src/lib.rs", b"pub const ANSWER: u8 = 42;\n")):
+            entry = tarfile.TarInfo(f"tiny-1.0.0/{name}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    crate = packed.getvalue()
+    line = {
+        "name": "tiny",
+        "vers": "1.0.0",
+        "deps": [],
+        "cksum": hashlib.sha256(crate).hexdigest(),
+        "features": {},
+        "yanked": False,
+    }
+    site.server.files["/index/config.json"] = json.dumps({"dl": f"https://{HOST}/dl"}).encode()
+    site.server.files["/index/ti/ny/tiny"] = json.dumps(line).encode()
+    site.server.files["/dl/tiny/1.0.0/download"] = crate
+    project = tmp_path / "workspace"
+    (project / "src").mkdir()
+    (project / "src/lib.rs").write_text("")
+    (project / "Cargo.toml").write_text(
+        '[package]\nname = "uses"\nversion = "0.1.0"\nedition = "2021"\n'
+        '[dependencies]\ntiny = { version = "1", registry = "near" }\n'
+    )
+    (project / ".cargo").mkdir()
+    (project / ".cargo/config.toml").write_text(
+        f'[registries.near]\nindex = "sparse+https://{HOST}/index/"\n[net]\nretry = 0\n'
+    )
+    code, output = await site.run_installed("cargo", "fetch")
+    assert code == 0, output
+    assert "/dl/tiny/1.0.0/download" in site.server.asked
+    assert set(site.proxy.network.dialled) == {(PUBLIC, 443)}
+
+
+async def test_go_downloads_from_a_module_proxy_behind_the_proxy(site: Site, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("example.org/tiny@v1.0.0/go.mod", "module example.org/tiny\n")
+        archive.writestr("example.org/tiny@v1.0.0/tiny.go", "package tiny\n")
+    place = "/go/example.org/tiny/@v/v1.0.0"
+    site.server.files[f"{place}.info"] = b'{"Version": "v1.0.0"}'
+    site.server.files[f"{place}.mod"] = b"module example.org/tiny\n"
+    site.server.files[f"{place}.zip"] = packed.getvalue()
+    (tmp_path / "workspace/go.mod").write_text("module uses\n")
+    code, output = await site.run_installed(
+        "env",
+        f"GOPROXY=https://{HOST}/go",
+        "GOSUMDB=off",
+        "GOTOOLCHAIN=local",
+        "GOFLAGS=-modcacherw",
+        "go",
+        "get",
+        "example.org/tiny@v1.0.0",
+    )
+    if code == 127:
+        pytest.skip("go is not installed where the test runs it")
+    assert code == 0, output
+    assert f"{place}.zip" in site.server.asked
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
