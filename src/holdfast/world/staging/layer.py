@@ -1,9 +1,10 @@
 """The data of an overlay: files that were written or deleted in it, folders that were created or removed in it."""
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from holdfast.world.paths.names import folders_above, is_within
+from holdfast.world.paths.names import folders_above
 from holdfast.world.paths.protected import may_lead_to_repository
 
 
@@ -53,6 +54,8 @@ class Layer:
         self._changed_in: Counter[str] = Counter()
         self._names_in: defaultdict[str, Counter[str]] = defaultdict(Counter)
         """How many written files each name directly in a folder stands for: one, or those beneath it."""
+        self._made_beneath: defaultdict[str, set[str]] = defaultdict(set)
+        """By folder: what is directly in it and is a made folder or leads to one."""
 
     def put(self, path: str, staged: Staged | None) -> None:
         """Stage a file, or drop it with None. All changes of files go through here, so that the totals stay correct."""
@@ -88,18 +91,27 @@ class Layer:
     def clear_folders(self) -> None:
         """Drop all changes of folders."""
         self.made_folders.clear()
+        self._made_beneath.clear()
         self.gone_folders.clear()
 
     def make_folder(self, path: str) -> None:
         """Create a folder in the overlay."""
         self.made_folders.add(path)
+        for inner, parent in pairwise((path, *folders_above(path), ".")):
+            self._made_beneath[parent].add(inner)
         if may_lead_to_repository(path):
             self.repository_parts.add(path)
 
     def remove_folder(self, path: str) -> None:
         """Hide a folder of the base with everything in it."""
-        if self.made_folders:  # a program removes thousands of folders, and makes none in the overlay
-            self.made_folders = {each for each in self.made_folders if not is_within(each, path)}
+        beneath = [path]
+        for each in beneath:
+            self.made_folders.discard(each)
+            beneath += self._made_beneath.pop(each, ())
+        for inner, parent in pairwise((path, *folders_above(path), ".")):
+            if inner in self.made_folders or self._made_beneath.get(inner):
+                break
+            self._made_beneath[parent].discard(inner)
         self.gone_folders.add(path)
 
     def has_made(self, path: str) -> bool:
@@ -130,10 +142,7 @@ class Layer:
 
     def names_in(self, folder: str) -> set[str]:
         """The names directly in a folder that come from the overlay."""
-        prefix = "" if folder == "." else f"{folder}/"
-        made = (each[len(prefix) :] for each in self.made_folders if each.startswith(prefix))
-        names = {prefix + rest.partition("/")[0] for rest in made if rest}
-        return names.union(self._names_in.get(folder, ()))
+        return {*self._made_beneath.get(folder, ()), *self._names_in.get(folder, ())}
 
     def _count_name(self, folder: str, name: str, sign: int) -> None:
         names = self._names_in[folder]
