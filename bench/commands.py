@@ -1,7 +1,7 @@
 """Commands: opening a sandbox, a command in it, computation, git over many files, the collection of changes, and stopping.
 
 Beside it, in the same run and over the same files: the bare program, bubblewrap (`apt install bubblewrap`) with an overlay
-where it has one, and Anthropic's sandbox-runtime (`npm install -g @anthropic-ai/sandbox-runtime`). A dash marks what a peer
+where it has one, and Anthropic's sandbox-runtime, which npm installs into a cache of the environment. A dash marks what a peer
 does not have. Times are wall-clock and depend on the load of the machine; compare the ratios.
 """
 
@@ -76,8 +76,8 @@ async def _measure_commands(folder: Path, small: Path, large: Path) -> None:
         }
         if shutil.which("bwrap"):
             rows["bubblewrap"] = lambda cwd, *argv: _bare(cwd, *_bubblewrap(cwd), *argv)
-        if shutil.which("srt"):
-            rows["sandbox-runtime"] = lambda cwd, *argv: _bare(cwd, "srt", *argv)
+        if runtime := _sandbox_runtime():
+            rows["sandbox-runtime"] = lambda cwd, *argv: _bare(cwd, runtime, *argv)
         print(
             f"{'':<18}{'true, small':>24}{f'true, {LARGE:,} files':>24}{'loop':>16}{'git status':>16}{'grep -r':>16}"
         )
@@ -240,6 +240,18 @@ def _workspace(folder: Path, files: int) -> Path:
     subprocess.run([*words, "add", "-A"], check=True)
     subprocess.run([*words, "commit", "-q", "-m", "files"], check=True)
     return folder
+
+
+def _sandbox_runtime() -> str | None:
+    """The program of Anthropic's sandbox-runtime, installed once; None where npm cannot install it."""
+    cache = Path(sys.prefix) / "bench-cache"
+    program = cache / "node_modules/.bin/srt"
+    if not program.exists() and shutil.which("npm"):
+        package = "@anthropic-ai/sandbox-runtime"
+        words = ["npm", "install", "--silent", "--prefix", str(cache), "--no-audit", "--no-fund", package]
+        cache.mkdir(exist_ok=True)
+        subprocess.run(words, check=False, timeout=300)
+    return str(program) if program.exists() else shutil.which("srt")
 
 
 def _bubblewrap(cwd: Path) -> list[str]:

@@ -109,7 +109,7 @@ async def test_edit_test_fix_commit_a_part_and_rewind(runtime: Runtime, project:
     assert "# the person's line" in str(looked["output"])
     assert status["output"] == " M notes.txt\n M shop.py\n"
 
-    await session.rewind(0)
+    assert (await session.rewind(0)).stays == (), "a program without a network acts only in the sandbox"
     assert {path.name: path.read_text() for path in project.glob("*") if path.is_file()} == FILES
     assert session.proposals() == ()
     assert not list(project.rglob("__pycache__"))
@@ -198,6 +198,8 @@ async def test_a_host_is_asked_about_while_the_program_waits(
     assert [(each.host, each.port, each.verdict) for each in judged] == [
         ("example.com", 80, "allow" if allowed else "deny")
     ]
+    stays = (await session.plan_rewind(0)).stays
+    assert bool(stays) is allowed, "what a program did in the network cannot be undone"
     if not allowed:
         assert value["output"] == "403\n"
         assert value["hosts"] == [

@@ -505,7 +505,8 @@ class Session:
 
     async def plan_rewind(self, to: int) -> RewindPlan:
         """What a rewind to the end of a turn would change, and what cannot be undone. 0 is before the first turn."""
-        return await self._restore_points.preview(plan_rewind(self._journal.recorded, to))
+        plan = plan_rewind(self._journal.recorded, to, has_open_ports=self._has_open_ports)
+        return await self._restore_points.preview(plan)
 
     async def rewind(self, to: int, *, principal: Principal = PERSON) -> RewindPlan:
         """Rewind to the end of a turn: messages, files, staged changes, budget and grants together."""
@@ -533,11 +534,16 @@ class Session:
         if not self.status.turns:
             raise InvalidInput("there is no turn to undo")
         recorded = self._journal.recorded
-        plan = plan_rewind(recorded, self.status.turns[-1].number - 1, is_newest=True)
+        before = self.status.turns[-1].number - 1
+        plan = plan_rewind(recorded, before, is_newest=True, has_open_ports=self._has_open_ports)
         kept = committed_since(recorded, plan.seq)
         shown = await self._restore_points.preview(plan)
         changes = tuple(change for change in shown.changes if change.path not in kept)
         return msgspec.structs.replace(shown, changes=changes), kept
+
+    @property
+    def _has_open_ports(self) -> bool:
+        return self._commands is None or self._commands.has_open_ports
 
     async def _rewind(self, plan: RewindPlan, principal: Principal) -> None:
         if self._commands is not None:

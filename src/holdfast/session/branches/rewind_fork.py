@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from holdfast.core import Change, SessionId, Value
+from holdfast.core import Call, Change, SessionId, Value
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     BudgetRaised,
@@ -17,6 +17,7 @@ from holdfast.core.events import (
     EscalationExpired,
     Event,
     GrantRevoked,
+    HostJudged,
     Parent,
     RecordedEvent,
     RestorePointMade,
@@ -43,10 +44,13 @@ class RewindPlan(Value):
     """Calls since then whose effects cannot be undone."""
 
 
-def plan_rewind(recorded: Iterable[RecordedEvent], turn: int, *, is_newest: bool = False) -> RewindPlan:
+def plan_rewind(
+    recorded: Iterable[RecordedEvent], turn: int, *, is_newest: bool = False, has_open_ports: bool = True
+) -> RewindPlan:
     """Where a turn ended and which later effects remain. Raises InvalidInput if the turn has no restore point.
 
-    With `is_newest` from its newest restore point, which includes what was committed after the turn.
+    With `is_newest` from its newest restore point, which includes what was committed after the turn. With `has_open_ports`
+    programs may have reached servers of this machine, of which there is no record.
     """
     counted = without_rewound(recorded)
     # A turn that resumed after its budget was raised has ended more than once.
@@ -63,15 +67,22 @@ def plan_rewind(recorded: Iterable[RecordedEvent], turn: int, *, is_newest: bool
     settled = {
         e.event.call for e in counted if isinstance(e.event, CallSettled) and e.event.status != "error"
     }
+    reached = {e.event.call for e in counted if isinstance(e.event, HostJudged) and e.event.verdict != "deny"}
     stays = tuple(
         f"{e.event.call.id} {e.event.call.operation}"
         for e in counted
         if e.seq > point.seq
         and isinstance(e.event, CallIntended)
         and e.event.call.id in settled
-        and e.event.call.operation.partition(".")[0] not in _REVERSIBLE_GROUPS
+        and not _is_reversible(e.event.call, has_network=has_open_ports or e.event.call.id in reached)
     )
     return RewindPlan(turn=turn, seq=point.seq, manifest=point.event.manifest, stays=stays)
+
+
+def _is_reversible(call: Call, *, has_network: bool) -> bool:
+    """Whether a rewind undoes all that a call did. A program in the sandbox acts outside it only through the network."""
+    group = call.operation.partition(".")[0]
+    return group in _REVERSIBLE_GROUPS or (group == "shell" and not has_network)
 
 
 def last_point(recorded: Iterable[RecordedEvent]) -> RecordedEvent | None:

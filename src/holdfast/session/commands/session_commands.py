@@ -109,6 +109,11 @@ class SessionCommands:
         self._gate = gate
 
     @property
+    def has_open_ports(self) -> bool:
+        """Whether programs may connect to servers on this machine (`[shell] ports`)."""
+        return bool(self._settings.ports)
+
+    @property
     def status(self) -> SandboxStatus:
         """The tier and the walls of the sandbox."""
         return self._sandbox.status
