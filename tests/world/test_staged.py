@@ -446,3 +446,16 @@ def test_a_file_can_take_the_place_of_a_deleted_folder_after_a_restart(
     assert again.read("d") == b"a file"
     again.reject()
     assert again.read("d/gone") == b"gone\n"
+
+
+def test_a_folder_whose_place_a_file_took_stays_removed_after_a_restart() -> None:
+    base = MemoryWorld({"d/a": b"1\n", "d/e/b": b"2\n"})
+    staged = StagedWorld(base)
+    record = [*staged.delete("d", recursive=True), staged.write("d", b"file\n")]
+    again = StagedWorld(base)
+    again.restage(record, lambda _: b"file\n")
+    assert again.read("d") == b"file\n"
+    again.delete("d")
+    assert not again.exists("d")
+    again.write("d", b"again\n")
+    assert again.read("d") == b"again\n"

@@ -230,6 +230,10 @@ class Overlay(HostCopyMixin):
 
     def _hide_emptied_folders(self) -> None:
         """Remove the folders of the base whose files are all deleted here: which of them were removed is not recorded."""
+        for path in self._layer.written():
+            with suppress(OSError, PathRefused):
+                if self._base_has_folder(path):  # the file took its place
+                    self._layer.remove_folder(path)
         deleted = [path for path, staged in self._layer.files.items() if staged.content is None]
         for folders in sorted({folders_above(path) for path in deleted}, key=len, reverse=True):
             for folder in folders:
