@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
+from holdfast.guests import Sandbox
 
 
 def policy_file(folder: Path) -> None:
@@ -165,11 +166,83 @@ def large_diff(folder: Path) -> None:
     assert len(proposal.diff) < 1000
 
 
+def value_in_variable(folder: Path) -> None:
+    """Code that keeps a text of 60 MB in a variable, and replaces it in a later run."""
+    _run(folder, "python", "x = 'a' * (60 << 20)", "1", "x = 'b' * (60 << 20)")
+
+
+def file_in_variable(folder: Path) -> None:
+    """Code that edits a file of 50 MB with a variable, and does not close it."""
+    code = "t = open('f').read()\nopen('f', 'w').write(t.replace('a', 'b'))"
+    _run(folder, "python", code, file=b"a" * 99 + b"\n", count=500_000)
+
+
+def value_at_the_end(folder: Path) -> None:
+    """Code whose last line has a value of 230 MB."""
+    _run(folder, "python", "'a' * (230 << 20)", is_refused=True)
+
+
+def value_of_controls(folder: Path) -> None:
+    """Code whose last line has a value of 60 MB, which takes 360 MB as JSON."""
+    _run(folder, "python", "'\\x01' * (60 << 20)")
+
+
+def large_exception(folder: Path) -> None:
+    """Code that raises an exception with a message of 70 MB."""
+    _run(folder, "python", "raise ValueError('a' * (70 << 20))", is_refused=True)
+
+
+def large_argument(folder: Path) -> None:
+    """Code that calls a tool with 200 MB."""
+    _run(folder, "python", "world.write(path='g', content='a' * (200 << 20))", is_refused=True)
+
+
+def read_controls(folder: Path) -> None:
+    """Code that reads 60 MB of control characters, which take 360 MB as JSON."""
+    _run(folder, "python", "len(world.read(path='f'))", file=b"\x01" * 1000, count=60_000)
+
+
+def system_text(folder: Path) -> None:
+    """Code of the project's Python that reads and writes the largest text of one call."""
+    code = "t = world.read(path='f')\nworld.write(path='g', content=t)\ndel t"
+    _run(folder, "system", code, file=b"a" * 99 + b"\n", count=640_000)
+
+
+def system_controls(folder: Path) -> None:
+    """Code of the project's Python that reads 60 MB of control characters."""
+    code = "world.read(path='f')"
+    _run(folder, "system", code, file=b"\x01" * 1000, count=60_000, is_refused=True)
+
+
+def system_many(folder: Path) -> None:
+    """Code of the project's Python that writes 30 MB ten times."""
+    _run(folder, "system", "for i in range(10): world.write(path='g', content=str(i) * (30 << 20))")
+
+
+def wasi_text(folder: Path) -> None:
+    """Code in WebAssembly that reads and writes the largest text of one call."""
+    code = "t = world.read(path='f')\nworld.write(path='g', content=t)\ndel t"
+    _run(folder, "wasi", code, file=b"a" * 99 + b"\n", count=640_000)
+
+
+def wasi_exception(folder: Path) -> None:
+    """Code in WebAssembly that raises an exception with a message of 60 MB."""
+    _run(folder, "wasi", "raise ValueError('a' * (60 << 20))", is_refused=True)
+
+
+def lisp_text(folder: Path) -> None:
+    """A Lisp program that makes texts of 10 MB until it may not have more."""
+    code = '(define (grow all) (grow (cons (string-repeat "a" 10000000) all))) (grow (list))'
+    _run(folder, "lisp", code, is_refused=True)
+
+
 CASES: dict[str, Callable[[Path], None]] = {
     each.__name__: each
     for each in (
         policy_file, archive_bomb, archive_line, shown_argument, nested_call, model_line, mcp_line, mcp_endless, mcp_parts,
-        stray_files, roster, large_text, large_binary, large_diff,
+        stray_files, roster, large_text, large_binary, large_diff, value_in_variable, file_in_variable, value_at_the_end,
+        value_of_controls, large_exception, large_argument, read_controls, system_text, system_controls, system_many, wasi_text,
+        wasi_exception, lisp_text,
     )
 }  # fmt: skip
 
@@ -200,6 +273,45 @@ def _edit(folder: Path, piece: bytes, count: int, read: str, write: str) -> None
                 file.writelines([piece] * count)
             assert isinstance(await session.execute(code), Ok)
             assert (place / "g").stat().st_size == len(piece) * count
+        finally:
+            await runtime.close()
+
+    asyncio.run(work())
+
+
+def _run(
+    folder: Path,
+    sandbox: Sandbox,
+    *programs: str,
+    file: bytes = b"",
+    count: int = 0,
+    is_refused: bool = False,
+) -> None:
+    """Run programs of one session, with a file of equal pieces in its folder."""
+    from tests.guests.wasi.running import KEY
+    from tests.installed_programs import cache_folder
+
+    from holdfast.app import Runtime
+    from holdfast.core import Error, Ok
+    from holdfast.guests import Engines, GuestLimits
+    from holdfast.policy import FixedPolicy
+    from holdfast.session import Settings
+
+    # Generous times: this is about memory, also on a busy machine.
+    settings = Settings(code=GuestLimits(seconds=120, wall_seconds=240))
+
+    async def work() -> None:
+        engines = Engines(key=KEY, cache=cache_folder("wasi"))
+        runtime = await Runtime.start(home=folder / "home", settings=settings, engines=engines, servers=())
+        try:
+            session = await runtime.create(
+                policy=FixedPolicy(default="allow"), needs_model=False, sandbox=sandbox
+            )
+            with (folder / "home" / "sessions" / session.id / "workspace" / "f").open("wb") as large:
+                large.writelines([file] * count)
+            for program in programs:
+                outcome = await session.execute(program)
+                assert isinstance(outcome, Error if is_refused else Ok), outcome
         finally:
             await runtime.close()
 

@@ -78,7 +78,7 @@ class _Connected:
         except OSError as error:
             raise InterpreterGone from error
 
-    async def read(self, length: int) -> bytes:
+    async def read(self, length: int) -> bytes | bytearray:
         try:
             return await self.process.read(length)
         except (EOFError, OSError) as error:

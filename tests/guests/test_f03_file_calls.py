@@ -296,3 +296,25 @@ async def test_f01_a_traceback_of_a_loop_shows_the_code_as_it_was_written(guest:
         assert code.splitlines()[-1].strip() in ended.error
     ended = await guest.run(RunRequest(code="for line in open('big'):\n    line / 2"), _large)
     assert "    line / 2\n    ~~~~~~~~\n" in ended.error, ended.error
+
+
+@pytest.mark.parametrize(
+    ("mode", "piece"), [("w", "'ä' * 1_000_001"), ("wb", "b'a' * 2_000_000"), ("x", "'a' * 1_000_001")]
+)
+async def test_a_large_file_that_stays_open_is_not_kept_in_memory(
+    guest: Guest, mode: str, piece: str
+) -> None:
+    world = MemoryWorld({})
+    calls = WorldCalls(world)
+    end = "b'end'" if "b" in mode else "'end'"
+    assert (await run(guest, calls, f"f = open('a', {mode!r})\nf.write({piece})")).status == "ok"
+    before = world.read("a")
+    kept = len(await guest.snapshot())
+    assert kept < 400_000
+    assert (await run(guest, calls, "f.tell()")).value == len(before)
+    for step in ("f.seek(0)", "f.truncate(3)", "f.seek(10_000_000)"):
+        refused = await run(guest, calls, step)
+        assert refused.status == "error"
+        assert "what an earlier run wrote cannot be changed here" in refused.error
+    assert (await run(guest, calls, f"f.seek(0, 2)\nf.write({end})\nf.truncate()\nf.close()")).status == "ok"
+    assert world.read("a") == before + b"end"

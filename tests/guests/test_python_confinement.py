@@ -57,5 +57,7 @@ def test_the_launcher_works_if_the_path_of_python_has_a_space(
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    done = subprocess.run([launcher("/bin/echo"), "hello"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [launcher("/bin/echo", message_bytes=1 << 20), "hello"], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "hello\n"

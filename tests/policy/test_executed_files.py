@@ -52,6 +52,7 @@ def test_every_line_of_the_table_has_a_pattern_a_reason_and_a_source() -> None:
         ".lefthook.json", ".config/lefthook.toml", "lefthook-local.yml", "Taskfile.dist.yaml", "compose.override.yaml",
         "pytest.toml", ".pytest.ini", ".pnpmfile.mjs", ".yarn/releases/yarn.cjs", ".nvimrc", "app-gdb.py",
         ".github/instructions/x.instructions.md", ".gemini/settings.json", ".justfile",
+        "gradle/wrapper/gradle-wrapper.properties", "gradlew", "configure.ac", ".cursor/hooks.json",
     ],
 )  # fmt: skip
 def test_known_files_run(path: str) -> None:

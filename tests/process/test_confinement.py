@@ -1,5 +1,6 @@
 """Confinement by the kernel: what a confined process can still do."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_the_program_descriptor_cannot_be_reused(workspace: Path) -> None:
     ],
 )
 def test_a_program_starts_confined_and_without_an_environment(command: list[str], output: str) -> None:
-    launch = "from holdfast.process.confine_worker import main; main()"
+    launch = "from holdfast.process.confine_worker import main; main(message_bytes=1000)"
     started = subprocess.run(
         [sys.executable, "-c", launch, *command],
         env={"HOST_SECRET": "hidden"},
@@ -161,3 +162,18 @@ def test_a_process_with_threads_refuses_to_confine_itself(workspace: Path) -> No
         [sys.executable, "-c", program, str(workspace)], capture_output=True, text=True, check=True
     )
     assert "before it starts threads" in output.stdout
+
+
+@needs_seccomp
+@pytest.mark.parametrize(("size", "ends"), [(1000, 0), (1001, -signal.SIGSYS), (1 << 33, -signal.SIGSYS)])
+def test_a_program_that_writes_too_much_at_once_is_ended(size: int, ends: int) -> None:
+    attempt = (
+        "import ctypes, os, sys\n"
+        "import holdfast.process.confine_worker as confine\n"
+        "libc = ctypes.CDLL(None)\n"
+        "confine.confine_to_program('/bin/true', message_bytes=1000)\n"
+        f"libc.write(1, b'x' * 1001, ctypes.c_size_t({size}))\n"
+        "os._exit(0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", attempt], capture_output=True, check=False)
+    assert (done.returncode, len(done.stdout)) == (ends, size if ends == 0 else 0)

@@ -246,3 +246,32 @@ async def test_notices_and_messages_that_wait_are_bounded(
             with pytest.raises(AskRefused, match="2 messages from 'alpha' to 'beta' have no answer yet"):
                 await attempt
         assert (await broker.send("gamma", "beta", "another pair")).state == "queued"
+
+
+async def test_threads_between_two_teams_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.teams.conversations.MAX_THREADS", 3)
+    async with team_broker(tmp_path, teams(tmp_path)) as broker:
+        await broker.ask("alpha", "beta", "hello")
+        await broker.notify("alpha", "beta", "hello", thread="one")
+        await broker.send("alpha", "beta", "hello", thread="two")
+        for attempt in (
+            broker.ask("alpha", "beta", "hello", thread="three"),
+            broker.send("alpha", "beta", "hello", thread="three"),
+            broker.notify("alpha", "beta", "hello", thread="three"),
+            broker.fork("alpha", "beta", "three"),
+        ):
+            with pytest.raises(AskRefused, match="'alpha' has 3 threads with 'beta'; at most 3 are possible"):
+                await attempt
+        await broker.ask("alpha", "beta", "again", thread="one")
+        await broker.ask("gamma", "beta", "other teams", thread="three")
+
+
+async def test_messages_that_wait_are_counted_over_all_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.teams.broker.MAX_WAITING_MESSAGES", 2)
+    async with team_broker(tmp_path, teams(tmp_path), program=ScriptedProgram(stuck)) as broker:
+        for thread in ("one", "two"):
+            await broker.send("alpha", "beta", "hello", thread=thread)
+        with pytest.raises(AskRefused, match="2 messages from 'alpha' to 'beta' have no answer yet"):
+            await broker.send("alpha", "beta", "hello", thread="three")

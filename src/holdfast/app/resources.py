@@ -13,6 +13,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines
 from holdfast.mcp import ServerSpec, load_servers, secrets_of
 from holdfast.models import ModelSettings, secrets
+from holdfast.process.memory import return_large_blocks
 from holdfast.session import LiveSessions, Settings, SharedResources
 from holdfast.store import MIN_SECRET_LENGTH, Home, Redactor, Store, open_store, read_plain
 
@@ -30,6 +31,7 @@ async def compose_resources(
     sandboxes: CommandSandboxes | None = None,
 ) -> SharedResources:
     """Open a data directory and everything below it. Settings and servers that are None come from its files."""
+    return_large_blocks()
     clock = clock or SystemClock()
     directory = Home(Path(home)) if home is not None else Home.default()
     # Before anything is created, so that a mistake in a file leaves nothing open.
@@ -42,7 +44,8 @@ async def compose_resources(
         home=directory,
         settings=settings,
         store=store or await open_store(directory, clock=clock, redact=redact, url=store_url),
-        engines=engines or Engines(key=directory.key(), cache=directory.cache),
+        engines=engines
+        or Engines(key=directory.key(), cache=directory.cache, value_bytes=settings.code.value_bytes),
         clock=clock,
         servers=tuple(servers),
         redactor=redact,

@@ -4,6 +4,7 @@ import asyncio
 import socket
 
 from holdfast.commands.command_output import CommandOutput
+from holdfast.process.stream_reads import read_exactly, write_all
 
 
 class ConnectedProcess:
@@ -25,12 +26,11 @@ class ConnectedProcess:
 
     async def send(self, data: bytes) -> None:
         """Write to the process. Raises ConnectionError if it is gone."""
-        self._writer.write(data)
-        await self._writer.drain()
+        await write_all(self._writer, data)
 
-    async def read(self, length: int) -> bytes:
+    async def read(self, length: int) -> bytes | bytearray:
         """Read exactly this many bytes. Raises EOFError or OSError if the process is gone."""
-        return await self._reader.readexactly(length)
+        return await read_exactly(self._reader, length)
 
     @property
     def printed(self) -> bytes:

@@ -75,13 +75,16 @@ def texts_in(value: Json) -> Iterator[str]:
                 pass
 
 
-def text_bytes(value: Json) -> int:
-    """The bytes of all texts in a value. Not recursive, and without a copy of a large text."""
+def text_bytes(value: Json, *, is_json: bool = False) -> int:
+    """The bytes of all texts in a value, as UTF-8 or as JSON. Not recursive, and without a copy of a large text."""
     waiting, count = [value], 0
     while waiting:
         match waiting.pop():
             case str(text):
-                count += len(text) if text.isascii() else _encoded_length(text)
+                if is_json:
+                    count += _json_length(text)
+                else:
+                    count += len(text) if text.isascii() else _encoded_length(text)
             case list(parts):
                 waiting += parts
             case dict(fields):
@@ -96,6 +99,10 @@ def _encoded_length(text: str) -> int:
     return sum(
         len(text[at : at + _PIECE].encode("utf-8", "surrogatepass")) for at in range(0, len(text), _PIECE)
     )
+
+
+def _json_length(text: str) -> int:
+    return sum(len(encode(text[at : at + _PIECE])) for at in range(0, len(text), _PIECE))
 
 
 _PIECE = 1 << 20

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from holdfast.core import Toolset
 from holdfast.core.errors import EngineMissing
 from holdfast.guests.auto import AutoEngine
-from holdfast.guests.contract import Engine, Guest, StagedContents
+from holdfast.guests.contract import Engine, Guest, GuestLimits, StagedContents
 from holdfast.guests.python import python_engine
 from holdfast.guests.system import Interpreters, SystemEngine, system_engine
 
@@ -22,11 +22,18 @@ Sandbox = Literal["python", "wasi", "auto", "lisp", "system"]
 class Engines:
     """Creates the guest of a session in the sandbox that was chosen for it."""
 
-    def __init__(self, *, key: bytes, cache: Path, progress: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        *,
+        key: bytes,
+        cache: Path,
+        progress: Callable[[str], None] = lambda _: None,
+        value_bytes: int = GuestLimits().value_bytes,
+    ) -> None:
         self._progress = progress
         self._key = key
         self._cache = cache
-        self._python = python_engine(key=key)
+        self._python = python_engine(key=key, value_bytes=value_bytes)
         self._workers: WorkerPool | None = None
         self._lisp_engine: Engine | None = None
         self._others: list[Engine] = []

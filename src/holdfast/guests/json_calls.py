@@ -4,10 +4,10 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.core import Answer, Failed, Json, Value, encode
+from holdfast.core import Answer, Failed, Json, Returned, Value, encode, text_bytes
 
-MAX_RESULT_BYTES = 256 << 20
-"""The result of one call, as JSON. More is an error in the guest."""
+MIN_MESSAGE_BYTES = 32 << 20
+"""Enough for the saved variables or the result of a run, whatever a call may carry."""
 
 
 class CallRequest(Value):
@@ -26,7 +26,12 @@ class CallLimit(Value, tag_field="kind", tag="limit"):
 _DECODER = msgspec.json.Decoder(CallRequest)
 
 
-def parse_call(request: str) -> CallRequest | None:
+def max_message_bytes(value_bytes: int) -> int:
+    """The largest message between host and guest, if this is the largest value of a call: with escapes, and what is around it."""
+    return max(MIN_MESSAGE_BYTES, value_bytes + value_bytes // 4)
+
+
+def parse_call(request: str | msgspec.Raw) -> CallRequest | None:
     """The call, or None if it does not have the required shape."""
     try:
         return _DECODER.decode(request)
@@ -34,10 +39,13 @@ def parse_call(request: str) -> CallRequest | None:
         return None
 
 
-def encode_answer(answer: Answer | CallLimit) -> str:
+def encode_answer(answer: Answer | CallLimit, *, max_bytes: int) -> bytes:
     """The JSON of an answer. An answer that is too large becomes an error in the guest."""
-    content = encode(answer)
-    if len(content) > MAX_RESULT_BYTES:
-        reason = f"the result of this call has more than {MAX_RESULT_BYTES >> 20} MB"
-        content = encode(Failed(error="ValueError", reason=reason))
-    return content.decode()
+    # Measured first: JSON takes up to six times the memory of a text.
+    if isinstance(answer, Returned) and text_bytes(answer.value, is_json=True) > max_bytes:
+        reason = (
+            f"the result of this call has more than {max_bytes >> 20} MB as JSON; ask for less at a time, such as a part of a file "
+            "with offset and length"
+        )
+        answer = Failed(error="ValueError", reason=reason)
+    return encode(answer)

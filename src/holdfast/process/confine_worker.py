@@ -28,11 +28,11 @@ def confine_to_folder(folder: str, *, file_bytes: int) -> tuple[str, ...]:
     return in_force(landlock_version=version, has_filter=has_filter)
 
 
-def confine_to_program(program: str) -> int:
+def confine_to_program(program: str, *, message_bytes: int | None = None) -> int:
     """Confine this process to its pipes and to executing one program, through the returned descriptor. Raises OSError.
 
     The program can read the system's libraries, because it starts after the confinement. It cannot start anything else:
-    the filter allows one call, which names a descriptor that closes with it and whose number cannot be reused.
+    the filter allows one call, which names a descriptor that closes with it and whose number cannot be reused. A program that writes more than `message_bytes` at once dies with SIGSYS.
     """
     privileges.check_alone()
     opened = os.open(program, os.O_RDONLY | os.O_CLOEXEC)
@@ -40,7 +40,9 @@ def confine_to_program(program: str) -> int:
     os.close(opened)
     privileges.give_up(file_bytes=0, open_files=_PROGRAM_DESCRIPTOR)
     landlock.restrict(dict.fromkeys((program, *_LIBRARIES), landlock.RUN))
-    seccomp_profiles.restrict(seccomp_profiles.COMPUTE, start_descriptor=_PROGRAM_DESCRIPTOR)
+    seccomp_profiles.restrict(
+        seccomp_profiles.COMPUTE, start_descriptor=_PROGRAM_DESCRIPTOR, write_bytes=message_bytes
+    )
     return _PROGRAM_DESCRIPTOR
 
 
@@ -58,9 +60,10 @@ def expected() -> tuple[str, ...]:
     return in_force(landlock_version=landlock.version(), has_filter=seccomp_profiles.is_known_here())
 
 
-def main() -> None:
+def main(*, message_bytes: int) -> None:
     """Confine this process and execute the program that the first argument names; report an error to standard error."""
     try:
-        seccomp_profiles.start(confine_to_program(sys.argv[1]), sys.argv[1:])
+        program = confine_to_program(sys.argv[1], message_bytes=message_bytes)
+        seccomp_profiles.start(program, sys.argv[1:])
     except OSError as refused:
         sys.exit(f"the sandbox process cannot be confined: {refused}")

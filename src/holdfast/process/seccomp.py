@@ -10,9 +10,8 @@ import os
 import struct
 
 LOAD, JUMP_EQUAL, JUMP_GREATER_EQUAL, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-ALLOW, FAIL = 0x7FFF0000, 0x00050000
-"""The results of a filter; FAIL is combined with an error number."""
-_KILL = 0x80000000
+ALLOW, FAIL, KILL = 0x7FFF0000, 0x00050000, 0x80000000
+"""The results of a filter; FAIL is combined with an error number, KILL ends the process with SIGSYS."""
 _NUMBER_AT, _ARCHITECTURE_AT = 0, 4
 _X32_BIT = 0x40000000
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -41,10 +40,10 @@ def install(machine: str, steps: list[bytes]) -> None:
     program = [
         step(LOAD, value=_ARCHITECTURE_AT),
         step(JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),
-        step(RETURN, value=_KILL),
+        step(RETURN, value=KILL),
         step(LOAD, value=_NUMBER_AT),
         step(JUMP_GREATER_EQUAL, 0, 1, _X32_BIT),
-        step(RETURN, value=_KILL),
+        step(RETURN, value=KILL),
         *steps,
     ]
     code = ctypes.create_string_buffer(b"".join(program))

@@ -9,14 +9,26 @@ import errno
 import os
 import sys
 
-from holdfast.process.seccomp import ALLOW, FAIL, JUMP_EQUAL, JUMP_SET, LOAD, RETURN, install, step
+from holdfast.process.seccomp import (
+    ALLOW,
+    FAIL,
+    JUMP_EQUAL,
+    JUMP_GREATER_EQUAL,
+    JUMP_SET,
+    KILL,
+    LOAD,
+    RETURN,
+    install,
+    step,
+)
 
 _FIRST_ARGUMENT_AT = 16
+_THIRD_ARGUMENT_AT, _THIRD_ARGUMENT_HIGH_AT = 32, 36
 _CLONE_THREAD = 0x00010000
 _AT_EMPTY_PATH = 0x1000
 _NO_DESCRIPTOR = 0xFFFFFFFF
 
-_CLONE, _PRLIMIT, _EXECVEAT, _CLONE3 = 56, 302, 322, 435
+_WRITE, _CLONE, _PRLIMIT, _EXECVEAT, _CLONE3 = 1, 56, 302, 322, 435
 _EXECVEAT_ELSEWHERE = 281  # newer architectures share one table
 
 COMPUTE = {
@@ -57,15 +69,19 @@ def is_known_here() -> bool:
     return sys.platform == "linux" and _MACHINE == "x86_64"
 
 
-def restrict(allowed: dict[str, int], *, start_descriptor: int | None = None) -> bool:
+def restrict(
+    allowed: dict[str, int], *, start_descriptor: int | None = None, write_bytes: int | None = None
+) -> bool:
     """Restrict this thread, and every one it starts, to the calls of a profile. Returns False if there is no profile.
 
-    With `start_descriptor`, it can also execute the program behind that descriptor.
+    With `start_descriptor`, it can also execute the program behind that descriptor. A `write` of more than `write_bytes` at once
+    ends the process with SIGSYS.
     """
     if not is_known_here():
         return False
     start = _NO_DESCRIPTOR if start_descriptor is None else start_descriptor
-    install(_MACHINE, _steps(sorted(allowed.values()), start))
+    bound = [] if write_bytes is None else _bounded_write(write_bytes)
+    install(_MACHINE, [*bound, *_steps(sorted(allowed.values()), start)])
     return True
 
 
@@ -101,4 +117,17 @@ def _if_first_argument(call: int, condition: bytes) -> list[bytes]:
         condition,
         step(RETURN, value=ALLOW),
         step(RETURN, value=FAIL | errno.EPERM),
+    ]
+
+
+def _bounded_write(most: int) -> list[bytes]:
+    """Allow `write` up to a number of bytes and kill the process beyond it. Reads the number in two halves, of 32 bits each."""
+    return [
+        step(JUMP_EQUAL, 0, 6, _WRITE),
+        step(LOAD, value=_THIRD_ARGUMENT_HIGH_AT),
+        step(JUMP_EQUAL, 0, 3, 0),
+        step(LOAD, value=_THIRD_ARGUMENT_AT),
+        step(JUMP_GREATER_EQUAL, 1, 0, most + 1),
+        step(RETURN, value=ALLOW),
+        step(RETURN, value=KILL),
     ]

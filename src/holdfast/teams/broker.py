@@ -32,7 +32,7 @@ from holdfast.teams.stats import TeamsStats, teams_stats
 
 MAX_TTL_DAYS = 365.0
 MAX_WAITING_MESSAGES = 100
-"""Messages of one pair without a reply."""
+"""Messages from one team to another without a reply, in all threads."""
 
 
 class Broker:
@@ -134,6 +134,7 @@ class Broker:
                 hint="leave it out to wait for a whole turn",
             )
         message, pair = self._compose(sender, receiver, text, thread, message_id, asking_session)
+        await self.conversations.check_threads(pair)
         refusal = self._in_flight_table.hop_refusal(message, self.roster.settings.max_hops)
         if refusal is not None:
             return refusal
@@ -152,6 +153,7 @@ class Broker:
     ) -> MessageStatus:
         """Send a team a message without waiting. Delivery survives a restart; `report` shows the receipt."""
         message, pair = self._compose(sender, receiver, text, thread, message_id, asking_session)
+        await self.conversations.check_threads(pair)
         refusal = self._in_flight_table.hop_refusal(message, self.roster.settings.max_hops)
         if refusal is not None:
             return MessageStatus(
@@ -166,6 +168,7 @@ class Broker:
         if not 0 < ttl_days <= MAX_TTL_DAYS:
             raise InvalidInput(f"a time to live must be more than 0 and at most {MAX_TTL_DAYS:g} days")
         pair = self.roster.pair(sender, receiver, thread)
+        await self.conversations.check_threads(pair)
         return await self._queue.notices(pair).add(check_text(text), ttl_days=ttl_days)
 
     async def report(self, sender: str, receiver: str, *, thread: str = "") -> list[MessageStatus]:

@@ -14,10 +14,14 @@ from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import Budget
 from holdfast.store import SessionSummary, Store
 from holdfast.teams.config.roster import Roster
-from holdfast.teams.errors import with_recovery_hint
+from holdfast.teams.errors import AskRefused, with_recovery_hint
 from holdfast.teams.history import PairHistory
 from holdfast.teams.members.factory import MemberFactory
+from holdfast.teams.pair_log import pair_logs
 from holdfast.teams.pairs import Pair
+
+MAX_THREADS = 100
+"""Threads from one team to another. Each is a session with a member of its own."""
 
 
 class Conversations:
@@ -48,6 +52,22 @@ class Conversations:
                 await self._append(key, SessionResumed())
         return key
 
+    async def check_threads(self, pair: Pair) -> None:
+        """Raise AskRefused if a message would open one thread too many between its teams."""
+        if not pair.thread:
+            return
+        try:
+            await self._store.summary(self.session_id(pair))
+        except SessionNotFound:
+            spoken = {Pair.parse(summary.description) for summary in await self.summaries()}
+            queued = {log.pair for log in await pair_logs(self._store, self._folder)}
+            threads = {each for each in spoken | queued if each is not None and each.has_same_teams(pair)}
+            if pair not in threads and len(threads) >= MAX_THREADS:
+                raise AskRefused(
+                    f"{pair.sender!r} has {len(threads)} threads with {pair.receiver!r}; at most {MAX_THREADS} are possible",
+                    hint="use one that exists: holdfast teams status",
+                ) from None
+
     async def history(self, pair: Pair) -> PairHistory:
         """Every message and answer of a pair. Raises JournalDamaged."""
         try:
@@ -72,6 +92,7 @@ class Conversations:
     async def copy(self, pair: Pair, thread: str) -> Pair:
         """Copy a conversation into another thread. Its member must be asleep."""
         branch = msgspec.structs.replace(pair, thread=thread)
+        await self.check_threads(branch)
         recorded = await self._store.read(self.session_id(pair))
         try:
             journal = await self._store.create(self._opened(branch), session=self.session_id(branch))

@@ -65,8 +65,10 @@ class InFlightTable:
         return in_flight
 
     def waiting(self, pair: Pair) -> int:
-        """How many messages of one pair have no reply yet."""
-        return sum(each.pair == pair and each.reply is None for each in self._in_flight_table.values())
+        """How many messages from one team to another have no reply yet, in all threads."""
+        return sum(
+            each.reply is None and each.pair.has_same_teams(pair) for each in self._in_flight_table.values()
+        )
 
     def current(self, session: SessionId) -> InFlight | None:
         """The message that a session is answering."""

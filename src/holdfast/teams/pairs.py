@@ -33,6 +33,10 @@ class Pair(Value):
         """The principal recorded for the sender."""
         return EXTERNAL if self.sender == EXTERNAL_SENDER else Principal(f"team:{self.sender}")
 
+    def has_same_teams(self, other: "Pair") -> bool:
+        """Whether sender and receiver are the same, in any thread."""
+        return (self.sender, self.receiver) == (other.sender, other.receiver)
+
     def session_id(self, folder: str) -> SessionId:
         """The id of the pair's session, for teams that keep their files in `folder`."""
         return SessionId(f"team-{digest([folder, self.sender, self.receiver, self.thread])[:32]}")

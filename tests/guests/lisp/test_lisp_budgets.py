@@ -184,3 +184,11 @@ async def test_garbage_does_not_count_as_memory_in_use() -> None:
     ended = await run(code, limits=GuestLimits(memory_bytes=4 << 20))
 
     assert (ended.status, ended.value) == ("ok", 20000)
+
+
+async def test_texts_are_limited_below_the_memory_of_a_run() -> None:
+    """They live in the process of the host, which all sessions share."""
+    code = '(let loop ((all (list))) (loop (cons (string-repeat "x" 10000000) all)))'
+    ended = await run(code, limits=GuestLimits(memory_bytes=1 << 30))
+
+    assert (ended.status, ended.error) == ("limit", "memory_bytes: the run needs more than 134217728 bytes")

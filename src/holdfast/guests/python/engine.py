@@ -4,12 +4,14 @@ from importlib.metadata import PackageNotFoundError, version
 
 import holdfast.process.confine_worker as confine_worker
 from holdfast.core.errors import EngineMissing
-from holdfast.guests.contract import Capabilities
+from holdfast.guests.contract import Capabilities, GuestLimits
 from holdfast.guests.python.guest import PythonGuest
 from holdfast.guests.python.worker_pool import WorkerPool
 from holdfast.guests.signed_snapshot import SnapshotSigner
 
 _PACKAGE = "pydantic-monty"
+_ENVELOPE_BYTES = 8 << 20
+"""What a message may have beside a value of the largest size, so that a value that is only a little larger is refused in words."""
 _NOTES = (
     "a subset of Python: no class inheritance, no generators, 25 modules of the standard library",
     "does not count steps: it refuses to run under a step limit",
@@ -20,9 +22,9 @@ _NOTES = (
 class PythonEngine:
     """Makes Python guests that share a bounded set of worker processes."""
 
-    def __init__(self, *, key: bytes, max_workers: int) -> None:
+    def __init__(self, *, key: bytes, max_workers: int, value_bytes: int) -> None:
         self._signer = SnapshotSigner(key)
-        self._workers = WorkerPool(max_workers=max_workers)
+        self._workers = WorkerPool(max_workers=max_workers, message_bytes=value_bytes + _ENVELOPE_BYTES)
         self._capabilities = Capabilities(
             engine="python",
             version=_installed_version(),
@@ -45,9 +47,14 @@ class PythonEngine:
         await self._workers.close()
 
 
-def python_engine(*, key: bytes, max_workers: int = 64) -> PythonEngine:
-    """An engine of Python guests on Monty. It loads nothing and starts no process before a guest first runs."""
-    return PythonEngine(key=key, max_workers=max_workers)
+def python_engine(
+    *, key: bytes, max_workers: int = 64, value_bytes: int = GuestLimits().value_bytes
+) -> PythonEngine:
+    """An engine of Python guests on Monty. It loads nothing and starts no process before a guest first runs.
+
+    A worker that sends more than `value_bytes` at once, in a call, a result or its variables, is ended by the kernel.
+    """
+    return PythonEngine(key=key, max_workers=max_workers, value_bytes=value_bytes)
 
 
 def _installed_version() -> str:

@@ -31,7 +31,7 @@ from holdfast.guests.python.os_calls import OsCalls
 from holdfast.guests.python.state import RESET_STEP_COUNT, ParkedRun, PythonState, RunProgress
 from holdfast.guests.python.tool_objects import ToolObjects, placeholder
 from holdfast.guests.python.worker import Worker, grace_seconds
-from holdfast.guests.python.worker_errors import WorkerLost, WorkerTimeout
+from holdfast.guests.python.worker_errors import MessageTooLong, WorkerLost, WorkerTimeout
 
 _WORKSPACE = "/workspace"
 _UNSUPPORTED = "The monty syntax parser does not yet support"
@@ -266,6 +266,8 @@ class Execution:
         match error:
             case LimitReached():
                 limit = error
+            case MessageTooLong():
+                limit = limits.message_too_long()
             case monty.MontyCrashedError() if error.timed_out:
                 limit = limits.out_of_time()
             case monty.MontyCrashedError():
@@ -273,7 +275,10 @@ class Execution:
             case WorkerLost():
                 loss = f"The sandbox process was lost: {error}."
             case monty.MontyRuntimeError():
-                cause, text = error.exception(), render_error(error)
+                text = render_error(
+                    error
+                )  # first: with the exception beside it, a long message takes more memory
+                cause = error.exception()
                 if self._is_ending:
                     text = text.removeprefix(text[: text.rfind("\n", 0, text.rfind(str(cause))) + 1])
                 if self._output.is_full:

@@ -7,7 +7,7 @@ codecs (`file_calls`). The guest loads this code before the first run that names
 
 import re
 
-VERSION = 2
+VERSION = 3
 """Of the code below. A session whose state has another version loads the code again."""
 
 HOST_FUNCTION = "_holdfast_file"
@@ -75,6 +75,7 @@ class _HoldfastFile:
         self._offset = self._ahead_at = self._ahead_end = 0
         self._ahead = []
         self._has_base = kind != "a" or self._can_read
+        self._is_released = False
 
     def __repr__(self):
         if self._is_binary:
@@ -435,6 +436,7 @@ class _HoldfastFile:
             position = offset + (0 if whence == 0 else self._base + (self._pos if whence == 1 else self._size))
             if position < 0:
                 raise OSError("[Errno 22] Invalid argument")
+            self._check_released(position)
             self._pos = position - self._base
             return position
         if whence not in (0, 1, 2):
@@ -448,6 +450,7 @@ class _HoldfastFile:
         elif whence == 1:
             return self.tell()
         else:
+            self._check_released(offset)
             self._pos = self._index(offset - self._base)
         self._can_tell = True
         return self._cookie(self._pos)
@@ -483,8 +486,9 @@ class _HoldfastFile:
         if size is None:
             size = self.tell()
         self._join()
+        self._check_released(size)
         self._ahead = []
-        end = self._index(size)
+        end = self._index(size - self._base)
         if end != self._size:
             self._data = self._data[:end] + self._zero * (end - self._size)
             self._size = len(self._data)
@@ -506,6 +510,18 @@ class _HoldfastFile:
             raise ValueError("flush of closed file" if self._is_binary else "I/O operation on closed file.")
         if self._is_dirty:
             self._send(False)
+
+    def _release(self):
+        if self._kind in "wx" and not self._can_read and self._pos == self._size > 1_000_000:
+            if self._is_binary or self._is_utf8:
+                self._base = self._cookie(self._size)
+                self._data = self._empty
+                self._size = self._pos = self._written = 0
+                self._is_released = True
+
+    def _check_released(self, position):
+        if self._is_released and position != self._cookie(self._size):
+            _holdfast_unsupported("what an earlier run wrote cannot be changed here; open the file with 'r+'")
 
     def close(self):
         self._close(False)
@@ -620,6 +636,7 @@ def _holdfast_end_run():
             except BaseException:
                 file._end()
                 raise
+        file._release()
     return len(_holdfast_files) > 0
 
 def _holdfast_discard():

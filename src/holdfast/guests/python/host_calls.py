@@ -26,6 +26,7 @@ from holdfast.guests.python.state import RunProgress
 _MAX_ARGUMENT_BYTES = 256 << 20
 _MAX_RESULT_BYTES = 256 << 20
 """A file of the largest size that `world.read` returns fits, also in base64."""
+_PIECE = 1 << 20
 _RAISED_BY_NAME = frozenset(
     {
         "FileExistsError",
@@ -128,7 +129,7 @@ def _to_exception(answer: Refused | Failed) -> GuestException:
 def _check_result_size(value: Json) -> Json:
     """The value, if the interpreter can take it. Raises GuestException."""
     try:
-        size = len(encode(value))
+        size = _utf8_bytes(value) if isinstance(value, str) else len(encode(value))
     except (UnicodeEncodeError, RecursionError, TypeError) as error:
         raise GuestException("ValueError", f"the result cannot be given to Python code: {error}") from None
     if size > _MAX_RESULT_BYTES:
@@ -137,3 +138,8 @@ def _check_result_size(value: Json) -> Json:
             f"the result has {size} bytes; at most {_MAX_RESULT_BYTES} can be given to Python code",
         )
     return value
+
+
+def _utf8_bytes(text: str) -> int:
+    """The size of a text, without a copy of it. Raises UnicodeEncodeError."""
+    return sum(len(text[at : at + _PIECE].encode()) for at in range(0, len(text), _PIECE))

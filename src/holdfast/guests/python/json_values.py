@@ -29,8 +29,9 @@ class JsonConverter:
     A value without a JSON form is described in words, or raises NotPlain if strict.
     """
 
-    def __init__(self, *, is_strict: bool = False) -> None:
+    def __init__(self, *, is_strict: bool = False, max_characters: int = MAX_CHARACTERS) -> None:
         self._is_strict = is_strict
+        self._max_characters = max_characters
         self._items = 0
         self._characters = 0
 
@@ -59,8 +60,8 @@ class JsonConverter:
 
     def _count(self, text: str) -> str:
         self._characters += len(text)
-        if self._characters > MAX_CHARACTERS:
-            raise NotPlain(f"more than {MAX_CHARACTERS} characters")
+        if self._characters > self._max_characters:
+            raise NotPlain(f"more than {self._max_characters} characters")
         return text
 
     def _integer(self, value: int) -> Json:
@@ -107,7 +108,8 @@ def _short(text: str) -> str:
 def render_value(complete: monty.MontyComplete, *, max_bytes: int) -> Json:
     """The value of a finished run, or a description if it is too large."""
     try:
-        value = JsonConverter().convert(complete.output)
+        # Counted first: JSON takes up to six times the memory of a text.
+        value = JsonConverter(max_characters=max_bytes).convert(complete.output)
         size = len(encode(value))
     except NotPlain as error:
         return f"<a value that is too large to show: {error}>"
@@ -118,8 +120,16 @@ def render_value(complete: monty.MontyComplete, *, max_bytes: int) -> Json:
 
 def render_error(error: monty.MontyError) -> str:
     """The traceback, shortened in the middle if it is long."""
-    text = without_refills(without_prelude(error.display())) if isinstance(error, _DISPLAYED) else str(error)
-    if len(text) <= _MAX_ERROR:
+    if not isinstance(error, _DISPLAYED):
+        return _shortened(str(error), _MAX_ERROR)
+    # Shortened before the lines are searched: a message may have megabytes, and the frames stand before it.
+    return _shortened(
+        without_refills(without_prelude(_shortened(error.display(), 4 * _MAX_ERROR))), _MAX_ERROR
+    )
+
+
+def _shortened(text: str, most: int) -> str:
+    if len(text) <= most:
         return text
-    half = _MAX_ERROR // 2
-    return f"{text[:half]}\n... {len(text) - _MAX_ERROR} characters ...\n{text[-half:]}"
+    half = most // 2
+    return f"{text[:half]}\n... {len(text) - most} characters ...\n{text[-half:]}"

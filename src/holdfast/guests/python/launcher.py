@@ -17,22 +17,22 @@ _SCRIPT = """\
 {stubs}
 from holdfast.process.confine_worker import main
 sys.argv[:1] = ["launcher", {program!r}]
-main()
+main(message_bytes={message_bytes})
 """
 
 
-def launcher(program: str) -> str:
+def launcher(program: str, *, message_bytes: int) -> str:
     """The path of a script that confines itself and becomes this program; valid in this process and its children.
 
     The script stays until the process ends, because a worker may be starting when its engine is closed.
     """
-    return _launcher(program, os.getpid())
+    return _launcher(program, message_bytes, os.getpid())
 
 
 @functools.cache
-def _launcher(program: str, process: int) -> str:
+def _launcher(program: str, message_bytes: int, process: int) -> str:
     descriptor = _executable_memfd("holdfast-launcher")
-    os.write(descriptor, _script(program).encode())
+    os.write(descriptor, _script(program, message_bytes).encode())
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     return f"/proc/{process}/fd/{descriptor}"
 
@@ -46,8 +46,8 @@ def _executable_memfd(name: str) -> int:
         return os.memfd_create(name, flags)
 
 
-def _script(program: str) -> str:
-    body = _SCRIPT.format(stubs=stub_packages(), program=program)
+def _script(program: str, message_bytes: int) -> str:
+    body = _SCRIPT.format(stubs=stub_packages(), program=program, message_bytes=message_bytes)
     python = os.path.realpath(sys.executable)
     if " " in python or len(python) > _MAX_SHEBANG:
         # The kernel accepts neither in a shebang line. The shell does, and Python reads its line as a string.

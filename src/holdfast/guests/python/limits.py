@@ -87,6 +87,13 @@ class LimitTracker:
         megabytes = self._limits.memory_bytes >> 20
         return LimitReached(f"The code used more than {megabytes} MB of memory. Work on less at once.")
 
+    def message_too_long(self) -> LimitReached:
+        """The error for a value that is too large to leave the sandbox."""
+        return LimitReached(
+            f"The code passed more than {self._limits.value_bytes >> 20} MB at once out of the sandbox: in a call, as the value of "
+            "its last line, or in an error. Pass less at once, or raise code.value_bytes in config.toml."
+        )
+
     def too_much_output(self) -> LimitReached:
         """The error for too much output."""
         return LimitReached(f"The code printed more than {self._limits.output_bytes} bytes. Print less.")

@@ -19,7 +19,7 @@ import pydantic_monty as monty
 
 from holdfast.core.errors import GuestError
 from holdfast.guests.contract import GuestLimits
-from holdfast.guests.python.worker_errors import WorkerLost, WorkerTimeout
+from holdfast.guests.python.worker_errors import MessageTooLong, WorkerLost, WorkerTimeout
 
 T = TypeVar("T")
 _GRACE_SECONDS = 1.0
@@ -139,6 +139,10 @@ class Worker:
         except monty.MontyCrashedError as error:
             if signal.SIGXCPU.name in str(error):
                 raise WorkerTimeout("the sandbox process used up its processor time") from None
+            if signal.SIGSYS.name in str(error):
+                raise MessageTooLong(
+                    "they take more memory than code.value_bytes in config.toml allows"
+                ) from None
             if not self._watchdog.has_timed_out:
                 raise
             await self.close()

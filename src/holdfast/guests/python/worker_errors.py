@@ -7,3 +7,7 @@ class WorkerLost(Exception):
 
 class WorkerTimeout(WorkerLost):
     """The worker did not answer in time and was killed."""
+
+
+class MessageTooLong(WorkerLost):
+    """The kernel ended the worker, because it sent more at once than the host takes."""

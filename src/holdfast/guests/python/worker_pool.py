@@ -36,9 +36,12 @@ class IdleGuest(Protocol):
 class WorkerPool:
     """Hands out workers: one for each running or idle guest, and at most `max_workers`."""
 
-    def __init__(self, *, max_workers: int, max_idle: int = 16, idle_seconds: float = 30.0) -> None:
+    def __init__(
+        self, *, max_workers: int, message_bytes: int, max_idle: int = 16, idle_seconds: float = 30.0
+    ) -> None:
         self._slots = asyncio.Semaphore(max_workers)
         self._max_workers = max_workers
+        self._message_bytes = message_bytes
         self._max_idle = max_idle
         self._idle_seconds = idle_seconds
         self._idle: OrderedDict[IdleGuest, float] = OrderedDict()
@@ -116,7 +119,7 @@ class WorkerPool:
             raise GuestError("this engine is closed", hint="Create a new engine.")
         async with self._starting:
             if self._pool is None:
-                self._pool = await _start(self._max_workers + _CHECKER_WORKERS)
+                self._pool = await _start(self._max_workers + _CHECKER_WORKERS, self._message_bytes)
             return self._pool
 
     async def _open_checker(self, limits: GuestLimits, stubs: str) -> "Worker":
@@ -141,14 +144,14 @@ class WorkerPool:
             self._timer = loop.call_at(oldest + self._idle_seconds, self._evict_expired)
 
 
-async def _start(processes: int) -> "monty.AsyncMonty":
+async def _start(processes: int, message_bytes: int) -> "monty.AsyncMonty":
     try:
         import pydantic_monty as monty
         from pydantic_monty._binary import find_monty_binary
 
         from holdfast.guests.python.launcher import launcher
 
-        program = launcher(find_monty_binary())
+        program = launcher(find_monty_binary(), message_bytes=message_bytes)
     except (ImportError, OSError) as error:
         raise EngineMissing(
             f"the Python sandbox cannot be loaded: {error}",

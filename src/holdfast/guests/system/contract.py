@@ -27,7 +27,7 @@ class Interpreter(Protocol):
         """Write to its socket. Raises InterpreterGone."""
         ...
 
-    async def read(self, length: int) -> bytes:
+    async def read(self, length: int) -> bytes | bytearray:
         """Read exactly this many bytes from its socket. Raises InterpreterGone."""
         ...
 

@@ -13,10 +13,10 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from holdfast.core import Answer, Failed, JsonObject, Parked, Refused, Returned, encode
+from holdfast.core import Answer, Failed, JsonObject, Parked, Refused, Returned, encode, text_bytes
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
-from holdfast.guests.json_calls import CallLimit, encode_answer, parse_call
+from holdfast.guests.json_calls import CallLimit, encode_answer, max_message_bytes, parse_call
 from holdfast.guests.signed_snapshot import SnapshotSigner
 from holdfast.guests.system.contract import Interpreter, InterpreterEnd, InterpreterGone, Interpreters
 from holdfast.guests.system.messages import (
@@ -28,7 +28,7 @@ from holdfast.guests.system.messages import (
     InterpreterUnusable,
     InterpreterVariables,
     MalformedMessage,
-    framed,
+    length_of,
     next_message,
     run_message,
 )
@@ -38,6 +38,8 @@ _TAG = "system 1"
 _START_SECONDS = 60.0
 """How long an interpreter may take to start on a busy machine. It does not count as time of the code."""
 _NOT_KEPT = "\nThe variables of this session are as they were before this run."
+_MAX_REPEATED_BYTES = 64 << 20
+"""The arguments that a run keeps to make its calls again, if its budget is raised while it waits."""
 _NOTHING_SAVED = InterpreterVariables()
 
 
@@ -154,7 +156,9 @@ class _Execution:
         self._interpreters = interpreters
         self._limits = request.limits
         self._wall_left = request.limits.wall_seconds
+        self._message_bytes = max_message_bytes(request.limits.value_bytes)
         self._made: list[tuple[str, JsonObject]] = []
+        self._made_bytes = self._calls = 0
         self._result: CodeFinished | None = None
         self._problem: tuple[Literal["limit", "lost"], str] | None = None
         self._is_ready = False
@@ -166,17 +170,26 @@ class _Execution:
         with contextlib.suppress(InterpreterGone):
             await self.interpreter.send(data)
 
+    async def _send_answer(self, answer: Answer | CallLimit) -> None:
+        content = encode_answer(answer, max_bytes=self._message_bytes)
+        await self.send(length_of(content))
+        await self.send(content)
+
     async def resume(self, answer: Answer, on_call: OnCall) -> Run:
         """Answer the call that waits, and continue."""
         if self._is_ending:
             return self._ended(answer)
         if isinstance(answer, Parked):
             return self._parked()
-        await self.send(framed(encode_answer(answer).encode()))
+        await self._send_answer(answer)
         return await self.wait(on_call)
 
     async def replay(self, on_call: OnCall) -> Run:
         """Make the calls of the run again, which are on record, and continue with the one that waits."""
+        if self._made_bytes > _MAX_REPEATED_BYTES:
+            self._problem = "lost", "it made calls with too much data to continue after the wait"
+            self._is_ending = True
+            return self._ended(await self._interpreters.end(self.interpreter, on_call))
         answer: Answer = Returned()
         for operation, arguments in self._made:
             answer = await on_call(operation, arguments)
@@ -201,13 +214,16 @@ class _Execution:
                     self._is_ready = True
                 case CodeCalled(request=request):
                     call = parse_call(request)
+                    del message, request  # a large call is in memory once
                     if call is None:
                         self._problem = "lost", "the code sent a malformed call"
                         continue
                     answer = await self._answer(call.operation, call.arguments, on_call)
+                    del call
                     if isinstance(answer, Parked):
                         return self._parked()
-                    await self.send(framed(encode_answer(answer).encode()))
+                    await self._send_answer(answer)
+                    del answer
                 case CodeFinished():
                     self._result = message
                 case InterpreterUnusable(reason=reason):
@@ -223,17 +239,22 @@ class _Execution:
         started, is_counted = loop.time(), self._is_ready
         try:
             async with asyncio.timeout(self._wall_left if is_counted else _START_SECONDS):
-                return await next_message(self.interpreter)
+                return await next_message(self.interpreter, max_bytes=self._message_bytes)
         finally:
             if is_counted:
                 self._wall_left -= loop.time() - started
 
     async def _answer(self, operation: str, arguments: JsonObject, on_call: OnCall) -> Answer | CallLimit:
-        if len(self._made) >= self._limits.calls:
+        if self._calls >= self._limits.calls:
             reason = f"the code made more than {self._limits.calls} calls"
             self._problem = "limit", reason
             return CallLimit(reason=reason)
-        self._made.append((operation, arguments))
+        self._calls += 1
+        self._made_bytes += text_bytes(arguments)
+        if self._made_bytes > _MAX_REPEATED_BYTES:
+            self._made.clear()
+        else:
+            self._made.append((operation, arguments))
         return await on_call(operation, arguments)
 
     def _parked(self) -> Run:

@@ -51,8 +51,15 @@ class _Channel:
         self._connection = connection
 
     def send(self, message: "dict[str, object]") -> None:
-        content = json.dumps(message).encode()
-        self._connection.sendall(len(content).to_bytes(4, "big") + content)
+        self._send(json.dumps(message).encode())
+
+    def send_call(self, request: bytes) -> None:
+        """Send a call, which is JSON already."""
+        self._send(b'{"kind":"called","request":%b}' % request)
+
+    def _send(self, content: bytes) -> None:
+        self._connection.sendall(len(content).to_bytes(4, "big"))
+        self._connection.sendall(content)
 
     def receive(self) -> "Any":
         return json.loads(self._exactly(int.from_bytes(self._exactly(4), "big")))
@@ -120,7 +127,7 @@ def _handle(body: "Any", channel: _Channel, guest: "Any") -> "dict[str, object]"
         "kind": "finished",
         "status": result.status,
         "value": result.value,
-        "error": result.error,
+        "error": result.error[: body["value_bytes"]],
         "variables": variables,
     }
 
@@ -140,10 +147,11 @@ def _caller(channel: _Channel, argument_bytes: int) -> "Callable[[str], str]":
     """The function that tools call. Saved variables that are tools refer to it as `guest.entry._call`."""
 
     def call(request: str) -> str:
-        if len(request.encode()) > argument_bytes:
+        content = request.encode()
+        if len(content) > argument_bytes:
             raise ValueError(f"the arguments of this call have more than {argument_bytes >> 20} MB")
         _flush()
-        channel.send({"kind": "called", "request": request})
+        channel.send_call(content)
         return json.dumps(channel.receive())
 
     call.__module__, call.__qualname__ = PACKAGE + ".entry", "_call"

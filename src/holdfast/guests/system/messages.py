@@ -17,7 +17,6 @@ MAX_STATE_BYTES = 16 << 20
 """The saved variables of a session. The guest names those that it had to omit."""
 MAX_ARGUMENT_BYTES = 120 << 20
 """The arguments of one call, as JSON. More is an error in the guest."""
-_MAX_FRAME_BYTES = 160 << 20
 _LENGTH_BYTES = 4
 
 
@@ -40,7 +39,7 @@ class InterpreterReady(Value, tag_field="kind", tag="ready"):
 class CodeCalled(Value, tag_field="kind", tag="called"):
     """The code makes a call and waits for its answer."""
 
-    request: str
+    request: msgspec.Raw
 
 
 class CodeFinished(Value, tag_field="kind", tag="finished"):
@@ -81,13 +80,18 @@ def run_message(request: RunRequest, saved: InterpreterVariables, prelude: tuple
 
 def framed(content: bytes) -> bytes:
     """The bytes of a message on the socket."""
-    return len(content).to_bytes(_LENGTH_BYTES, "big") + content
+    return length_of(content) + content
 
 
-async def next_message(interpreter: Interpreter) -> FromInterpreter:
+def length_of(content: bytes) -> bytes:
+    """What precedes a message on the socket."""
+    return len(content).to_bytes(_LENGTH_BYTES, "big")
+
+
+async def next_message(interpreter: Interpreter, *, max_bytes: int) -> FromInterpreter:
     """The next message. Raises InterpreterGone or MalformedMessage."""
     length = int.from_bytes(await interpreter.read(_LENGTH_BYTES), "big")
-    if length > _MAX_FRAME_BYTES:
+    if length > max_bytes:
         raise MalformedMessage(f"it announced a message of {length} bytes")
     try:
         return _DECODER.decode(await interpreter.read(length))

@@ -9,6 +9,7 @@ import socket
 import msgspec
 
 from holdfast.core import Value
+from holdfast.process.stream_reads import read_exactly
 
 MAX_FRAME_BYTES = 288 << 20
 MAX_ARGUMENT_BYTES = 120 << 20
@@ -16,6 +17,8 @@ MAX_ARGUMENT_BYTES = 120 << 20
 EXITED = "exited"
 """The reason in `Trapped` for a guest that ended its own interpreter."""
 _LENGTH_BYTES = 4
+_LONG_TEXT = b"\xdb"
+"""MessagePack: a text whose length follows in four bytes."""
 _INLINE_BYTES = 256 << 10
 """A larger frame is parsed in a thread, not on the event loop."""
 
@@ -102,13 +105,19 @@ def receive(connection: socket.socket) -> ToWorker:
     return _to_worker.decode(_exactly(connection, length))
 
 
-async def read(reader: asyncio.StreamReader) -> FromWorker:
+def answered(content: bytes) -> tuple[bytes, bytes]:
+    """The bytes of an `Answered` frame in two parts, so that a large answer is not copied. The answer is JSON."""
+    head = msgspec.msgpack.encode(Answered(answer=""))[:-1] + _LONG_TEXT + len(content).to_bytes(4, "big")
+    return (len(head) + len(content)).to_bytes(_LENGTH_BYTES, "big") + head, content
+
+
+async def read(reader: asyncio.StreamReader, *, max_bytes: int = MAX_FRAME_BYTES) -> FromWorker:
     """The next frame from a worker. Raises BrokenFrame."""
     try:
         length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES), "big")
-        if length > MAX_FRAME_BYTES:
+        if length > max_bytes:
             raise BrokenFrame(f"the worker announced a frame of {length} bytes")
-        content = await reader.readexactly(length)
+        content = await read_exactly(reader, length)
         if length > _INLINE_BYTES:
             return await asyncio.to_thread(_from_worker.decode, content)
         return _from_worker.decode(content)

@@ -6,7 +6,14 @@ import signal
 import holdfast.guests.wasi.frames as frames
 from holdfast.core import Answer, EscalationId, JsonObject, Parked, Value
 from holdfast.guests.contract import GuestLimits, OnCall
-from holdfast.guests.json_calls import CallLimit, CallRequest, encode_answer, parse_call
+from holdfast.guests.json_calls import (
+    MIN_MESSAGE_BYTES,
+    CallLimit,
+    CallRequest,
+    encode_answer,
+    max_message_bytes,
+    parse_call,
+)
 from holdfast.guests.wasi.worker_pool import Worker
 
 
@@ -43,6 +50,7 @@ class WorkerRequest:
         self.limits = limits
         self.steps = 0
         self.is_over_calls = False
+        self._message_bytes = max_message_bytes(limits.value_bytes)
         self._calls = 0
         self._wall_left = limits.wall_seconds
         self._output: list[str] = []
@@ -64,7 +72,7 @@ class WorkerRequest:
         """Answer the call that waits, and continue."""
         if isinstance(answer, Parked):
             return RequestParked(escalation=answer.escalation)
-        await self.worker.send(frames.Answered(answer=encode_answer(answer)))
+        await self.worker.send_answer(encode_answer(answer, max_bytes=self._message_bytes))
         return await self.wait(on_call)
 
     def stopped_by(self, trap: frames.Trapped) -> RequestStopped:
@@ -105,15 +113,23 @@ class WorkerRequest:
                     self._append_output(frame.text)
                 case frames.Called():
                     call = parse_call(frame.request)
+                    del frame  # a large call is in memory once
                     if call is None:
                         self.worker.kill()
                         return RequestStopped(is_limit=False, reason="the guest sent a malformed call")
                     answer = await self._answer(call, on_call)
+                    del call
                     if isinstance(answer, Parked):
                         return RequestParked(escalation=answer.escalation)
-                    await self.worker.send(frames.Answered(answer=encode_answer(answer)))
+                    await self.worker.send_answer(encode_answer(answer, max_bytes=self._message_bytes))
+                    del answer
                 case frames.Finished():
                     self.steps = frame.steps
+                    if len(frame.response) > MIN_MESSAGE_BYTES:
+                        self.worker.kill()
+                        return RequestStopped(
+                            is_limit=True, reason="the result or the error of the code has more than 32 MB"
+                        )
                     return RequestCompleted(response=frame.response)
                 case frames.Trapped():
                     self.steps = frame.steps
@@ -127,7 +143,7 @@ class WorkerRequest:
         started = loop.time()
         try:
             async with asyncio.timeout(self._wall_left):
-                return await self.worker.read()
+                return await self.worker.read(max_bytes=self._message_bytes)
         finally:
             self._wall_left -= loop.time() - started
 

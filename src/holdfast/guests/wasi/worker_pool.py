@@ -14,6 +14,7 @@ from typing import Protocol
 import holdfast.guests.wasi.component as component
 import holdfast.guests.wasi.frames as frames
 from holdfast.core.errors import EngineNotBuilt, GuestError
+from holdfast.process.stream_reads import write_all
 
 _ZYGOTE_PROGRAM = (
     "import sys; sys.path[:0] = sys.argv[3:];"
@@ -41,12 +42,16 @@ class Worker:
     async def send(self, frame: frames.ToWorker) -> None:
         """Send a frame. A broken connection is reported by the next `read`."""
         with contextlib.suppress(ConnectionError):
-            self._writer.write(frames.pack(frame))
-            await self._writer.drain()
+            await write_all(self._writer, frames.pack(frame))
 
-    async def read(self) -> frames.FromWorker:
+    async def send_answer(self, content: bytes) -> None:
+        """Send the answer of a call, in JSON. A broken connection is reported by the next `read`."""
+        with contextlib.suppress(ConnectionError):
+            await write_all(self._writer, *frames.answered(content))
+
+    async def read(self, *, max_bytes: int = frames.MAX_FRAME_BYTES) -> frames.FromWorker:
         """The next frame. Raises BrokenFrame."""
-        return await frames.read(self._reader)
+        return await frames.read(self._reader, max_bytes=max_bytes)
 
     def written_bytes(self) -> int:
         """What the process has written so far; 0 if this kernel does not count it."""

@@ -78,7 +78,7 @@ class _ConnectedInterpreter:
         except OSError as error:
             raise InterpreterGone("the interpreter has ended") from error
 
-    async def read(self, length: int) -> bytes:
+    async def read(self, length: int) -> bytes | bytearray:
         try:
             return await self.connected.read(length)
         except (EOFError, OSError) as error:

@@ -14,7 +14,9 @@ from holdfast.guests.lisp.errors import LimitReached, LispError, LispException
 MAX_OBJECT_BYTES = 64 << 20
 """A million pairs. The session must save everything that a run keeps, and Python's collector must traverse it."""
 LONG_TEXT_CHARACTERS = 1000
-"""A longer string counts as text, which is limited only by the memory of the run: no collector traverses it."""
+"""A longer string counts as text: no collector traverses it."""
+MAX_TOTAL_BYTES = 128 << 20
+"""Objects and text together. The interpreter runs in the process of the host, whose memory all sessions share."""
 BYTES_PER_STEP = 64
 """An upper estimate of what an instruction allocates; anything larger is charged separately."""
 
@@ -25,7 +27,7 @@ class Meter:
 
     def __init__(self, limits: GuestLimits) -> None:
         self.limits = limits
-        self.memory_bytes = limits.memory_bytes
+        self.memory_bytes = min(limits.memory_bytes, MAX_TOTAL_BYTES)
         self.object_bytes = min(limits.memory_bytes, MAX_OBJECT_BYTES)
         self.steps = 0
         self.calls = 0
