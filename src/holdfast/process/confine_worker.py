@@ -13,6 +13,7 @@ import holdfast.process.privileges as privileges
 import holdfast.process.seccomp_profiles as seccomp_profiles
 
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store", "/gnu/store", "/etc/ld.so.cache")
+_MAX_DESCRIPTORS = 1 << 20
 _PROGRAM_DESCRIPTOR = 64
 """Above every descriptor that a confined program can get. It closes when the program starts and never comes back."""
 
@@ -35,6 +36,7 @@ def confine_to_program(program: str, *, message_bytes: int | None = None) -> int
     the filter allows one call, which names a descriptor that closes with it and whose number cannot be reused. A program that writes more than `message_bytes` at once dies with SIGSYS.
     """
     privileges.check_alone()
+    os.closerange(3, _MAX_DESCRIPTORS)  # what the host itself inherited, from a shell for example
     opened = os.open(program, os.O_RDONLY | os.O_CLOEXEC)
     os.dup2(opened, _PROGRAM_DESCRIPTOR, inheritable=False)
     os.close(opened)

@@ -226,6 +226,8 @@ class WorldToolset:
         is_overlaid = any(self._staged.has_staged(path) for path in touched if path)
         into: World = self._staged if is_staged or is_overlaid else self._world
         body = arguments.body if operation in ("world.write", "world.append") else b""
+        if operation in ("world.write", "world.append") and arguments.place.endswith("/"):
+            raise PathRefused(f"{arguments.path!r} names a folder", hint="name the file to write")
         # Stored before it is staged: with an await between a change and its report, a cancelled call could have made the change.
         kept = (
             [await self._keep(each) for each in self._contents(operation, arguments, body)]

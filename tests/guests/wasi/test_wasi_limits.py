@@ -143,7 +143,7 @@ async def test_a_result_beyond_the_limit_is_an_error_in_the_code(
     async def big(operation: str, arguments: JsonObject) -> Answer:
         return Returned(value="x" * (5 << 20))
 
-    monkeypatch.setattr("holdfast.guests.json_calls.MAX_RESULT_BYTES", 4 << 20)
+    monkeypatch.setattr("holdfast.guests.wasi.request.max_message_bytes", lambda _: 4 << 20)
     assert "result of this call has more than" in (await run(guest, "desk.add(1, 2)", big)).error
 
 

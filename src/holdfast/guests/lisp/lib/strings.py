@@ -13,7 +13,7 @@ from holdfast.guests.lisp.lib.numbers import integer, number
 from holdfast.guests.lisp.vm.limits import LONG_TEXT_CHARACTERS
 from holdfast.guests.lisp.vm.registers import Control, Registers
 
-MAX_CHARACTERS = 256 << 20
+MAX_CHARACTERS = 64 << 20
 """Characters of one string; the memory limit of the run is usually reached first."""
 MAX_SHOWN_CHARACTERS = 4 << 20
 """Characters of data that are converted to text."""
