@@ -5,6 +5,7 @@ from tests.session.label_setup import POLICY, Desk, asked, desk_policy, desk_ses
 
 from holdfast.core import PERSON, Needs, Ok, Response
 from holdfast.core.events import RunEnded, RunStarted
+from holdfast.guests.lisp import lisp_engine
 from holdfast.models import Reply, ScriptedReply, use
 
 
@@ -187,3 +188,26 @@ def test_the_policy_says_which_rule_wanted_which_level() -> None:
 def test_a_mistake_in_a_label_rule_is_reported(text: str, problem: str) -> None:
     with pytest.raises(Exception, match=problem):
         desk_policy(f"policy: x\nlabels: {{}}\nrules:\n{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "asks"),
+    [
+        ("(bank/pay :to (get (car (bank/history)) :payee) :amount 1)", []),
+        ("(bank/pay :to (get (car (bank/history)) :subject) :amount 1)", ["bank.pay"]),
+        (
+            '(define m (car (mail/search :query "bill")))\n(mail/send :to (get m :sender) :body (get m :body))',
+            [],
+        ),
+        (
+            '(define m (car (mail/search :query "bill")))\n(mail/send :to (get m :body) :body "hi")',
+            ["mail.send"],
+        ),
+        ("(map (lambda (b) (bank/pay :to (get b :payee) :amount 1)) (bank/history))", []),
+    ],
+)
+async def test_values_are_followed_through_lisp_programs(code: str, asks: list[str]) -> None:
+    replies: list[ScriptedReply] = [use("execute_code", {"code": code}), "Done."]
+    async with desk_session(replies, Desk(), engine=lisp_engine(key=b"k" * 32), can_ask=False) as session:
+        await session.send("Do it.")
+        assert asked(session) == asks

@@ -6,9 +6,10 @@ does not show, the coarse rule holds: anything that the session has read may be 
 
 from collections.abc import Mapping, Sequence
 
+from holdfast.agent.lisp_flow import lisp_flow
 from holdfast.core import UNKNOWN, CallOrigins, JsonObject, Level, Origin, Origins, Tool
 from holdfast.core.events import RunStarted
-from holdfast.guests import CALL_PLACE, Capabilities, call_name, parameters
+from holdfast.guests import CALL_PLACE, Capabilities, call_name, lisp_tree, parameters
 from holdfast.policy import Flow, Signature, python_flow
 
 COARSE: Origins = frozenset({Origin(kind="session"), Origin(kind="written")})
@@ -55,18 +56,26 @@ def follow_program(
 ) -> ProgramOrigins:
     """Follow the program of a run that the policy asks levels of."""
     author = started.author or "stranger"
-    if not (capabilities.follows_values and capabilities.language == "python"):
+    if not capabilities.follows_values:
         return ProgramOrigins(author, None)
     if started.state is None:
         variables = {}
     elif variables is None:
         variables = _EVERY_OTHER_UNKNOWN
-    flow = python_flow(
-        started.code,
-        tools=_signatures(tools),
-        variables={name: frozenset(origins) for name, origins in variables.items()},
-    )
-    return ProgramOrigins(author, flow)
+    earlier = {name: frozenset(origins) for name, origins in variables.items()}
+    if capabilities.language == "lisp":
+        return ProgramOrigins(
+            author, lisp_flow(started.code, tools=lisp_signatures(tools), variables=earlier)
+        )
+    return ProgramOrigins(author, python_flow(started.code, tools=_signatures(tools), variables=earlier))
+
+
+def lisp_signatures(tools: Sequence[Tool]) -> dict[str, Signature]:
+    """The tools by the names that Lisp programs call them."""
+    return {
+        name: Signature(operation=operation, parameters={each: each for each in positions})
+        for name, (operation, positions) in lisp_tree.procedures_of_tools(tools).items()
+    }
 
 
 def _signatures(tools: Sequence[Tool]) -> dict[str, Signature]:

@@ -13,6 +13,7 @@ from holdfast.guests.contract import (
     StagedContents,
 )
 from holdfast.guests.engines import Engines, Sandbox
+from holdfast.guests.lisp import tree as lisp_tree
 from holdfast.guests.lisp_literal import to_lisp
 from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
@@ -50,6 +51,7 @@ __all__ = [
     "StagedContents",
     "call_name",
     "interpreter_argv",
+    "lisp_tree",
     "parameters",
     "python_engine",
     "render_stubs",

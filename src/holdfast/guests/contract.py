@@ -14,8 +14,8 @@ OnCall = Callable[[str, JsonObject], Awaitable[Answer]]
 """How a guest calls the host: operation and arguments in, answer out."""
 
 CALL_PLACE: ContextVar[tuple[int, int] | None] = ContextVar("CALL_PLACE", default=None)
-"""Where the call that is being made stands in the program: start and end, in UTF-8 bytes. An engine that knows sets it around
-`on_call`; None for a call that the program does not show, such as one of a function of an earlier run."""
+"""Where the call that is being made stands in the program: start and end in UTF-8 bytes (Python), or line and column (Lisp). An engine
+that knows sets it around `on_call`; None for a call that the program does not show, such as one of a function of an earlier run."""
 
 StagedContents = Callable[[], Mapping[str, bytes | None]]
 """The changes that are staged over the workspace: the content of each changed file, None if it is deleted."""

@@ -21,7 +21,7 @@ from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.facts import NO_FACTS, SessionFacts, has_tier
 from holdfast.policy.fixed import FixedPolicy
 from holdfast.policy.flow.python_flow import python_flow
-from holdfast.policy.flow.result import Flow, Signature, Site
+from holdfast.policy.flow.result import Flow, Signature, Site, unknown_flow
 from holdfast.policy.git_remotes import (
     GitRemotes,
     GitSettings,
@@ -117,5 +117,6 @@ __all__ = [
     "suggest",
     "targets_of",
     "tool_for",
+    "unknown_flow",
     "validate_arguments",
 ]

@@ -13,6 +13,7 @@ _CAPABILITIES = Capabilities(
     language="lisp",
     has_snapshot=True,
     judges_files=True,
+    follows_values=True,
     notes=("runs in this process", "every effect is a call through the gate"),
 )
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from holdfast.core import Answer, Json, Parked
 from holdfast.core.errors import GuestError, SnapshotRefused
-from holdfast.guests.contract import Capabilities, OnCall, Run, RunRequest
+from holdfast.guests.contract import CALL_PLACE, Capabilities, OnCall, Run, RunRequest
 from holdfast.guests.lisp.errors import LimitReached, LispError
 from holdfast.guests.lisp.host_calls import tool_operations
 from holdfast.guests.lisp.json_bridge import to_json
@@ -16,6 +16,7 @@ from holdfast.guests.lisp.lang.reader import read
 from holdfast.guests.lisp.lib import library, new_state
 from holdfast.guests.lisp.threads import WorkerThreads
 from holdfast.guests.lisp.vm.image import BadImage
+from holdfast.guests.lisp.vm.interpreter import place_of_call
 from holdfast.guests.lisp.vm.limits import Meter
 from holdfast.guests.lisp.vm.machine import Machine, Progress
 from holdfast.guests.lisp.vm.memory_use import measure
@@ -136,7 +137,12 @@ class LispGuest:
                 return self._result(machine, "ok", value=value)
             if progress == "waiting":
                 assert machine.pending_call is not None
-                answer = await on_call(machine.pending_call.operation, machine.pending_call.arguments)
+                at = place_of_call(machine)
+                place = CALL_PLACE.set((at.line, at.column) if at is not None else None)
+                try:
+                    answer = await on_call(machine.pending_call.operation, machine.pending_call.arguments)
+                finally:
+                    CALL_PLACE.reset(place)
                 if isinstance(answer, Parked):
                     snapshot = await self._threads.run(
                         lambda: self._signer.sign(self._tag, save_machine(machine))

@@ -236,6 +236,12 @@ def locate(machine: Registers, error: LispError) -> None:
         error.trace = tuple(lines if len(calls) < _MAX_TRACE_CALLS - 1 else [*lines, "  ..."])
 
 
+def place_of_call(machine: Registers) -> SourcePlace | None:
+    """Where the program calls the procedure that makes the pending call; None if that is not known."""
+    _, place = next(_active_calls(machine), ("", None))
+    return place
+
+
 def unwind_to_try(machine: Registers, error: LispError) -> bool:
     """Unwind to the innermost `try`, which returns the error as an outcome. False if there is none."""
     while machine.continuation:

@@ -1,0 +1,121 @@
+"""The cost of labels: processor time of a call and bytes of its record, under the same rules without and with labels.
+
+The goals: at most 30 microseconds more a call, at most 10 % more bytes, and nothing where no policy asks.
+"""
+
+import asyncio
+import time
+
+from holdfast.core import (
+    EXTERNAL,
+    PERSON,
+    ArgumentRoles,
+    Call,
+    CallOrigins,
+    FunctionToolset,
+    JsonObject,
+    Origin,
+    SystemClock,
+    Tool,
+    call_id,
+    encode,
+)
+from holdfast.core.events import MessagePosted, SessionOpened
+from holdfast.gate import Gate, GateSettings
+from holdfast.policy import LexicalPaths, RulePolicy, parse_policy_text
+from holdfast.store import MemoryStore
+
+ROUNDS = 25
+CALLS = 200
+PLAIN = """
+policy: plain
+rules:
+  - {name: read, allow: mail.search}
+  - {name: send, allow: mail.send}
+  - {name: rest, escalate: "*"}
+"""
+LABELLED = """
+policy: labelled
+labels:
+  fields: {"mail.*": {own: [id], known: [sender]}}
+rules:
+  - {name: read, allow: mail.search, planned: any}
+  - {name: send, allow: mail.send, from: {email-address: known}}
+  - {name: rest, escalate: "*"}
+"""
+WRITTEN = frozenset({Origin(kind="written", text="hi")})
+SENDER = frozenset({Origin(kind="read", operation="mail.search", path=("sender",), is_whole=True)})
+BODY = "Thank you for your letter of Tuesday, we will look into it and come back to you. " * 3
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    figures = asyncio.run(_measure())
+    plain, nothing, literal, read = (figures[name] for name in ("plain", "no origins", "literal", "read"))
+    for name, (micros, size) in figures.items():
+        print(f"{name:<14}{micros:>9.1f} us of CPU a call{size:>9.0f} bytes a call")
+    for name, figure in (("literals", literal), ("values that were read", read)):
+        print(
+            f"{name}: {figure[0] - plain[0]:+.1f} us (goal +30), {100 * (figure[1] / plain[1] - 1):+.1f} % bytes (goal +10)"
+        )
+    print(f"a policy that does not ask: {nothing[1] - plain[1]:+.0f} bytes")
+
+
+async def _measure() -> dict[str, tuple[float, float]]:
+    labelled = {"to": WRITTEN, "body": WRITTEN}
+    kinds: dict[str, tuple[str, CallOrigins | None]] = {
+        "plain": (PLAIN, None),
+        "no origins": (PLAIN, CallOrigins(author="own", arguments=labelled)),
+        "literal": (LABELLED, CallOrigins(author="own", arguments=labelled)),
+        "read": (LABELLED, CallOrigins(author="own", arguments={"to": SENDER, "body": WRITTEN})),
+    }
+    micros: dict[str, list[float]] = {name: [] for name in kinds}
+    sizes: dict[str, float] = {}
+    for _ in range(ROUNDS):
+        for name, (policy, origins) in kinds.items():
+            spent, sizes[name] = await _round(policy, origins)
+            micros[name].append(spent)
+    return {name: (min(micros[name]), sizes[name]) for name in kinds}
+
+
+async def _round(policy_text: str, origins: CallOrigins | None) -> tuple[float, float]:
+    policy, clock = RulePolicy(parse_policy_text(policy_text, source="bench")), SystemClock()
+    opened = SessionOpened(
+        principal=EXTERNAL, folder="/", workspace="/", policy="bench", policy_digest=policy.digest, model=""
+    )
+    journal = await MemoryStore(clock=clock).create(opened)
+    gate = Gate(
+        journal=journal,
+        policy=policy,
+        toolsets=[_mail()],
+        paths=LexicalPaths(),
+        clock=clock,
+        settings=GateSettings(max_repeats=10**6, can_ask=False),
+    )
+    await journal.append(MessagePosted(turn=1, text="Thank everybody.", principal=PERSON))
+    await gate.submit(Call(id=call_id(1, 1), operation="mail.search", arguments={}), origins=origins)
+    before = len(journal.recorded)
+    arguments: JsonObject = {"to": "ann@example.com", "body": BODY}
+    started = time.process_time()
+    for number in range(2, CALLS + 2):
+        call = Call(id=call_id(1, number), operation="mail.send", arguments=arguments)
+        await gate.submit(call, origins=origins)
+    spent = time.process_time() - started
+    size = sum(len(encode(entry)) for entry in journal.recorded[before:])
+    return spent / CALLS * 1e6, size / CALLS
+
+
+def _mail() -> FunctionToolset:
+    search = Tool(name="mail.search", parameters={"type": "object"}, roles={})
+    send = Tool(
+        name="mail.send",
+        parameters={"type": "object", "properties": {"to": {"type": "string"}, "body": {"type": "string"}}},
+        roles={
+            "to": ArgumentRoles(default=("email-address",)),
+            "body": ArgumentRoles(default=("email-body",)),
+        },
+    )
+    found = [{"id": "m1", "sender": "ann@example.com", "body": "Hello."}]
+    return FunctionToolset(
+        {"mail.search": (search, lambda _: list(found)), "mail.send": (send, lambda _: None)}
+    )
