@@ -32,12 +32,15 @@ def _full_sandbox() -> None:
         pytest.skip("the full sandbox does not stand here")
 
 
-async def test_the_proxy_runs_programs_and_their_changes_become_proposals(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+async def test_the_proxy_runs_programs_and_their_changes_become_proposals(
+    tmp_path: Path, protocol: str
+) -> None:
     project = Project(tmp_path)
     project.configure()
     (project.home / "lab.yaml").write_text(POLICY)
     (project.folder / "a.txt").write_text("one\n")
-    async with project.proxy_client("--shell", "-n", "agent") as client:
+    async with project.proxy_client("--shell", "-n", "agent", protocol=protocol) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
         assert {"shell__run", "shell__start", "shell__read", "shell__write", "shell__stop"} <= names
         assert not [name for name in names if name.startswith("world") or name == "shell__python"]
@@ -46,6 +49,8 @@ async def test_the_proxy_runs_programs_and_their_changes_become_proposals(tmp_pa
         assert (first["code"], first["output"]) == (0, "one\ntwo\n")
         assert first["changes"] == [{"path": "a.txt", "kind": "modified", "verdict": "staged"}]
         assert first["refused"][0]["path"] == "kept.txt"
+        seen = await asyncio.to_thread(project.run, "proposals", "show", "agent")
+        assert "+two" in seen.stdout, "a proposal can be seen as soon as the call has ended"
         second: Any = (await client.call_tool("shell__run", {"argv": ["cat", "a.txt"]})).structured_content
         assert second["output"] == "one\ntwo\n", "the next program sees what the first one changed"
     assert (project.folder / "a.txt").read_text() == "one\n"

@@ -16,7 +16,8 @@ def to_mcp_tool(tool: Tool) -> mcp_types.Tool:
         name=tool.name.replace(".", "__", 1),
         description=tool.description,
         input_schema=tool.parameters or {"type": "object"},
-        output_schema=tool.returns or None,
+        # Before protocol 2026-07-28 only an object may be described; a client of that time would refuse the whole list.
+        output_schema=tool.returns if tool.returns.get("type") == "object" else None,
         annotations=mcp_types.ToolAnnotations(
             read_only_hint=tool.is_read_only,
             destructive_hint=tool.is_destructive,
