@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
 
 WAIT_MS = 60_000
+VISIT_SECONDS = 3_600
+"""Longer than any test may take; the limit of the test itself is shorter."""
 Result = TypeVar("Result")
 
 
@@ -99,7 +101,7 @@ class BrowserThread:
 
     def _wait(self, work: "Any") -> Any:  # Any: a coroutine of any result
         future: Future[Any] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return future.result(timeout=300)
+        return future.result(timeout=VISIT_SECONDS)
 
 
 def _is_own(url: str, origin: str) -> bool:

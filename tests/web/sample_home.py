@@ -55,8 +55,10 @@ async def fill(
             f"open('report.md', 'w').write('# Report\\n{lines}\\n')\nopen('data.csv', 'w').write('a,b\\n1,2\\n')"
         )
         asked: list[str] = []
+        shop = home.parent / "shop"
+        shop.mkdir(exist_ok=True)
         for name in waiting:
-            session = await runtime.create(policy="ask-always", needs_model=False)
+            session = await runtime.create(workspace=shop, policy="ask-always", needs_model=False)
             await session.execute(f"open('{name}', 'w').write('one\\ntwo\\nthree\\n')")
             asked.append(session.id)
         await _talk_in_teams(runtime.store, runtime.home)

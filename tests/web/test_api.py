@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,6 +17,8 @@ from holdfast.commands import ScriptedProcess, ScriptedSandboxes
 from holdfast.core import SessionId, escape_json
 from holdfast.core.events import EscalationAnswered, MessagePosted, TurnEnded
 from holdfast.session import Settings
+from holdfast.web.api.devices import CodeBody, new_link
+from holdfast.web.context import WebRequest
 
 
 @pytest.fixture
@@ -380,3 +383,41 @@ async def test_teams_show_their_pairs_and_figures(client: WebClient, sample: Sam
     assert (stats["messages"], stats["messages_a_pair"], stats["tokens_a_pair"]) == (4, 2.0, 30.0)
     assert stats["lifetimes"]["hour"] == 2
     assert [each["pair"] for each in stats["pairs"]] == ["external -> backend", "external -> web"]
+
+
+async def test_an_edited_call_is_judged_again_and_made(client: WebClient, sample: SampleHome) -> None:
+    session = sample.waiting[0]
+    shown = await waiting(client, session)
+    path = f"/api/waiting/{session}/{shown['id']}"
+    edited = {"path": "/workspace/edited.txt", "content": "mine"}
+    body = {"verdict": "approve", "digest": shown["digest"], "arguments": edited}
+    assert (await client.as_device("answer").post(path, body)).status == 400
+    assert (await client.post(path, body | {"scope": "session"})).status == 400
+    assert (await client.post(path, body | {"verdict": "deny"})).status == 400
+    assert (await client.post(path, body)).status == 200
+    events = [each.event for each in await client.context.store.read(SessionId(session))]
+    [recorded] = [each for each in events if isinstance(each, EscalationAnswered)]
+    assert recorded.response.arguments == edited
+
+
+async def test_a_late_answer_is_refused_with_words(client: WebClient, sample: SampleHome) -> None:
+    session = sample.waiting[0]
+    shown = await waiting(client, session)
+    opened = await client.context.runtime.resume(session, needs_model=False)
+    await opened.cancel()
+    await opened.close()
+    late = await client.post(
+        f"/api/waiting/{session}/{shown['id']}", {"verdict": "approve", "digest": shown["digest"]}
+    )
+    assert (late.status, late.data["code"]) == (409, "escalation-unknown")
+    assert "it expired" in late.data["text"]
+
+
+async def test_only_a_link_that_a_phone_reaches_is_a_qr_code(client: WebClient) -> None:
+    made = (await client.post("/api/devices/link", {"right": "answer"})).data
+    assert made["qr"] is None
+    context = replace(client.context, origin="https://box.example")
+    request = WebRequest(context=context, device=context.devices.all()[0], path={}, query={}, body=CodeBody())
+    link = await new_link(request)
+    assert link.qr is not None
+    assert link.url.startswith("https://box.example/#enter=")

@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from tests.web import browser as chromium
@@ -57,28 +57,59 @@ async def violations(page: "Page") -> list[str]:
     return [str(each) for each in found]
 
 
+View = tuple[Literal["light", "dark"], int]
+VIEWS: tuple[View, ...] = (("light", 1280), ("dark", 320))
+EVERY_VIEW: tuple[View, ...] = (
+    ("light", 320),
+    ("light", 640),
+    ("light", 1280),
+    ("dark", 320),
+    ("dark", 640),
+    ("dark", 1280),
+)
+"""640 is what is left of 1280 at a zoom of 200 %."""
+
+
+def check_page(
+    name: str,
+    server: WebServer,
+    sample: SampleHome,
+    browser: BrowserThread,
+    views: tuple[View, ...],
+) -> None:
+    """What axe finds on a page in these colours and widths, and whether it scrolls sideways."""
+    address, words = place(sample, name)
+
+    async def check(page: "Page") -> list[str]:
+        await page.get_by_text(words).first.wait_for()
+        found: list[str] = []
+        for scheme, width in views:
+            await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            await page.set_viewport_size({"width": width, "height": 800})
+            if await page.evaluate("() => document.documentElement.scrollWidth > innerWidth"):
+                found.append(f"{scheme} {width}: the page scrolls sideways")
+            found += [f"{scheme} {width}: {each}" for each in await violations(page)]
+        return found
+
+    assert browser.visit(server.url + address, check, token=server.token, bypass_csp=True) == []
+
+
 @pytest.mark.parametrize("name", [name for name in PAGES if name != "doctor"])
 def test_a_page_has_no_accessibility_violations(
     name: str, server: WebServer, sample: SampleHome, browser: BrowserThread
 ) -> None:
-    address, words = place(sample, name)
-    for scheme, width in (("light", 1280), ("dark", 320)):
+    check_page(name, server, sample, browser, VIEWS)
 
-        async def check(page: "Page") -> list[str]:
-            await page.get_by_text(words).first.wait_for()
-            is_wide = await page.evaluate("() => document.documentElement.scrollWidth > innerWidth")
-            return [*(["the page scrolls sideways"] if is_wide else []), *await violations(page)]
 
-        found = browser.visit(
-            server.url + address,
-            check,
-            token=server.token,
-            bypass_csp=True,
-            color_scheme=scheme,
-            viewport={"width": width, "height": 800},
-            reduced_motion="reduce",
-        )
-        assert found == [], (scheme, width)
+@pytest.mark.soak
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_has_accessibility_violations_in_any_colour_width_and_zoom(
+    name: str, server: WebServer, sample: SampleHome, browser: BrowserThread
+) -> None:
+    check_page(name, server, sample, browser, EVERY_VIEW)
+
+
+KEYBOARD_PATH = ("Sessions", "Teams", "Policy", "Usage", "Devices", "Inbox")
 
 
 def test_every_page_is_reached_by_keyboard(
@@ -87,7 +118,7 @@ def test_every_page_is_reached_by_keyboard(
     async def walk(page: "Page") -> set[str]:
         await page.get_by_role("heading", name="Inbox").wait_for()
         seen: set[str] = set()
-        for name in ("Sessions", "Usage", "Devices", "Inbox"):
+        for name in KEYBOARD_PATH:
             for _ in range(60):
                 await page.keyboard.press("Tab")
                 text = await page.evaluate("() => document.activeElement.textContent")
@@ -100,7 +131,7 @@ def test_every_page_is_reached_by_keyboard(
             seen.add(name)
         return seen
 
-    assert browser.visit(server.url, walk, token=server.token) == {"Sessions", "Usage", "Devices", "Inbox"}
+    assert browser.visit(server.url, walk, token=server.token) == set(KEYBOARD_PATH)
 
 
 def test_a_call_is_approved_by_holding_a_key(

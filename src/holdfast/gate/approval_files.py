@@ -89,6 +89,8 @@ class _Answer(Value, forbid_unknown_fields=True):
     offer: int | None = None
     answer: str | None = None
     """The text that answers a question."""
+    arguments: JsonObject | None = None
+    """The arguments as the person edited them; the policy judges them again."""
     transport: Literal["file", "web"] = "file"
     """Where the person answered, for the record."""
 
@@ -242,9 +244,12 @@ def _checked(answer: _Answer, escalation: Escalation) -> Response:
         if not text or not text.strip():
             return Response(verdict="deny", reason="denied: the response to a question has no answer")
         return Response(verdict="approve", reason=text)
+    if answer.arguments is not None and (answer.scope != "once" or answer.decision != "approved"):
+        return Response(verdict="deny", reason="denied: an edited call can only be approved once")
     return Response(
         verdict="approve" if answer.decision == "approved" else "deny",
         scope=answer.scope,
+        arguments=answer.arguments,
         amount=answer.amount,
         offer=answer.offer,
         reason=answer.reason,

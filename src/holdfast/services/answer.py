@@ -134,6 +134,7 @@ def _write_response_file(
         "scope": response.scope,
         "amount": response.amount,
         "offer": response.offer,
+        "arguments": response.arguments,
         "transport": "web" if transport == "web" else "file",
     }
     write_first_answer(home.escalations(session), escalation.id, encode(answer))

@@ -144,12 +144,18 @@ class WebApplication:
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
             raise InvalidInput("send the code with POST")
-        if not is_own_peer(scope.get("client"), self._port):
-            raise InvalidInput("another user of this machine cannot enter")
+        # Behind a TLS proxy, which may run as another user, the code alone counts.
+        if not self._is_proxied(scope) and not is_own_peer(scope.get("client"), self._port):
+            raise NotAllowed("another user of this machine cannot enter", hint="run your own: holdfast web")
         body = await _read_body(receive, EnterBody)
         assert isinstance(body, EnterBody)
         token, device = self._context.devices.enter(body.code, name=body.name)
         await _send_json(send, 200, Entered(token=token, device=device))
+
+    def _is_proxied(self, scope: Scope) -> bool:
+        """Whether the request came to the name of the TLS proxy. The guard has checked that the name is ours."""
+        hosts = {origin.removeprefix("https://") for origin in self._origins if origin.startswith("https://")}
+        return any(value.decode("latin-1") in hosts for name, value in scope["headers"] if name == b"host")
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._device(scope, "look")

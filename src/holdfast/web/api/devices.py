@@ -4,6 +4,7 @@ from holdfast.core import Value
 from holdfast.web.api.sessions import Nothing
 from holdfast.web.context import WebRequest
 from holdfast.web.devices import Device, Right
+from holdfast.web.qr_code import QrCode, qr_code
 from holdfast.web.route import get, post
 
 
@@ -13,10 +14,12 @@ class CodeBody(Value, forbid_unknown_fields=True):
     right: Right = "answer"
 
 
-class EntryLink(Value):
+class EntryLink(Value, omit_defaults=False):
     """A link that lets one more browser in, once, within minutes."""
 
     url: str
+    qr: QrCode | None
+    """The link for the camera of a phone; None if only this machine reaches the server."""
 
 
 class DeviceList(Value, omit_defaults=False):
@@ -35,7 +38,8 @@ async def new_link(request: WebRequest) -> EntryLink:
     """A link for one more device."""
     body = request.given(CodeBody)
     code = request.context.devices.new_code(body.right)
-    return EntryLink(url=f"{request.context.origin}/#enter={code}")
+    url = f"{request.context.origin}/#enter={code}"
+    return EntryLink(url=url, qr=qr_code(url) if url.startswith("https://") else None)
 
 
 async def end_device(request: WebRequest) -> DeviceList:

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Literal
 
-from holdfast.core import EscalationId, Response, Scope, SessionId, Value, escape_invisible
+from holdfast.core import EscalationId, JsonObject, Response, Scope, SessionId, Value, escape_invisible
 from holdfast.core.approval_text import describe_effect
 from holdfast.core.errors import EscalationUnknown, HoldfastError, InvalidInput
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened
@@ -34,6 +34,8 @@ class AnswerBody(Value, forbid_unknown_fields=True):
     amount: int | None = None
     offer: int | None = None
     reason: str | None = None
+    arguments: JsonObject | None = None
+    """The arguments as the person edited them; the policy judges them again."""
 
 
 class AnsweredCall(Value, omit_defaults=False):
@@ -59,17 +61,25 @@ async def list_waiting(request: WebRequest) -> list[WaitingCall]:
 async def answer(request: WebRequest) -> Delivered:
     """Answer one call or question, if it is still the one that was shown."""
     context, body = request.context, request.given(AnswerBody)
-    if body.scope != "once" and not has_right(request.device, "operate"):
+    is_more = body.scope != "once" or body.arguments is not None
+    if is_more and not has_right(request.device, "operate"):
         raise InvalidInput(
             "this device may approve single calls only", hint="save approvals on the machine itself"
         )
+    if body.arguments is not None and (body.scope != "once" or body.verdict != "approve"):
+        raise InvalidInput("an edited call can only be approved, and only once")
     session = request.session
     found = await waiting(context.store, session, now_ms=context.clock.now_ms())
     escalation = select_waiting(found, request.path["id"]).escalation
     if body.digest != escalation.digest:
         raise EscalationUnknown("what you were shown is not what waits", hint="look at it again")
     response = Response(
-        verdict=body.verdict, scope=body.scope, amount=body.amount, offer=body.offer, reason=body.reason
+        verdict=body.verdict,
+        scope=body.scope,
+        amount=body.amount,
+        offer=body.offer,
+        reason=body.reason,
+        arguments=body.arguments,
     )
     is_text = bool(body.reason and body.reason.strip()) and body.verdict == "approve"
     check_response(escalation, response, is_text=is_text and found[0].is_question)

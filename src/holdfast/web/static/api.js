@@ -28,12 +28,10 @@ export const get = async (path) => read(await attempt(path));
 export const post = async (path, body) =>
   read(await attempt(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }));
 
-const browserName = () => {
-  const agent = navigator.userAgent;
-  const name = ["Firefox", "Edg", "Chrome", "Safari"].find((each) => agent.includes(each)) ?? "a browser";
-  const system = ["Android", "iPhone", "iPad", "Mac OS X", "Windows", "Linux"].find((each) => agent.includes(each)) ?? "";
-  return system ? `${name.replace("Edg", "Edge")} on ${system}` : name;
-};
+function browserName() {
+  const first = (words) => navigator.userAgent.match(words)?.[0];
+  return [first(/Firefox|Edg|Chrome|Safari/) ?? "a browser", first(/Android|iPhone|iPad|Mac OS X|Windows|Linux/)].filter(Boolean).join(" on ");
+}
 
 // The code of the link is used once, and leaves the address at once, so that no history keeps it.
 export async function enter() {

@@ -20,7 +20,7 @@ export const Text = ({ text, label }) => text ? html`<pre tabindex=${text.length
 
 export function Item({ item, live }) {
   const state = item.state && html`<${Tag} kind=${TONES[item.state]}>${item.state}<//>`;
-  const at = html`<time datetime=${new Date(item.at_ms).toISOString()}>${when(item.at_ms)}</time>`;
+  const at = html`<span>${when(item.at_ms)}</span>`;
   if (item.kind === "call") return html`<${Call} item=${item} state=${state} live=${live}/>`;
   if (item.kind === "thinking") return html`<div class="said thinking"><details><summary>${item.title}</summary><${Text} text=${item.text} label="reasoning"/></details></div>`;
   const title = item.kind === "reply" ? modelName(item.title) : item.effect ? `${item.effect}: ${item.title}` : item.title;

@@ -71,7 +71,7 @@ function inline(text, depth) {
   let plain = "";
   const flush = () => { if (plain) parts.push(plain); plain = ""; };
   for (let at = 0; at < text.length;) {
-    const found = missing.size < 4 || "[!".includes(text[at]) ? span(text, at, depth, missing) : null;
+    const found = missing.size < 3 || "[!".includes(text[at]) ? span(text, at, depth, missing) : null;
     if (!found) { plain += text[at++]; continue; }
     flush();
     parts.push(found[0]);
@@ -82,7 +82,7 @@ function inline(text, depth) {
 }
 
 function span(text, at, depth, missing) {
-  const mark = ["`", "**", "~~", "*"].find((each) => text.startsWith(each, at));
+  const mark = ["`", "**", "*"].find((each) => text.startsWith(each, at));
   if (mark && !missing.has(mark) && depth < MAX_DEPTH) {
     const end = text.indexOf(mark, at + mark.length + 1);
     if (end < 0) { missing.add(mark); return null; }
@@ -90,7 +90,7 @@ function span(text, at, depth, missing) {
     if (mark === "`") return [html`<code>${inside}</code>`, end + 1];
     if (/^\s|\s$/.test(inside)) return null;
     const inner = inline(inside, depth + 1);
-    return [mark === "**" ? html`<strong>${inner}</strong>` : mark === "*" ? html`<em>${inner}</em>` : html`<s>${inner}</s>`, end + mark.length];
+    return [mark === "**" ? html`<strong>${inner}</strong>` : html`<em>${inner}</em>`, end + mark.length];
   }
   const start = text.startsWith("![", at) ? at + 2 : text[at] === "[" ? at + 1 : 0;
   const middle = start ? text.indexOf("](", start) : -1, end = middle > 0 && middle - start < 500 ? text.indexOf(")", middle) : -1;

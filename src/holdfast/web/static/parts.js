@@ -33,6 +33,10 @@ export function useAttempt() {
   return [problem, (work) => async (...given) => { setProblem(null); try { await work(...given); } catch (found) { setProblem(found); } }];
 }
 
+export const options = (words) => words.map((each) => html`<option key=${each}>${each}</option>`);
+// Text as it is, in a box that scrolls.
+export const Block = ({ label, children }) => html`<pre class="call" tabindex="0" role="region" aria-label=${label}>${children}</pre>`;
+
 // Data of a page: loaded when the page opens and again when asked to.
 export function useData(load, keys = []) {
   const [state, setState] = useState({ data: null, error: null });

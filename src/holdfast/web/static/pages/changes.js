@@ -34,7 +34,7 @@ export function Changes({ session }) {
       : html`<${Hold} key="commit" act=${commit} isOff=${isOff}>Hold to commit ${count(chosen.length, "file")}<//><button type="button" class="no" aria-disabled=${isOff()} onClick=${meant(() => act("/reject", { paths: chosen.map((each) => each.path) }, "rejected"), isOff)}>Reject ${count(chosen.length, "file")}</button>
         <label for="check">Only if this succeeds</label><input id="check" placeholder="such as pytest -q" ...${bind(check, setCheck)}/>`}
       <label><input type="checkbox" checked=${isSplit} onChange=${(event) => { setSplit(event.currentTarget.checked); localStorage.setItem(VIEW, event.currentTarget.checked ? "split" : "unified"); }}/> Side by side</label></div>
-      ${check.trim() && html`<p class="dim">It runs in the command sandbox, without a network, over a copy of the folder with all of these changes.</p>`}
+      ${check.trim() && html`<p class="dim">It runs in the command sandbox, without a network, over a copy with all changes.</p>`}
       ${data.map((each) => html`<${File} key=${each.path} change=${each} isChosen=${!left.has(each.path)} choose=${choose} marks=${marks[each.digest] ?? {}} mark=${mark} isSplit=${isSplit}/>`)}`}<//>`;
 }
 

@@ -11,8 +11,8 @@ export function Devices() {
   const [right, setRight] = useState("answer"), [made, setMade] = useState(null), [problem, attempt] = useAttempt(), [types, setTypes] = useState(prefersTyping());
   return html`<${Page} title="Devices" error=${problem ?? error}>
     ${data && html`<${Table} label="devices" heads=${["Browser", "May", "Entered", "Seen", "End"]} rows=${data.devices.map((each) => [html`${each.name} ${each.id === data.own && html`<${Tag}>this one<//>`}`, RIGHTS[each.right], html`${ago(each.entered_ms)} ago`, html`${ago(each.seen_ms)} ago`, html`<button class="no" aria-label=${`End ${each.name} ${each.id}`} onClick=${meant(attempt(async () => { await post(`/api/devices/${each.id}/end`, {}); reload(); }))}>End</button>`])}/>`}
-    <h2>Another browser</h2><p class="dim">Other machines reach this server only through a TLS proxy: start it with <code>--origin</code> and the address of the proxy.</p>
+    <h2>Another browser</h2>
     <div class="bar"><label for="right">It may</label><select id="right" ...${bind(right, setRight)}>${Object.entries(RIGHTS).map(([name, words]) => html`<option key=${name} value=${name}>${words}</option>`)}</select><button onClick=${attempt(async () => setMade(await post("/api/devices/link", { right })))}>Make a link</button></div>
-    ${made && html`<p role="status">Open this link there within five minutes. It works once: <code>${made.url}</code></p>`}
+    ${made && html`<p role="status">Open this link there within five minutes. It works once: <code>${made.url}</code></p>${made.qr ? html`<svg class="qr" role="img" aria-label="the link as a QR code" viewBox=${`0 0 ${made.qr.size} ${made.qr.size}`}><path d=${made.qr.path}/></svg>` : html`<p class="dim">Only this machine reaches that address. For a phone, with a QR code, start the server with <code>--origin</code>.</p>`}`}
     <h2>How this browser approves</h2><p><label><input type="checkbox" checked=${types} onChange=${(event) => { localStorage.setItem("holdfast.approve", event.currentTarget.checked ? "type" : "hold"); setTypes(event.currentTarget.checked); }}/> Type a number instead of holding a button</label></p><//>`;
 }

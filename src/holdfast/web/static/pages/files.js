@@ -1,6 +1,6 @@
 // The files of a session's workspace with what is staged, read as text.
 import { get } from "../api.js";
-import { Empty, Page, Problem, Tag, bind, count, useData } from "../parts.js";
+import { Block, Empty, Page, Problem, Tag, bind, count, useData } from "../parts.js";
 import { SessionTabs, path } from "./session.js";
 import { html, useState } from "../vendor/preact.js";
 
@@ -15,5 +15,5 @@ export function Files({ session }) {
 
 function Content({ session, name }) {
   const { data, error } = useData(() => get(path(session, `/file?path=${encodeURIComponent(name)}`)), [session, name]);
-  return html`<${Problem} error=${error}/>${data && (data.kind === "binary" ? html`<p class="dim">Not text.</p>` : html`<pre class="call" tabindex="0" role="region" aria-label=${"content of " + data.path}>${data.text || "(empty)"}</pre>${!data.is_whole && html`<p class="dim">Only the start is shown.</p>`}`)}`;
+  return html`<${Problem} error=${error}/>${data && (data.kind === "binary" ? html`<p class="dim">Not text.</p>` : html`<${Block} label=${"content of " + data.path}>${data.text || "(empty)"}<//>${!data.is_whole && html`<p class="dim">Only the start is shown.</p>`}`)}`;
 }

@@ -39,6 +39,8 @@ export function useWaiting(session) {
   return { ...state, load, settle, sweep };
 }
 
+const parsed = (text) => { try { const value = JSON.parse(text); return value && typeof value === "object" && !Array.isArray(value) ? value : null; } catch { return null; } };
+
 export function Cards({ waiting }) {
   const box = useRef(), inside = useRef(false);
   const gone = Object.keys(waiting.gone).length;
@@ -56,6 +58,7 @@ function Card({ call, gone, settle }) {
   const { escalation } = call, id = escalation.id;
   const [state, setState] = useState("settling"), [error, setError] = useState(null), [more, setMore] = useState(false);
   const [isRead, setRead] = useState(false), [text, setText] = useState("");
+  const original = JSON.stringify(escalation.call.arguments, null, 2), [edited, setEdited] = useState(original);
   const node = useRef(), pre = useRef(), height = useRef(0);
   useEffect(() => {
     const timer = setTimeout(() => setState((old) => old === "settling" ? "ready" : old), SETTLE_MS);
@@ -96,6 +99,8 @@ function Card({ call, gone, settle }) {
       <button type="button" class="no" aria-disabled=${!!isOff()} onClick=${deny}>Deny</button>
       <button type="button" class="quiet" aria-expanded=${more} onClick=${() => setMore(!more)}>More</button></div>
       ${more && html`<div class="more"><label for=${"r-" + id}>Reason for a denial, which the agent reads</label><textarea id=${"r-" + id} ...${bind(text, setText)}></textarea>
+        <label for=${"e-" + id}>Edit the call; the policy judges it again</label><textarea id=${"e-" + id} class="mono" ...${bind(edited, setEdited)}></textarea>
+        ${edited !== original && html`<div class="acts">${parsed(edited) ? hold({ arguments: parsed(edited) }, "the edited call") : html`<span class="dim">not valid JSON</span>`}</div>`}
         ${call.covers && html`<p>A saved approval covers: <strong>${call.covers}</strong></p><div class="acts">${SCOPES.map(([scope, words]) => hold({ scope, amount: AMOUNTS[scope] ?? null }, `for ${words}`))}</div>`}
         ${call.offers.slice(1).map((words, i) => html`<p>It can also cover: <strong>${words}</strong></p><div class="acts">${hold({ scope: "session", offer: i + 2 }, "this for the session")}</div>`)}</div>`}`}
   </article>`;

@@ -24,7 +24,7 @@ function Merge({ session, onDone }) {
   const show = attempt(async () => setPlan(await get(path(session, "/merge"))));
   const merge = attempt(async () => { await post(path(session, "/merge"), { shown: plan.digest }); setSaid("merged"); setPlan(null); onDone(); });
   const { proposals = [], conflicts = [], left = [] } = plan?.plan ?? {};
-  return html`<h2>Bring it back</h2><p class="dim">This session is a fork: it works in its own folder.</p><${Problem} error=${problem}/><p role="status">${said}</p><button onClick=${show}>Show what a merge would change</button>
+  return html`<h2>Bring it back</h2><${Problem} error=${problem}/><p role="status">${said}</p><button onClick=${show}>Show the merge</button>
     ${plan && html`<section class="card" aria-label="The merge"><h3>${proposals.length ? `${count(proposals.length, "file")} would change in the folder of its parent` : "The fork has nothing that its parent lacks"}</h3>
       ${conflicts.map((each) => html`<p class="runs" key=${each.path}>Conflict in ${each.path}: ${each.reason}</p>`)}${left.map((each) => html`<p class="dim" key=${each}>Not merged, because it is not an ordinary file: ${each}</p>`)}
       ${proposals.map((each) => html`<h3 key=${each.path}>${each.path} (${each.kind})</h3>${each.diff && html`<${Diff} text=${each.diff} label=${"changes of " + each.path}/>`}`)}

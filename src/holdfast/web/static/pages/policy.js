@@ -1,6 +1,6 @@
 // Policies: their rules with file and line, why a call is judged as it is, what they would have decided, and rules to add. Read-only.
 import { get } from "../api.js";
-import { Page, Problem, Table, Tag, bind, count, useAttempt, useData } from "../parts.js";
+import { Block, Page, Problem, Table, Tag, bind, count, options, useAttempt, useData } from "../parts.js";
 import { html, useState } from "../vendor/preact.js";
 
 const TONES = { allow: "good", stage: "good", escalate: "ask", deny: "bad" };
@@ -10,7 +10,7 @@ const SAMPLE = '{"operation": "world.write", "arguments": {"path": "a.txt", "con
 export function Policy() {
   const names = useData(() => get("/api/policies")), [name, setName] = useState("project");
   const { data, error } = useData(() => get(`/api/policies/${encodeURIComponent(name)}`), [name]);
-  return html`<${Page} title="Policy" error=${error ?? names.error}><div class="bar"><label for="policy">Policy</label><select id="policy" ...${bind(name, setName)}>${(names.data?.names ?? [name]).map((each) => html`<option key=${each}>${each}</option>`)}</select><span class="dim">A policy changes in an editor; this page only reads.</span></div>
+  return html`<${Page} title="Policy" error=${error ?? names.error}><div class="bar"><label for="policy">Policy</label><select id="policy" ...${bind(name, setName)}>${options((names.data?.names ?? [name]))}</select></div>
     ${data && html`<p>${data.description}</p><h2>Rules, in the order in which they are tried</h2><${Table} label="rules" heads=${["Rule", "Verdict", "Operations", "Where"]} rows=${data.rules.map((rule, i) => [html`${rule.name}<div class="dim">${rule.reason}</div>`, html`<${Verdict} of=${rule.verdict}/>`, html`<span class="mono">${rule.operations.join(", ")}<div class="dim">${rule.tests.slice(0, 300)}</div></span>`, html`<span class="mono place">${rule.source}</span>`])}/>
       ${data.findings.length > 0 && html`<h2>What its check finds</h2><ul>${data.findings.map((each, i) => html`<li key=${i}><${Tag} kind=${each.level === "warning" ? "ask" : ""}>${each.level}<//> ${each.message} <span class="dim">${each.source}</span></li>`)}</ul>`}
       <${Explain} key=${"e" + name} policy=${name}/><${Record} key=${"r" + name} policy=${name}/>`}<//>`;
@@ -20,7 +20,7 @@ function Explain({ policy }) {
   const [call, setCall] = useState(SAMPLE), [found, setFound] = useState(null), [error, attempt] = useAttempt();
   const ask = attempt(async (event) => { event.preventDefault(); setFound(null); setFound(await get(`/api/policies/${policy}/explain?call=${encodeURIComponent(call)}`)); });
   return html`<h2>Why a call is judged as it is</h2><form onSubmit=${ask}><label for="call">A call; nothing is executed</label><textarea id="call" class="mono" ...${bind(call, setCall)}></textarea><button>Explain</button></form><${Problem} error=${error}/>
-    ${found && html`<div role="status"><p><${Verdict} of=${found.verdict}/></p><pre class="call" tabindex="0" role="region" aria-label="the reasons">${found.lines.join("\n")}</pre></div>`}`;
+    ${found && html`<div role="status"><p><${Verdict} of=${found.verdict}/></p><${Block} label="the reasons">${found.lines.join("\n")}<//></div>`}`;
 }
 
 function Record({ policy }) {
@@ -28,5 +28,5 @@ function Record({ policy }) {
   const ask = (part, set) => attempt(async () => set(await get(`/api/policies/${policy}/${part}`)));
   return html`<h2>What the record says</h2><div class="bar"><button onClick=${ask("backtest", setPast)}>Test it on recorded calls</button><button onClick=${ask("suggestions", setRules)}>Suggest rules from my answers</button></div><${Problem} error=${error}/>
     <div role="status">${past && html`<p>${count(past.calls, "call")} of ${count(past.sessions, "session")}: ${past.changed} would be judged differently, ${past.looser} of them less strictly.</p>${past.changes.length > 0 && html`<ul>${past.changes.slice(0, 100).map((each, i) => html`<li key=${i}>${each.count} × ${each.operation}: <${Verdict} of=${each.before}/> → <${Verdict} of=${each.after}/></li>`)}</ul>`}`}
-    ${rules && html`<p>${rules.rules.length ? `${rules.answered} of ${count(rules.prompts, "approved prompt")} would not have been asked; nothing that was denied is allowed. Add what you like to your policy file:` : "No rule to suggest."}</p>${rules.rules.map((each) => html`<pre class="call" key=${each.name} tabindex="0" role="region" aria-label=${each.name}># answers ${count(each.answers, "approved prompt")}\n${each.yaml}</pre>`)}`}</div>`;
+    ${rules && html`<p>${rules.rules.length ? `${rules.answered} of ${count(rules.prompts, "approved prompt")} would not have been asked; nothing that was denied is allowed:` : "No rule to suggest."}</p>${rules.rules.map((each) => html`<${Block} key=${each.name} label=${each.name}># answers ${count(each.answers, "approved prompt")}\n${each.yaml}<//>`)}`}</div>`;
 }

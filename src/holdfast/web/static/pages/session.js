@@ -14,7 +14,7 @@ export const path = (session, part = "") => `/api/sessions/${encodeURIComponent(
 
 export function Session({ session }) {
   const view = useData(() => get(path(session)), [session]);
-  const [talk, setTalk] = useState({ items: [], first: 0, isLoaded: false }), [error, setError] = useState(null), [live, setLive] = useState({ text: "", thinking: "", output: "" });
+  const [talk, setTalk] = useState({ items: [], first: 0, isLoaded: false }), [error, setError] = useState(null), [live, setLive] = useState({});
   const pieces = useRef({}), waiting = useWaiting(session), foot = useRef(), isAtEnd = useRef(true);
   const load = async () => {
     try { const page = await get(path(session, "/conversation")); setTalk({ items: merge([], page.items), first: page.first, isLoaded: true }); setError(null); }

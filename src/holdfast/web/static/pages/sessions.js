@@ -1,6 +1,6 @@
 // The list of sessions, newest activity first, a page at a time; full-text search; and starting a new one.
 import { get, post } from "../api.js";
-import { Empty, Page, Problem, Tag, VirtualList, ago, bind, count, href, modelName, money, sessionName, shortId, useData } from "../parts.js";
+import { Empty, Page, Problem, Tag, VirtualList, ago, bind, count, href, modelName, money, sessionName, shortId, useAttempt, useData } from "../parts.js";
 import { onNews, onReset } from "../stream.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
@@ -46,12 +46,8 @@ function Found({ query }) {
 }
 
 function NewSession() {
-  const [text, setText] = useState(""), [folder, setFolder] = useState(""), [error, setError] = useState(null), [isSending, setSending] = useState(false);
-  const start = async () => {
-    setSending(true); setError(null);
-    try { location.hash = href((await post("/api/sessions", { text, folder: folder || null })).session); }
-    catch (problem) { setError(problem); setSending(false); }
-  };
+  const [text, setText] = useState(""), [folder, setFolder] = useState(""), [isSending, setSending] = useState(false), [error, attempt] = useAttempt();
+  const start = attempt(async () => { setSending(true); try { location.hash = href((await post("/api/sessions", { text, folder: folder || null })).session); } finally { setSending(false); } });
   return html`<details><summary>New session</summary><${Problem} error=${error}/><label for="new-text">Message</label><textarea id="new-text" ...${bind(text, setText)}></textarea>
     <div class="bar"><label for="new-folder">Folder</label><input id="new-folder" placeholder="its own" ...${bind(folder, setFolder)}/><button class="primary" disabled=${!text.trim() || isSending} onClick=${start}>Start</button></div></details>`;
 }

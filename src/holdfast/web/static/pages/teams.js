@@ -1,7 +1,7 @@
 // Teams: who is on the roster, what every pair does now, and how much they talk.
 import { get } from "../api.js";
 import { Bars } from "../chart.js";
-import { Empty, Page, Table, Tag, ago, count, href, money, span, useData } from "../parts.js";
+import { Empty, Page, Table, Tag, ago, href, money, span, useData } from "../parts.js";
 import { onNews } from "../stream.js";
 import { html, useEffect } from "../vendor/preact.js";
 
@@ -27,5 +27,5 @@ export function Teams() {
       <h2>How long conversations last</h2><${Bars} rows=${Object.entries(LIFETIMES).map(([key, words]) => ({ key: words, value: stats.lifetimes?.[key] ?? 0 }))} unit="pairs"/>
       <${Table} label="lifetimes" heads=${["At most", "#Pairs"]} rows=${Object.entries(LIFETIMES).map(([key, words]) => [words, stats.lifetimes?.[key] ?? 0])}/>`}
     ${(stats.damaged ?? []).map((each) => html`<p class="problem" key=${each}>The journal of ${each} is damaged: holdfast verify</p>`)}
-    ${data.teams.length > 0 && html`<h2>Roster</h2><ul>${data.teams.map((each) => html`<li key=${each.name}><strong>${each.name}</strong> <${Tag}>${each.member}<//> <span class="dim">${each.policy} · ${each.project} · ${each.description}</span></li>`)}</ul><p class="dim">${count(data.teams.length, "team")}</p>`}`}<//>`;
+    ${data.teams.length > 0 && html`<h2>Roster</h2><ul>${data.teams.map((each) => html`<li key=${each.name}><strong>${each.name}</strong> <${Tag}>${each.member}<//> <span class="dim">${each.policy} · ${each.project} · ${each.description}</span></li>`)}</ul>`}`}<//>`;
 }

@@ -1,7 +1,7 @@
 // What sessions used, as a chart and the same figures as a table below it.
 import { get } from "../api.js";
 import { Bars } from "../chart.js";
-import { Empty, Page, Table, bind, modelName, money, span, useData } from "../parts.js";
+import { Empty, Page, Table, bind, modelName, money, options, span, useData } from "../parts.js";
 import { html, useState } from "../vendor/preact.js";
 
 const GROUPS = ["day", "model", "folder", "session"], number = (n) => (n ?? 0).toLocaleString("en");
@@ -11,7 +11,7 @@ export function Usage() {
   const [by, setBy] = useState("day"), [days, setDays] = useState("30");
   const { data, error } = useData(() => get(`/api/usage?by=${by}&days=${days}`), [by, days]);
   const line = (row, name) => [name, money(row.cost_usd === undefined ? 0 : row.cost_usd), ...["input_tokens", "output_tokens", "requests", "calls", "refused", "prompts"].map((each) => number(row[each])), row.answered ? span(row.answer_ms / row.answered) : ""];
-  return html`<${Page} title="Usage" error=${error}><div class="bar"><label for="by">By</label><select id="by" ...${bind(by, setBy)}>${GROUPS.map((each) => html`<option key=${each}>${each}</option>`)}</select>
-    <label for="days">Days</label><select id="days" ...${bind(days, setDays)}>${["7", "30", "90", "365"].map((each) => html`<option key=${each}>${each}</option>`)}</select></div>
+  return html`<${Page} title="Usage" error=${error}><div class="bar"><label for="by">By</label><select id="by" ...${bind(by, setBy)}>${options(GROUPS)}</select>
+    <label for="days">Days</label><select id="days" ...${bind(days, setDays)}>${options(["7", "30", "90", "365"])}</select></div>
     ${data && (data.rows.length ? html`<${Bars} rows=${data.rows.map((row) => ({ key: row.key, value: tokens(row) }))} unit="tokens"/><${Table} label="usage" heads=${[by, "#Cost", "#Input", "#Output", "#Requests", "#Calls", "#Refused", "#Prompts", "#Answered in"]} rows=${data.rows.map((row) => line(row, by === "model" && row.key !== "no model" ? modelName(row.key) : row.key))} foot=${line(data.total, "total")}/>` : html`<${Empty} title="Nothing was used in this time"/>`)}<//>`;
 }
