@@ -1,7 +1,7 @@
 // Teams: who is on the roster, what every pair does now, and how much they talk.
 import { get } from "../api.js";
 import { Bars } from "../chart.js";
-import { Empty, Page, Table, Tag, ago, href, money, span, useData } from "../parts.js";
+import { Empty, Page, Table, Tag, ago, href, span, useData } from "../parts.js";
 import { onNews } from "../stream.js";
 import { html, useEffect } from "../vendor/preact.js";
 
@@ -22,7 +22,7 @@ export function Teams() {
   const sum = (name) => pairs.reduce((all, each) => all + (name === "queued" ? each.queued : each[name] ? 1 : 0), 0);
   return html`<${Page} title="Teams" error=${error ?? (data.problem ? { message: data.problem } : null)}>
     ${!data.teams.length && !pairs.length ? html`<${Empty} title="There are no teams">Create a roster with: holdfast teams init<//>` : html`
-    <dl class="figures"><div><dt>Messages a session</dt><dd>${stats.messages_a_pair}</dd></div><div><dt>Tokens a session</dt><dd>${Math.round(stats.tokens_a_pair ?? 0).toLocaleString("en")}</dd></div><div><dt>In flight</dt><dd>${sum("in_flight")}</dd></div><div><dt>Queued</dt><dd>${sum("queued")}</dd></div><div><dt>Failed</dt><dd>${stats.failed - sum("in_flight")} of ${stats.messages}</dd></div><div><dt>Cost</dt><dd>${money(stats.cost_usd)}</dd></div></dl>
+    <dl class="figures"><div><dt>Messages a session</dt><dd>${stats.messages_a_pair}</dd></div><div><dt>Tokens a session</dt><dd>${Math.round(stats.tokens_a_pair ?? 0).toLocaleString("en")}</dd></div><div><dt>In flight</dt><dd>${sum("in_flight")}</dd></div><div><dt>Queued</dt><dd>${sum("queued")}</dd></div><div><dt>Failed</dt><dd>${stats.failed - sum("in_flight")} of ${stats.messages}</dd></div></dl>
     ${pairs.length > 0 && html`<h2>Pairs, the most active first</h2><${Table} label="pairs" heads=${["Pair", "Now", "#Queued", "#Messages", "#Tokens", "#Answers in", "#Slowest 5 %", "Last"]} rows=${active.map((each) => line(each, talk[each.pair] ?? {}))}/>
       <h2>How long conversations last</h2><${Bars} rows=${Object.entries(LIFETIMES).map(([key, words]) => ({ key: words, value: stats.lifetimes?.[key] ?? 0 }))} unit="pairs"/>
       <${Table} label="lifetimes" heads=${["At most", "#Pairs"]} rows=${Object.entries(LIFETIMES).map(([key, words]) => [words, stats.lifetimes?.[key] ?? 0])}/>`}
