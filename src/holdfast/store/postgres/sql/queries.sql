@@ -97,8 +97,9 @@ SELECT EXISTS (SELECT 1 FROM worker WHERE id <> $1 AND seen > now() - $2::interv
     OR EXISTS (SELECT 1 FROM lease WHERE worker IS NOT NULL);
 
 -- name: beat
--- A row that was removed in an outage is inserted again.
-INSERT INTO worker (id, host, pid, version, role) VALUES ($1, $2, $3, $4, $5)
+-- A row that was removed in an outage is inserted again. Not flushed: after a crash of the server the next beat comes.
+WITH unflushed AS (SELECT set_config('synchronous_commit', 'off', true))
+INSERT INTO worker (id, host, pid, version, role) SELECT $1, $2, $3, $4, $5 FROM unflushed
 ON CONFLICT (id) DO UPDATE SET seen = now(), role = excluded.role;
 
 -- name: leave
@@ -337,7 +338,8 @@ SELECT event.session, event.seq, event.body FROM unnest($1::text[], $2::bigint[]
 JOIN event ON event.session = w.session AND event.seq = w.seq;
 
 -- name: notify
-SELECT pg_notify($1, $2);
+-- A notification gets a transaction number, so its commit would flush the log: nobody needs that, watchers look by themselves.
+SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2);
 
 -- name: shares_of
 -- The version of a tree whose first session is still there, with its shares.
