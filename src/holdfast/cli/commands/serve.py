@@ -17,6 +17,7 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.option_types import port_number
 from holdfast.cli.shared_store import add_store_option, chosen_store
+from holdfast.cli.telemetry import add_telemetry_options, telemetry
 from holdfast.cli.terminal.console import Console
 
 PROGRESS = "starting the web server"
@@ -37,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--origin", metavar="URL", help="where a TLS proxy offers this server, such as https://box.example"
     )
+    add_telemetry_options(parser)
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -51,7 +53,10 @@ async def run(arguments: argparse.Namespace) -> int:
         loop.add_signal_handler(name, stop.set)
     runtime = await Runtime.start(store_url=url)
     try:
-        async with serve_web(runtime, port=arguments.port, origin=arguments.origin, is_remote=True) as server:
+        async with (
+            telemetry(arguments, runtime, console),
+            serve_web(runtime, port=arguments.port, origin=arguments.origin, is_remote=True) as server,
+        ):
             console.print(server.link())
             console.say("press Ctrl-C to stop the server; workers go on", "dim")
             sys.stdout.flush()

@@ -21,6 +21,7 @@ from holdfast.app import Runtime, configured_servers
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.shared_store import add_store_option, chosen_store
+from holdfast.cli.telemetry import add_telemetry_options, telemetry
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import SessionId, pluralize
@@ -49,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"how long a stop waits for the calls that run (default: {DRAIN_SECONDS:.0f})",
     )
+    add_telemetry_options(parser)
     parser.add_argument(
         "--until-stdin-closes", action="store_true", help="stop also when the standard input ends"
     )
@@ -91,7 +93,10 @@ async def run(arguments: argparse.Namespace) -> int:
         places = pluralize(arguments.places, "session")
         console.say(f"worker {os.getpid()}: up to {places} at once; stop it with Ctrl-C")
         served = (*queues, f"{HOST_QUEUE}{socket.gethostname()}")
-        async with notify_about(runtime.live_sessions, runtime.settings.notify, home=home):
+        async with (
+            telemetry(arguments, runtime, console),
+            notify_about(runtime.live_sessions, runtime.settings.notify, home=home),
+        ):
             await worker.run(places=arguments.places, queues=served)
         console.say("stopped; another worker resumes what was open")
     finally:

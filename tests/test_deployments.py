@@ -1,0 +1,87 @@
+"""The example deployments start what there is: every command and option in them exists, and a stop waits for the drain."""
+
+import configparser
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from holdfast.cli.help_pages import load_command
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+COMPOSE: Any = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+MANIFESTS: list[Any] = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+
+
+def unit(path: Path) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(path)
+    return parser
+
+
+def containers() -> Iterator[tuple[Any, Any]]:
+    for manifest in MANIFESTS:
+        pod = manifest["spec"]["template"]["spec"]
+        for container in pod["containers"]:
+            yield pod, container
+
+
+def commands() -> Iterator[list[str]]:
+    for path in UNITS:
+        program, *words = shlex.split(unit(path)["Service"]["ExecStart"])
+        assert program.endswith("/holdfast")
+        yield words
+    for service in COMPOSE["services"].values():
+        if service["image"] == "holdfast":
+            yield service["command"]
+    for _, container in containers():
+        yield container["args"]
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_every_command_and_option_exists(words: list[str]) -> None:
+    load_command(words[0]).parser.parse_args(words[1:])
+
+
+def test_a_stop_waits_longer_than_the_drain() -> None:
+    def drain(words: list[str]) -> float:
+        return float(load_command("worker").parser.parse_args(words[1:]).drain)
+
+    worker = unit(DEPLOY / "systemd" / "holdfast-worker@.service")["Service"]
+    assert float(worker["TimeoutStopSec"]) > drain(shlex.split(worker["ExecStart"])[1:])
+    service = COMPOSE["services"]["worker"]
+    assert float(service["stop_grace_period"].removesuffix("s")) > drain(service["command"])
+    for pod, container in containers():
+        if container["name"] == "worker":
+            assert pod["terminationGracePeriodSeconds"] > drain(container["args"])
+
+
+def test_what_is_named_in_a_file_is_defined_in_it() -> None:
+    for service in COMPOSE["services"].values():
+        assert set(service.get("secrets", ())) <= set(COMPOSE["secrets"])
+        assert set(service.get("depends_on", ())) <= set(COMPOSE["services"])
+    kinds = {"Job": "batch/v1", "Deployment": "apps/v1"}
+    for manifest in MANIFESTS:
+        assert kinds[manifest["kind"]] == manifest["apiVersion"]
+        labels = manifest["spec"].get("selector", {}).get("matchLabels", {})
+        template = manifest["spec"]["template"]
+        assert labels.items() <= template.get("metadata", {}).get("labels", {}).items()
+    for pod, container in containers():
+        volumes = {volume["name"] for volume in pod.get("volumes", ())}
+        assert {mount["name"] for mount in container.get("volumeMounts", ())} <= volumes
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_systemd_accepts_the_units(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / path.name.replace("@.", "@1.")
+    copy.write_text(path.read_text().replace("/opt/holdfast/bin/holdfast", "/bin/true"))
+    done = subprocess.run(["systemd-analyze", "verify", str(copy)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
