@@ -4,6 +4,7 @@ A span is made of two recorded events and has their times, so a trace says what 
 and no contents.
 """
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from holdfast.core.errors import EngineMissing
@@ -158,8 +159,8 @@ class _SessionSpans:
         self._open[key] = self._tracer.start_span(name, context, attributes=attributes, start_time=at)
         return self._open[key]
 
-    def _end(self, key: tuple[str, object], at: int, attributes: dict[str, object]) -> None:
+    def _end(self, key: tuple[str, object], at: int, attributes: Mapping[str, object]) -> None:
         span = self._open.pop(key, None)  # None if another process began it
         if span is not None:
-            span.set_attributes(attributes)
+            span.set_attributes(dict(attributes))
             span.end(end_time=at)

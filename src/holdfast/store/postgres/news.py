@@ -50,6 +50,8 @@ class News:
         self._sender: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._listened: set[Channel] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        """Listeners that were replaced and close their connections."""
 
     def recorded(self, sessions: Sequence[SessionId], channel: Channel = EVENTS) -> None:
         """Tell the watchers of this process now, and other processes in a moment."""
@@ -77,6 +79,7 @@ class News:
             self._listener.cancel()
             with suppress(asyncio.CancelledError):
                 await self._listener
+        await asyncio.gather(*self._ending, return_exceptions=True)
         if self._sender is not None:
             await self._sender
 
@@ -84,6 +87,8 @@ class News:
         before = self._listener
         if before is not None:
             before.cancel()
+            self._ending.add(before)
+            before.add_done_callback(self._ending.discard)
         self._listener = asyncio.create_task(self._listen(before), name="holdfast-listener")
 
     def _wake(self, channel: Channel) -> None:
