@@ -8,7 +8,7 @@ from holdfast.app import Runtime
 from holdfast.core import Response, SystemClock
 from holdfast.models import ScriptedModel, use
 from holdfast.policy import FixedPolicy
-from holdfast.services.telemetry import Metrics, Traces, serve_metrics
+from holdfast.services import Metrics, Traces, serve_metrics
 from holdfast.session import Settings
 from holdfast.store import MemoryStore
 

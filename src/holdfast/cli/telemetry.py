@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from holdfast.app import Runtime
 from holdfast.cli.option_types import port_number
 from holdfast.cli.terminal.console import Console
-from holdfast.services.telemetry import Metrics, Traces, serve_metrics, system_tracer
+from holdfast.services import Metrics, Traces, serve_metrics, system_tracer
 
 
 def add_telemetry_options(parser: argparse.ArgumentParser) -> None:

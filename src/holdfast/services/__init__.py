@@ -31,6 +31,7 @@ from holdfast.services.proposals import (
     decide_hunks,
     decide_proposals,
 )
+from holdfast.services.telemetry import Metrics, Traces, serve_metrics, system_tracer
 from holdfast.services.timeline import Timeline, TimelineEntry, timeline_of
 from holdfast.services.usage import USAGE_GROUPS, UsageGroup, UsageRow, total_usage, usage
 from holdfast.services.waiting_calls import WaitingCall, describe_waiting, select_waiting, waiting
@@ -44,6 +45,7 @@ __all__ = [
     "DecidedProposals",
     "Delivered",
     "DeliveryFailed",
+    "Metrics",
     "NotificationSender",
     "Notifications",
     "ProposalAction",
@@ -52,6 +54,7 @@ __all__ = [
     "SuggestedRules",
     "Timeline",
     "TimelineEntry",
+    "Traces",
     "UsageGroup",
     "UsageRow",
     "WaitingCall",
@@ -86,8 +89,10 @@ __all__ = [
     "saved_coverage",
     "select_waiting",
     "send_control_request",
+    "serve_metrics",
     "session_link",
     "suggest_rules",
+    "system_tracer",
     "timeline_of",
     "total_usage",
     "usage",
