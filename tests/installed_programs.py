@@ -24,3 +24,9 @@ def skip_loudly(what: str) -> NoReturn:
     line = f"*** NOT TESTED against {what}: it is not installed; make test installs it where it can ***"
     print(f"\n{line}", file=sys.__stderr__, flush=True)
     pytest.skip(line)
+
+
+def first_error(printed: str) -> str:
+    """The line in which npm or pip says why it failed; the last lines only name a log file."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no output")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.installed_programs import NotInstalled, cache_folder, skip_loudly
+from tests.installed_programs import NotInstalled, cache_folder, first_error, skip_loudly
 
 FILESYSTEM_PACKAGE = "@modelcontextprotocol/server-filesystem@2026.8.31"
 CACHE = cache_folder("npm")
@@ -37,4 +37,4 @@ def install() -> None:
     except subprocess.TimeoutExpired:
         raise NotInstalled("npm install timed out") from None
     if done.returncode:
-        raise NotInstalled(f"npm install failed: {done.stderr.strip().splitlines()[-1:]}")
+        raise NotInstalled(f"npm install failed: {first_error(done.stderr)}")

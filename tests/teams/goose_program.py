@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.installed_programs import NotInstalled, cache_folder, skip_loudly
+from tests.installed_programs import NotInstalled, cache_folder, first_error, skip_loudly
 from tests.support.provider_stub import StubServer
 from tests.teams.team_broker import roster
 
@@ -41,7 +41,7 @@ def install() -> None:
     except subprocess.TimeoutExpired:
         raise NotInstalled("npm install did not come to an end") from None
     if done.returncode or not PROGRAM.exists():
-        raise NotInstalled(f"npm install failed: {done.stderr.strip().splitlines()[-1:]}")
+        raise NotInstalled(f"npm install failed: {first_error(done.stderr)}")
 
 
 def goose_roster(project: Path, stub: StubServer, settings: Mapping[str, Any] | None = None) -> Roster:

@@ -13,7 +13,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from tests.installed_programs import NotInstalled, cache_folder, skip_loudly
+from tests.installed_programs import NotInstalled, cache_folder, first_error, skip_loudly
 
 PACKAGE = "@sparticuz/chromium@147.0.0"
 PACKAGE_HASH = "4ZKeAQQa8up2mt675qSitztLdbQrlf8BKdC5naeap+5Mv1OV1OlJdPoU+EJC/p5sQUJUQmN4r+q5+EhaaOUHpQ=="
@@ -99,7 +99,7 @@ def _packed(package: str, wanted: str) -> Path:
     except subprocess.TimeoutExpired:
         raise NotInstalled("npm pack did not come to an end") from None
     if done.returncode or not done.stdout.strip():
-        raise NotInstalled(f"npm pack failed: {done.stderr.strip().splitlines()[-1:]}")
+        raise NotInstalled(f"npm pack failed: {first_error(done.stderr)}")
     archive = CACHE / done.stdout.strip().splitlines()[-1]
     found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
     if found != wanted:
