@@ -1,5 +1,6 @@
 """The process of the Python interpreter is confined from its start, or does not start."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,8 +20,11 @@ async def test_a_worker_has_no_environment_no_privileges_and_three_descriptors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HOST_SECRET", "hidden")
+    inherited = os.open(__file__, os.O_RDONLY)
+    os.set_inheritable(inherited, True)  # as a shell leaves one to every program that it starts
     engine = python_engine(key=KEY)
     await run(engine.guest(), "1 + 1")
+    os.close(inherited)
     assert worker_pids() != []
     for process in worker_pids():
         folder = Path(f"/proc/{process}")

@@ -85,24 +85,28 @@ class FolderWorld(HostCopyMixin):
         self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
     ) -> Change:
         body = as_bytes(content)
-        return self._change(path, lambda real: self._write(real, body, overwrite=overwrite, mode=mode))
+        return self._at(
+            path, lambda real: self._write(real, body, overwrite=overwrite, mode=mode), is_change=True
+        )
 
     def check_change(self, path: str) -> None:
         self._check_change(self.resolve(path))
 
     def append(self, path: str, content: bytes) -> Change:
-        return self._change(path, lambda real: self._append(real, content))
+        return self._at(path, lambda real: self._append(real, content), is_change=True)
 
     def make_folder(self, path: str) -> None:
-        self._change(path, self._files.make_folder)
+        self._at(path, self._files.make_folder, is_change=True)
 
     def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
-        return self._change(path, lambda real: self._delete(real, recursive=recursive), is_name=True)
+        return self._at(
+            path, lambda real: self._delete(real, recursive=recursive), is_change=True, is_name=True
+        )
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
         there = self.resolve(destination)
         self._check_change(there)
-        return self._change(source, lambda real: self._move(real, there), is_name=True)
+        return self._at(source, lambda real: self._move(real, there), is_change=True, is_name=True)
 
     def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
         return search_files(self.list(pattern), self.read, query, limit=limit)
@@ -130,23 +134,19 @@ class FolderWorld(HostCopyMixin):
                 with suppress(FileNotFoundError):
                     self._files.remove(found.path)
 
-    def _change(self, given: str, operation: Callable[[str], _T], *, is_name: bool = False) -> _T:
-        """Run an operation that changes what is where a path leads."""
-
-        def checked(real: str) -> _T:
-            self._check_change(real)
-            return operation(real)
-
-        return self._at(given, checked, is_name=is_name)
-
     def _check_change(self, real: str) -> None:
         self._protections.check_change(real, lambda each: os.path.lexists(f"{self.root.real}/{each}"))
 
-    def _at(self, given: str, operation: Callable[[str], _T], *, is_name: bool = False) -> _T:
+    def _at(
+        self, given: str, operation: Callable[[str], _T], *, is_change: bool = False, is_name: bool = False
+    ) -> _T:
         """Run an operation where a path leads. With `is_name` it concerns the name itself, which may not be a symlink."""
         path = relative(given, self._roots)
         for _ in range(_ATTEMPTS):
-            self._protections.check(path)
+            if is_change:
+                self._check_change(path)
+            else:
+                self._protections.check(path)
             try:
                 return operation(path)
             except SymlinkEncountered as link:
