@@ -135,7 +135,7 @@ def _is_path_in(target: PathTarget, area: Area) -> bool:
         return False
     if area.kind == "path":
         return location.real == area.value
-    # Whoever may change the files of a folder may not change what another program runs without being asked.
+    # The right to change the files of a folder does not include what another program runs unasked.
     if target.role in _CHANGING and runs_when(location.real) is not None:
         return False
     if area.kind == "workspace":

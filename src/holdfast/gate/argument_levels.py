@@ -212,7 +212,7 @@ class ArgumentLevels:
             case "session":
                 return "anything that the session has read"
             case "unknown":
-                return "somewhere that cannot be told"
+                return "somewhere unknown"
             case "read":
                 field = f"{'.'.join(origin.path)} of " if origin.path else ""
                 return f"{field}{origin.operation}{self._call_of(origin, value)}"

@@ -95,8 +95,6 @@ class SharedFileLabels:
             try:
                 label = msgspec.json.decode(line, type=FileLabel)
             except msgspec.DecodeError:
-                self._is_readable = (
-                    False  # what was remembered cannot be told, so nothing is the person's own
-                )
+                self._is_readable = False  # what was remembered is unknown, so nothing is the person's own
                 return
             self._levels.add(label.digest, label.level)

@@ -1,4 +1,4 @@
-"""What a session has read, shown and been told, projected from its journal: the ground on which levels are decided.
+"""What a session has read, shown and received, projected from its journal: the basis for deciding levels.
 
 Nothing here is stored: a resumed, forked, imported or rewound session projects the same events and has the same levels.
 """

@@ -52,7 +52,7 @@ class Capabilities(Value):
     """Whether each file operation passes the gate. If not, files are confined to the workspace."""
     checks_types: bool = False
     follows_values: bool = False
-    """Whether it says where in the program each call stands, so that the origin of each argument can be told."""
+    """Whether it says where in the program each call stands, so that the origin of each argument can be found."""
     notes: tuple[str, ...] = ()
 
     @property

@@ -1,6 +1,6 @@
 """pgqueuer as the engine: jobs in the database of the store, claimed with heartbeats.
 
-What it needs to be told, each found by losing jobs: a failed job is deleted unless it is held, a handler that is cancelled
+What it must be configured to do, each found by losing jobs: a failed job is deleted unless it is held, a handler that is cancelled
 counts as done, `run` ends when the database restarts, and places must be at least twice the batch.
 """
 

@@ -7,7 +7,7 @@ holdfast post SESSION TEXT --store URL             from anywhere: send a message
 
 Start as many as you like, on any machine. A worker also serves the queue of its machine, for sessions that work in a folder
 of it. SIGTERM or Ctrl-C: it takes nothing new, lets each turn finish the step that it is at, and another worker resumes it; a
-second one does not wait. After an outage of the database it goes on by itself. Exit codes: 0 after a stop.
+second one does not wait. After an outage of the database it continues. Exit codes: 0 after a stop.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Work until the process is told to stop."""
+    """Work until the process is asked to stop."""
     console = Console()
     url = chosen_store(arguments)
     queues = tuple(dict.fromkeys(name.strip() for name in arguments.queues.split(",") if name.strip()))

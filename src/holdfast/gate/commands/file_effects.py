@@ -42,7 +42,7 @@ MAX_EFFECTS = 5_000
 """More changed files than this in one command become proposals that ask, whatever the policy allows."""
 
 SLICE_EFFECTS = 20
-"""So many effects are handled before other sessions get their turn on the event loop."""
+"""How many effects are handled before other sessions get their turn on the event loop."""
 
 BATCH_BYTES = 16 << 20
 """Contents of effects that are held in memory until the store has them."""

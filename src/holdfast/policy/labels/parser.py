@@ -38,7 +38,7 @@ def read_level_tests(node: YamlNode, verdict: Verdict) -> tuple[LevelTest, ...]:
 
 
 def read_planned(node: YamlNode) -> bool:
-    """`planned`: whether the rule applies whoever wrote the call."""
+    """`planned`: whether the rule applies no matter who wrote the call."""
     if node.kind == "true or false":
         return not node.boolean() and node.fail("expected true or any", hint="planned: any")
     return node.choice(("true", "any"), "value of `planned`") == "any"

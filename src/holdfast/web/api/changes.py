@@ -65,7 +65,7 @@ class RejectBody(Value, forbid_unknown_fields=True):
 
 
 async def list_changes(request: WebRequest) -> list[ShownProposal]:
-    """The staged changes of a session, whoever holds it."""
+    """The staged changes of a session, whichever process holds it."""
     context, session = request.context, request.session
     hosted = context.hosted.get(session)
     if hosted is not None:

@@ -90,7 +90,7 @@ class FolderWorld(HostCopyMixin):
         )
 
     def check_change(self, path: str) -> None:
-        self._check_change(self.resolve(path))
+        self._check(self.resolve(path), is_change=True)
 
     def append(self, path: str, content: bytes) -> Change:
         return self._at(path, lambda real: self._append(real, content), is_change=True)
@@ -105,7 +105,7 @@ class FolderWorld(HostCopyMixin):
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
         there = self.resolve(destination)
-        self._check_change(there)
+        self._check(there, is_change=True)
         return self._at(source, lambda real: self._move(real, there), is_change=True, is_name=True)
 
     def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
@@ -134,8 +134,11 @@ class FolderWorld(HostCopyMixin):
                 with suppress(FileNotFoundError):
                     self._files.remove(found.path)
 
-    def _check_change(self, real: str) -> None:
-        self._protections.check_change(real, lambda each: os.path.lexists(f"{self.root.real}/{each}"))
+    def _check(self, real: str, *, is_change: bool) -> None:
+        if is_change:
+            self._protections.check_change(real, lambda each: os.path.lexists(f"{self.root.real}/{each}"))
+        else:
+            self._protections.check(real)
 
     def _at(
         self, given: str, operation: Callable[[str], _T], *, is_change: bool = False, is_name: bool = False
@@ -143,10 +146,7 @@ class FolderWorld(HostCopyMixin):
         """Run an operation where a path leads. With `is_name` it concerns the name itself, which may not be a symlink."""
         path = relative(given, self._roots)
         for _ in range(_ATTEMPTS):
-            if is_change:
-                self._check_change(path)
-            else:
-                self._protections.check(path)
+            self._check(path, is_change=is_change)
             try:
                 return operation(path)
             except SymlinkEncountered as link:
@@ -254,7 +254,7 @@ class FolderWorld(HostCopyMixin):
         for each in walk(self.root, folder):
             self._protections.check(each.path)
             if may_change_repository(each.path):
-                self._check_change(each.path)
+                self._check(each.path, is_change=True)
 
     def _all_files(self, start: str) -> tuple[str, ...]:
         everything = [

@@ -28,9 +28,11 @@ class OutsideWorld(FolderWorld):
     def resolve(self, path: str) -> str:
         return relative(path, ("/",))
 
-    def _at(self, given: str, operation: Callable[[str], _T], *, is_name: bool = False) -> _T:
+    def _at(
+        self, given: str, operation: Callable[[str], _T], *, is_change: bool = False, is_name: bool = False
+    ) -> _T:
         path = self.resolve(given)
-        self._protections.check(path)
+        self._check(path, is_change=is_change)
         try:
             return operation(path)
         except SymlinkEncountered:

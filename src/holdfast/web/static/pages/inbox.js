@@ -1,4 +1,4 @@
-// The inbox: what waits for a person in all sessions, whoever holds them. Cards keep their place: one that is settled elsewhere
+// The inbox: what waits for a person in all sessions, whichever process holds them. Cards keep their place: one that is settled elsewhere
 // leaves a stub until the pointer is away, so that no other card slides under a hand that is about to press.
 import { get, post } from "../api.js";
 import { Hold, SETTLE_MS, meant } from "../hold.js";
