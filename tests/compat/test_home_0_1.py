@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.support.fork_server import forked_python
 
 import holdfast
 
@@ -360,7 +361,7 @@ def test_a_letter_that_was_left_is_delivered(run: Run) -> None:
     [mail] = [id for id in FACTS["sessions"] if id.startswith("mail-")]
     letter = last(run, mail, "letter-left")["message"]
     served = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "teams", "serve"],
+        forked_python("-m", "holdfast", "teams", "serve"),
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

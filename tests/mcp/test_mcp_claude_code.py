@@ -140,7 +140,7 @@ async def test_a_missing_hook_program_blocks_its_tools(claude_project: ClaudePro
 
 
 async def test_it_accepts_the_configuration_and_its_removal(claude_project: ClaudeProject) -> None:
-    holdfast = (sys.executable, "-m", "holdfast")
+    holdfast = forked_python("-m", "holdfast")
     await claude_project.output_of(*holdfast, "install", "claude")
     assert "holdfast" in await claude_project.output_of(claude_program(), "mcp", "list")
     await claude_project.output_of(*holdfast, "install", "claude", "--remove")

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import environment, run
+from tests.support.fork_server import forked_python
 from tests.web.browser_thread import BrowserThread
 from tests.web.http import enter
 
@@ -33,7 +33,7 @@ class WebServer:
 def running_server(home: Path, *, port: int = 0, enters: bool = True) -> Iterator[WebServer]:
     """Start `holdfast web`, and end it with the block."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "web", "--port", str(port), "--no-browser"],
+        forked_python("-m", "holdfast", "web", "--port", str(port), "--no-browser"),
         env=environment(home),
         cwd=home,
         stdout=subprocess.PIPE,

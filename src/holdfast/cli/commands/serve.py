@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Serve until the process is told to stop."""
+    """Serve until the process is asked to stop."""
     from holdfast.web import serve_web
 
     console = Console()

@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Run everything until the process is told to stop."""
+    """Run everything until the process is asked to stop."""
     console = Console()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
