@@ -296,11 +296,12 @@ class Bridge:
         lines = exact_call(escalation.call, session.workspace)
         head = [describe_effect(escalation), *describe_facts(escalation)]
         link = session_link(self.runtime.home, session.id)
-        whole = "\n".join([*head, "", *lines, *(["", f"Also at {link}"] if link else [])])
+        also = ["", f"Also at {link}"] if link else []
+        whole = "\n".join([*head, "", *lines, *also])
         key = f"{escalation.id}:{escalation.digest[:DIGEST_LETTERS]}"
         try:
             if is_question(escalation):
-                await self.say(thread, "\n".join([*lines, "", "Your next message is the answer."]))
+                await self.say(thread, "\n".join([*lines, "", "Your next message is the answer.", *also]))
             elif len(whole) <= self.messenger.max_text:
                 buttons = (
                     Button(label="Approve once", value=f"y:{key}"),
