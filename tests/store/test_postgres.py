@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.store.sample_events import opened, said, turn
 
-from holdfast.core import FakeClock
+from holdfast.core import FakeClock, SystemClock
 from holdfast.core.errors import InvalidInput, LeaseLost, SessionHeld, StoreUnavailable
 from holdfast.core.events import MessagePosted, RecordedEvent
-from holdfast.store import Home
+from holdfast.store import Home, open_work_store
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
@@ -260,3 +260,38 @@ async def test_a_changed_event_is_found_by_verification(url: str, tmp_path: Path
 async def test_an_address_with_a_mistake_is_refused(tmp_path: Path) -> None:
     with pytest.raises((InvalidInput, StoreUnavailable)):
         await start("postgresql://%%%", tmp_path)
+
+
+async def test_news_of_many_appends_is_sent_together_and_after_the_commit(url: str, tmp_path: Path) -> None:
+    import asyncpg
+
+    from holdfast.store.postgres.database import SQL
+
+    store = await start(url, tmp_path)
+    heard: list[str] = []
+    listener = await asyncpg.connect(url)
+    await listener.add_listener("holdfast", lambda *news: heard.append(str(news[-1])))
+    journals = [await store.create(opened()) for _ in range(5)]
+    await asyncio.gather(*(journal.append(*turn(1)) for journal in journals for _ in range(10)))
+    last = journals[-1].session
+    await store.close()  # what was not sent yet is sent
+    async with asyncio.timeout(60):
+        while not any(last in payload for payload in heard):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    await listener.close()
+    assert len(heard) < 50, "fewer notifications than appends"
+    assert "notify" not in SQL["append"], (
+        "never in the transaction of an append, which would undo committing in groups"
+    )
+
+
+async def test_an_address_may_have_either_scheme_but_none_of_another_library(
+    url: str, tmp_path: Path
+) -> None:
+    short = url.replace("postgresql://", "postgres://", 1)
+    store = await open_work_store(Home(tmp_path), short, clock=SystemClock())
+    await store.close()
+    with pytest.raises(InvalidInput):
+        await open_work_store(
+            Home(tmp_path), url.replace("postgresql", "postgresql+asyncpg", 1), clock=SystemClock()
+        )
