@@ -8,6 +8,15 @@ procedure. Lists are transparent, as in the names of fields; what is put into a 
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from holdfast.agent.lisp_procedures import (
+    CALLS_NOTHING,
+    MAKES_KEYWORDS,
+    PASSES_ITEMS,
+    REMEMBERS,
+    SAME,
+    SHOWS,
+    UNFOLLOWED,
+)
 from holdfast.core import UNKNOWN, Origin, Origins
 from holdfast.guests import lisp_tree as nodes
 from holdfast.policy import Flow, Signature, Site, unknown_flow
@@ -43,131 +52,6 @@ _STORED = "stored"
 _Atom = _Read | _Procedure | str
 _Val = frozenset[_Atom]
 _NOTHING: _Val = frozenset()
-
-_SAME = frozenset(
-    [
-        "car",
-        "cdr",
-        "first",
-        "rest",
-        "second",
-        "third",
-        "cadr",
-        "caddr",
-        "list",
-        "cons",
-        "append",
-        "reverse",
-        "nth",
-        "filter",
-        "take",
-        "drop",
-        "last",
-        "find",
-        "sort",
-        "identity",
-    ]
-)
-"""They return their arguments, parts of lists of them, or lists of them."""
-_PASSES_ITEMS = frozenset(["map", "for-each", "filter", "find", "any", "every", "sort"])
-"""They give procedures nothing but the items of lists; others may also give them what they returned."""
-_SHOWS = frozenset({"print", "display"})
-_REMEMBERS = frozenset(
-    [
-        "%memo",
-        "%memo-auto",
-        "%memo-cached?",
-        "%memo-deps",
-        "fact",
-        "facts",
-        "fact?",
-        "fact/get",
-        "facts/signature",
-        "memo/stats",
-    ]
-)
-"""What they return may come from an earlier program."""
-_CALLS_NOTHING = _SAME - {"filter", "find", "sort"} | frozenset(
-    [
-        "table",
-        "get",
-        "has?",
-        "count",
-        "put",
-        "remove",
-        "merge",
-        "keys",
-        "values",
-        "entries",
-        "eq?",
-        "equal?",
-        "not",
-        "number?",
-        "integer?",
-        "list?",
-        "procedure?",
-        "nil?",
-        "null?",
-        "empty?",
-        "pair?",
-        "length",
-        "member",
-        "assoc",
-        "range",
-        "string-length",
-        "string->number",
-        "number->string",
-        "symbol->string",
-        "string->symbol",
-        "string-append",
-        "str",
-        "write-string",
-        "substring",
-        "string-split",
-        "string-join",
-        "string-repeat",
-        "string-replace",
-        "+",
-        "-",
-        "*",
-        "/",
-        "=",
-        "<",
-        ">",
-        "<=",
-        ">=",
-        "quotient",
-        "remainder",
-        "modulo",
-        "abs",
-        "min",
-        "max",
-        "print",
-        "display",
-        "newline",
-        "error",
-        "ok",
-        "proposed",
-        "needs",
-        "nonconverged",
-        "cycle",
-        "failed",
-        "outcome-tag",
-        "outcome-value",
-        "outcome-field",
-        "success?",
-        "blocked?",
-        "fact",
-        "facts",
-        "fact?",
-        "fact/get",
-        "fact/put!",
-        "assert",
-    ]
-)
-"""Procedures of the language that call none of those that they are given. Any other may."""
-_UNFOLLOWED = frozenset(["eval", "subeval", "%eval", "%subeval", "%define-macro"])
-_MAKES_KEYWORDS = frozenset({"read-string", "string->symbol"})
 
 
 class _Unfollowed(Exception):
@@ -367,10 +251,10 @@ class _Analysis:
             self._has_changed = True
 
     def _builtin(self, name: str, node: nodes.Application, given: list[_Val]) -> _Val:
-        if name in _UNFOLLOWED:
+        if name in UNFOLLOWED:
             raise _Unfollowed(name)
         whole = _all(given)
-        if name in _SHOWS:
+        if name in SHOWS:
             self._shown |= whole
         if name == "error":
             self._add_caught(_closed(whole))
@@ -382,17 +266,17 @@ class _Analysis:
             return _field(whole, "*") | (_closed(whole) if name == "entries" else _NOTHING)
         if name == "table":
             return _closed(_all(given[::2]) - {_KEYWORD} | _all(given[1::2]))
-        result = whole if name in _SAME else _closed(whole)
-        called = _NOTHING if name in _CALLS_NOTHING else self._call_each(name, whole)
-        if name in _REMEMBERS:
+        result = whole if name in SAME else _closed(whole)
+        called = _NOTHING if name in CALLS_NOTHING else self._call_each(name, whole)
+        if name in REMEMBERS:
             result |= {_STORED}
         if name == "call":
             result |= {_ANYTHING}
-        if name in _MAKES_KEYWORDS:
+        if name in MAKES_KEYWORDS:
             result |= {_KEYWORD}
         if name == "%try":
             result |= self._caught
-        return result | (called if name in _SAME else _closed(called))
+        return result | (called if name in SAME else _closed(called))
 
     def _call_each(self, caller: str, whole: _Val) -> _Val:
         """What comes back if a procedure of the language calls those that it is given, in any order and with anything."""
@@ -403,20 +287,20 @@ class _Analysis:
             match atom.kind:
                 case "lambda":
                     node = self._lambdas[atom.name]
-                    passed = whole if caller in _PASSES_ITEMS else whole | self._results[atom.name]
+                    passed = whole if caller in PASSES_ITEMS else whole | self._results[atom.name]
                     for name in (*node.parameters, *([node.rest] if node.rest is not None else [])):
                         self._bind(name, passed)
                     found |= self._body(atom.name)
                 case "tool":
                     found |= self._read(self._tools[atom.name].operation)
                 case _:
-                    if atom.name in _UNFOLLOWED:
+                    if atom.name in UNFOLLOWED:
                         raise _Unfollowed(atom.name)
-                    if atom.name in _SHOWS:
+                    if atom.name in SHOWS:
                         self._shown |= whole
                     if atom.name == "error":
                         self._add_caught(_closed(whole))
-                    if atom.name not in _CALLS_NOTHING or atom.name in _REMEMBERS:
+                    if atom.name not in CALLS_NOTHING or atom.name in REMEMBERS:
                         raise _Unfollowed(f"{atom.name} as a value")
                     found |= _closed(whole) | {_KEYWORD}
         return found
