@@ -318,3 +318,20 @@ async def test_a_large_file_that_stays_open_is_not_kept_in_memory(
         assert "what an earlier run wrote cannot be changed here" in refused.error
     assert (await run(guest, calls, f"f.seek(0, 2)\nf.write({end})\nf.truncate()\nf.close()")).status == "ok"
     assert world.read("a") == before + b"end"
+
+
+@pytest.mark.parametrize("mode", ["r", "rb"])
+async def test_opening_a_large_file_without_lines_does_not_read_all_of_it(guest: Guest, mode: str) -> None:
+    read = []
+
+    async def zeros(operation: str, arguments: JsonObject) -> Answer:
+        if "offset" not in arguments:
+            return Failed(
+                error="OSError", reason="too large; read the file in pieces, with offset and length"
+            )
+        read.append(length := int(str(arguments["length"])))
+        return Returned(value=base64.b64encode(bytes(length)).decode())
+
+    ended = await guest.run(RunRequest(code=f"len(open('big', {mode!r}).read(1_000_000))"), zeros)
+    assert (ended.error, ended.value) == ("", 1_000_000)
+    assert sum(read) <= 20_000_000

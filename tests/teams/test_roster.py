@@ -8,7 +8,9 @@ import pytest
 
 from holdfast.core import Limits
 from holdfast.core.errors import InvalidConfig
+from holdfast.store import Home
 from holdfast.teams import TeamsSettings, load_roster
+from holdfast.teams.config.parse import parse_roster
 
 
 def write(tmp_path: Path, text: str, name: str = "teams.yaml") -> Path:
@@ -182,3 +184,9 @@ def test_a_missing_roster_says_how_to_create_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig) as caught:
         load_roster(tmp_path / "teams.yaml")
     assert caught.value.hint == "create one with: holdfast teams init"
+
+
+def test_strings_without_an_end_are_refused_at_once(tmp_path: Path) -> None:
+    text = '{"teams": ' + '\\"}' * 250_000
+    with pytest.raises(InvalidConfig, match="is not valid JSON"):
+        parse_roster(text, source="teams.json", home=Home(tmp_path))

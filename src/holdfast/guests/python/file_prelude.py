@@ -151,7 +151,7 @@ class _HoldfastFile:
         if self.closed or self._is_at_end:
             return
         try:
-            while not self._look_ahead() and self._line_end() >= self._size and self._fill():
+            while self._size - self._pos < 16_000_000 and not self._look_ahead() and self._line_end() >= self._size and self._fill():
                 pass
         except NotImplementedError:
             pass

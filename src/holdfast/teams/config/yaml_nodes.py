@@ -12,7 +12,8 @@ from holdfast.policy import YamlError, parse_plain_yaml
 
 MAX_CHARACTERS = 1 << 20
 _SCALARS = yaml.SafeLoader("")
-_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*')
+"""A string may lack its end, and what it matched is never tried again, so that the time grows with the text and no faster."""
 
 
 class ConfigNode:
