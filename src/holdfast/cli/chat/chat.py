@@ -85,7 +85,7 @@ class Chat:
         self.source.open(self.interrupt)
         worker = asyncio.create_task(self._work())
         leaving = asyncio.create_task(self._left.wait())
-        loading = asyncio.create_task(session.preload_model())  # beside the prompt, which is there first
+        loading = asyncio.create_task(self._preload(session))
         try:
             while not self._left.is_set():
                 line = asyncio.create_task(self.source.next())
@@ -119,6 +119,11 @@ class Chat:
             self.screen.say(f"resume with: holdfast -r {name}", "dim", folds=True)
         await self.screen.settle()
         return exit_codes.OK
+
+    async def _preload(self, session: Session) -> None:
+        """Load the model's library beside the prompt, which is there first: both take the processor."""
+        await self.source.wait_until_shown()
+        await session.preload_model()
 
     def attach(self, session: Session) -> None:
         """Switch the chat to this session. Only the same session, opened again, keeps accepting edits."""

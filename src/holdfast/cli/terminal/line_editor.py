@@ -43,6 +43,10 @@ class LineSource(Protocol):
         """The next line; None when the user leaves."""
         ...
 
+    async def wait_until_shown(self) -> None:
+        """Wait until the user can type."""
+        ...
+
     def close(self) -> None:
         """Restore the terminal."""
         ...
@@ -61,6 +65,9 @@ class PlainLines:
 
     async def next(self) -> str | None:
         return await self._keyboard.next()
+
+    async def wait_until_shown(self) -> None:
+        """Nothing is drawn, so there is nothing to wait for."""
 
     def close(self) -> None:
         self._keyboard.close()
@@ -102,6 +109,8 @@ class EditedLines:
         # Tokens arrive faster than a terminal needs to be drawn.
         self._prompt.app.min_redraw_interval = _MIN_REDRAW_SECONDS
         screen.redraw = self._prompt.app.invalidate
+        self._shown = asyncio.Event()
+        self._prompt.app.after_render += lambda _: self._shown.set()
 
     def open(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
@@ -122,6 +131,9 @@ class EditedLines:
             lines.append(line.removesuffix("\\"))
             if not line.endswith("\\"):
                 return "\n".join(lines)
+
+    async def wait_until_shown(self) -> None:
+        await self._shown.wait()
 
     def _message(self, mark: str) -> "StyleAndTextTuples":
         size = self._prompt.app.output.get_size()
