@@ -1,0 +1,52 @@
+"""Staged changes in a real browser: side by side, decided hunk by hunk, committed by holding a button."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.web.browser_thread import BrowserThread
+from tests.web.conftest import WebServer
+from tests.web.test_inbox import hold
+
+from holdfast.app import Runtime
+from holdfast.session import Settings
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+pytestmark = pytest.mark.timeout(600)
+"""A browser on a slow machine takes its time."""
+
+LINES = [f"line {number}\n" for number in range(40)]
+
+
+async def stage(home: Path, folder: Path) -> str:
+    """A session that changed the first and the last line of a file and added one between them."""
+    (folder / "a.txt").write_text("".join(LINES))
+    changed = "".join(["first\n", *LINES[1:20], "new\n", *LINES[20:-1], "last\n"])
+    runtime = await Runtime.start(home=home, settings=Settings(), servers=())
+    try:
+        session = await runtime.create(workspace=folder, policy="project", needs_model=False)
+        await session.execute(f"open('a.txt', 'w').write({changed!r})")
+        return session.id
+    finally:
+        await runtime.close()
+
+
+def test_one_hunk_is_committed_one_dropped_and_one_stays(
+    server: WebServer, browser: BrowserThread, tmp_path: Path
+) -> None:
+    session = asyncio.run(stage(server.home / "holdfast", tmp_path))
+
+    async def decide(page: "Page") -> None:
+        await page.get_by_label("Side by side").check()
+        row = page.locator(".split tr").filter(has_text="first")
+        assert await row.locator("td").all_inner_texts() == ["line 0", "first"]
+        await page.get_by_role("button", name="Accept hunk 1 of a.txt").click()
+        await page.get_by_role("button", name="Reject hunk 3 of a.txt").click()
+        await hold(page, "Hold to commit 1 hunk and drop 1")
+        await page.get_by_text("+1 −0").wait_for()
+
+    browser.visit(f"{server.url}#/s/{session}/changes", decide, token=server.token)
+    assert (tmp_path / "a.txt").read_text() == "".join(["first\n", *LINES[1:]])
