@@ -33,7 +33,7 @@ SCRIPTS = (
     "ln {f} {g}",
     "cat {f} {g} > {f}.both",
 )
-SHORT, LONG = 20, 10_000
+SHORT, LONG = 80, 10_000
 SHORT_STEPS, LONG_STEPS = 2, 5
 PER_SANDBOX = 20
 """Histories that share one sandbox: each starts where the one before ended."""

@@ -178,7 +178,7 @@ async def test_f01_arguments_at_the_real_limit_arrive_whole_or_are_an_error(
     async def count(operation: str, arguments: JsonObject) -> Answer:
         return Returned(value=len(str(arguments["left"])))
 
-    limits = {"memory_bytes": 3 << 30, "seconds": 120, "wall_seconds": 240}
+    limits = {"memory_bytes": 3 << 30, "value_bytes": 256 << 20, "seconds": 120, "wall_seconds": 240}
     ended = await run(guest, f"desk.add('x' * ({megabytes} << 20), 1)", count, **limits)
     if megabytes < 120:
         assert ended.value == megabytes << 20
