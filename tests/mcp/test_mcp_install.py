@@ -124,7 +124,8 @@ def test_installing_with_another_policy_replaces_the_entry(tmp_path: Path) -> No
     (entry,) = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].values()
     assert entry["args"] == ["proxy", "-p", "strict"]
     hooks = json.loads((tmp_path / ".claude" / "settings.json").read_text())["hooks"]
-    assert [len(groups) for groups in hooks.values()] == [1, 1, 1, 1]
+    events = ("PreToolUse", "UserPromptSubmit", "Stop", "SessionEnd", "Notification")
+    assert {event: len(groups) for event, groups in hooks.items()} == dict.fromkeys(events, 1)
 
 
 def test_the_entry_for_an_editor_has_a_type_and_the_project_folder(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ from holdfast.core.decisions import (
     strictest,
 )
 from holdfast.core.effects import JudgedEffect, SettledEffects
+from holdfast.core.event_loop import end_task, off_loop
 from holdfast.core.executed_files import EXECUTED_FILES, runs_when
 from holdfast.core.hosts import canonical_host, is_public_address, is_public_host
 from holdfast.core.ids import (
@@ -103,7 +104,6 @@ from holdfast.core.messages import (
     Usage,
     UserMessage,
 )
-from holdfast.core.off_loop import off_loop
 from holdfast.core.outcomes import (
     Cycle,
     Error,
@@ -285,6 +285,7 @@ __all__ = [
     "digest",
     "digest_bytes",
     "encode",
+    "end_task",
     "escape_invisible",
     "escape_json",
     "escape_to_one_line",

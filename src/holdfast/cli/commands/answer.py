@@ -8,6 +8,7 @@ holdfast answer "the blue one"            the only question that waits
 import argparse
 
 from holdfast.cli.approvals.remote import answer, configure_session_choice
+from holdfast.cli.shared_store import add_store_option
 from holdfast.core import Response
 from holdfast.core.errors import InvalidInput
 
@@ -20,6 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "words", nargs="+", metavar="[ID] TEXT", help="the id of the question, and the answer"
     )
     configure_session_choice(parser)
+    add_store_option(parser)
 
 
 async def run(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ Each has an id, and the record of its result carries it, so a request is carried
 import asyncio
 from contextlib import suppress
 
-from holdfast.core import PERSON, SessionId
+from holdfast.core import PERSON, SessionId, end_task
 from holdfast.core.errors import HoldfastError, StoreError
 from holdfast.core.events import ControlRequestApplied
 from holdfast.gate import AnyControlRequest, PostMessage, RaiseBudget, RevokeGrant, decode_request
@@ -33,9 +33,7 @@ class PostedRequestWatch:
     async def close(self) -> None:
         """Stop. Idempotent."""
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await end_task(self._task)
             self._task = None
         await asyncio.gather(*self._tasks, return_exceptions=True)
 

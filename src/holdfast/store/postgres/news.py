@@ -12,7 +12,7 @@ from typing import Literal
 
 import asyncpg
 
-from holdfast.core import SessionId
+from holdfast.core import SessionId, end_task
 from holdfast.core.errors import StoreUnavailable
 from holdfast.store.postgres.database import LOST, SQL, Database, close_quickly, connect
 
@@ -48,10 +48,9 @@ class News:
         self._watches: dict[Channel, list[NewsWatch]] = {EVENTS: [], REQUESTS: []}
         self._unsent: dict[Channel, set[SessionId]] = {}
         self._sender: asyncio.Task[None] | None = None
-        self._listener: asyncio.Task[None] | None = None
+        self._listeners: list[asyncio.Task[None]] = []
+        """The last one listens; each ends the one before it."""
         self._listened: set[Channel] = set()
-        self._ending: set[asyncio.Task[None]] = set()
-        """Listeners that were replaced and close their connections."""
 
     def recorded(self, sessions: Sequence[SessionId], channel: Channel = EVENTS) -> None:
         """Tell the watchers of this process now, and other processes in a moment."""
@@ -75,21 +74,15 @@ class News:
 
     async def close(self) -> None:
         """Stop listening; news that was not sent yet is sent."""
-        if self._listener is not None:
-            self._listener.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._listener
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        for listener in self._listeners:
+            await end_task(listener)
         if self._sender is not None:
             await self._sender
 
     def _listen_again(self) -> None:
-        before = self._listener
-        if before is not None:
-            before.cancel()
-            self._ending.add(before)
-            before.add_done_callback(self._ending.discard)
-        self._listener = asyncio.create_task(self._listen(before), name="holdfast-listener")
+        self._listeners = [task for task in self._listeners if not task.done()]
+        before = self._listeners[-1] if self._listeners else None
+        self._listeners.append(asyncio.create_task(self._listen(before), name="holdfast-listener"))
 
     def _wake(self, channel: Channel) -> None:
         for watch in self._watches[channel]:
@@ -107,7 +100,7 @@ class News:
 
     async def _listen(self, before: "asyncio.Task[None] | None") -> None:
         if before is not None:
-            await asyncio.wait([before])
+            await end_task(before)
         while True:
             connection: asyncpg.Connection | None = None
             gone = asyncio.Event()

@@ -4,10 +4,10 @@ import asyncio
 import os
 import secrets
 import socket
-from contextlib import suppress
 
 import asyncpg
 
+from holdfast.core import end_task
 from holdfast.store.postgres.database import LOST, SQL, close_quickly, connect
 
 BEAT_SECONDS = 1.0
@@ -41,9 +41,7 @@ class Presence:
     async def stop(self) -> None:
         """Stop beating; the row stays until `leave`."""
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await end_task(self._task)
             self._task = None
 
     async def leave(self, connection: asyncpg.Connection) -> None:

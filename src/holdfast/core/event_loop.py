@@ -1,4 +1,4 @@
-"""Work on large values, kept off the event loop: hashing and encoding megabytes would stop every other session."""
+"""The event loop: work that must not stop it, such as hashing megabytes, and how a task is ended."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from holdfast.core.values import Json
 LARGE_CHARACTERS = 256 << 10
 LARGE_ITEMS = 2_000
 """Encoding and hashing this much takes about a millisecond."""
+_CANCEL_SECONDS = 0.2
 
 Result = TypeVar("Result")
 
@@ -39,3 +40,16 @@ def is_large(value: Json) -> bool:
         if items > LARGE_ITEMS or characters > LARGE_CHARACTERS:
             return True
     return False
+
+
+async def end_task(task: "asyncio.Task[None]") -> None:
+    """Cancel a task until it has ended.
+
+    Once is not enough: if a wait with a time limit fails at the same moment, `asyncio.wait_for` of Python 3.11 raises that error
+    and the cancellation is lost, so a loop that survives outages would go on.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait((task,), timeout=_CANCEL_SECONDS)
+    if not task.cancelled():
+        task.result()
