@@ -315,7 +315,7 @@ class PostgresStore(PostgresBlobStore):
             await self._writer.close()
             await self._news.close()
             await self._presence.stop()
-            await self._database.read(self._presence.leave)
+            await self._database.write(self._presence.leave)  # once: a server that is gone is not waited for
         except StoreUnavailable:
             pass  # a lease that cannot be released ends with the presence
         finally:
