@@ -69,7 +69,7 @@ def test_a_session_is_found_by_typing_and_resumed_with_enter(home: Path) -> None
         assert user.wait_for("resume: ")
         assert user.wait_for("2 found")
         user.type("pars")
-        assert user.wait_for("1 found")
+        user.wait_for_row("1 found", rows=24, columns=80)
         user.type("\r")
         assert user.wait_for(f"{NOTICE} parser")
         assert user.wait_for("First topic: fix the parser")

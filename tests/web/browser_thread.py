@@ -1,6 +1,7 @@
 """A browser for the tests of one worker. It lives in a thread with its own event loop, so that it is started once."""
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -22,6 +23,7 @@ class BrowserThread:
 
     def __init__(self) -> None:
         self._program = chromium.program()
+        self._temporary = tempfile.TemporaryDirectory(prefix="holdfast-browser-", ignore_cleanup_errors=True)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="browser", daemon=True)
         self._thread.start()
@@ -35,6 +37,7 @@ class BrowserThread:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        self._temporary.cleanup()
 
     def visit(
         self,
@@ -55,7 +58,7 @@ class BrowserThread:
         self._playwright = await async_playwright().start()
         self._browser = await self._playwright.chromium.launch(
             executable_path=self._program,
-            env=chromium.environment(),
+            env={**chromium.environment(), "TMPDIR": self._temporary.name},
             chromium_sandbox=False,
             args=["--no-zygote", "--disable-dev-shm-usage", "--disable-gpu"],
             timeout=120_000,

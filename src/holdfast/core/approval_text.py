@@ -21,7 +21,7 @@ MAX_FILE_CELLS = 80
 MAX_SOURCES = 2
 MAX_ORIGIN_CELLS = 72
 """Of where an argument came from, if the policy asks."""
-MAX_SOURCE_CELLS = 22
+MAX_SOURCE_CELLS = 32
 """With these, the facts of a question fit a screen of 80 columns beside a call of twelve rows."""
 _ROLE_VERBS: dict[Role, str] = {
     "read-path": "read",

@@ -84,7 +84,7 @@ def items_of(seq: int, at_ms: int, event: Event) -> list[ConversationItem]:
             at_ms=at_ms,
             kind=kind,
             title=escape_invisible(title),
-            text=_cut(escape_invisible(text)),
+            text=escape_invisible(_cut(text)),
             state=state,
         )
 
