@@ -18,6 +18,7 @@ from holdfast.core import FakeClock
 from holdfast.core.events import EscalationAnswered, Event, MessagePosted
 from holdfast.messengers import Bridge
 from holdfast.messengers.slack import Slack
+from holdfast.services import WebAddress, published_address
 from holdfast.session import Settings, SlackSettings
 
 
@@ -95,6 +96,20 @@ async def test_a_button_approves_once_and_a_stranger_cannot(slack: SlackStandIn,
         method == "chat.update" and "Approved once by ben" in text
         for (method, _), text in zip(slack.sent, slack.texts(), strict=True)
     )
+
+
+@pytest.mark.parametrize("lines", [2, 2000])
+async def test_a_call_that_cannot_be_shown_whole_is_approved_only_on_the_page(
+    slack: SlackStandIn, tmp_path: Path, lines: int
+) -> None:
+    prepared(tmp_path, runs(f"with open('b.txt', 'w') as f:\n    f.write('line\\n' * {lines})"), "Denied.")
+    policy = tmp_path / "asking.yaml"
+    policy.write_text(policy.read_text().replace("stage: world.write", "escalate: world.write"))
+    async with bridge_to(slack, tmp_path) as runtime:
+        with published_address(runtime.home, WebAddress(origin="http://127.0.0.1:1", since_ms=1)):
+            await slack.write("write it")
+            _, buttons = await slack.question("http://127.0.0.1:1/#/s/team-")
+    assert set(buttons) == ({"Approve once", "Deny"} if lines == 2 else {"Deny"})
 
 
 async def test_edits_and_repetitions_change_nothing(slack: SlackStandIn, tmp_path: Path) -> None:
