@@ -78,10 +78,10 @@ class HostedSessions:
     async def close(self) -> None:
         """Close every session; their turns can be resumed."""
         for hosted in list(self._hosted.values()):
+            await hosted.session.close()  # first: a turn that is cancelled before it would end, not wait
             if hosted.task is not None:
                 hosted.task.cancel()
                 await asyncio.gather(hosted.task, return_exceptions=True)
-            await hosted.session.close()
         self._hosted.clear()
 
     def _host(self, session: Session) -> None:

@@ -13,6 +13,7 @@ from holdfast.core import (
     SessionId,
     Value,
     escape_to_one_line,
+    is_short_id,
     is_success,
     pluralize,
 )
@@ -135,7 +136,10 @@ def _reason(outcome: Outcome) -> str:
 
 
 def _shown(name: str | None, session: SessionId) -> str:
-    return f"{visible(name[:MAX_NAME])!r}" if name else f"session {session[:8]}"
+    if name:
+        return f"{visible(name[:MAX_NAME])!r}"
+    short = session.rpartition("-")[2]
+    return f"session {short if is_short_id(short) else session}"
 
 
 def _id(*parts: str) -> str:
