@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.guests.engines import KEY
+from tests.installed_programs import cache_folder
 from tests.web.conftest import WebServer, running_server
 from tests.web.http import send
 from tests.web.sample_home import fill
@@ -16,6 +18,7 @@ from holdfast.app import Runtime
 from holdfast.commands import ShellSettings, SystemSandboxes
 from holdfast.core import ArgumentRoles, Call, Tool, call_id
 from holdfast.core.errors import InvalidInput
+from holdfast.guests import Engines
 from holdfast.policy import Request, Resolver, load_policy
 from holdfast.services import check_proposed
 from holdfast.session import Settings
@@ -124,7 +127,10 @@ async def test_the_server_listens_on_this_machine_only(tmp_path: Path) -> None:
 async def test_code_of_an_agent_reaches_no_port(waiting: WebServer, tmp_path: Path) -> None:
     port = waiting.url.rstrip("/").rpartition(":")[2]
     code = f"import socket\ns = socket.create_connection(('127.0.0.1', {port}))\nprint('reached')"
-    runtime = await Runtime.start(home=tmp_path / "holdfast", settings=Settings(), servers=())
+    engines = Engines(key=KEY, cache=cache_folder("wasi"))
+    runtime = await Runtime.start(
+        home=tmp_path / "holdfast", settings=Settings(), servers=(), engines=engines
+    )
     try:
         for sandbox in ("python", "wasi"):
             session = await runtime.create(policy="scratch", sandbox=sandbox, needs_model=False)

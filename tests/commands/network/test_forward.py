@@ -13,7 +13,8 @@ from tests.commands.test_background import start, status_of, until
 from holdfast.commands import CommandSandbox, listen_on_host, serve_host_port, serve_preview
 from holdfast.core.errors import CommandError
 
-SERVER = "import http.server, socketserver as s; s.TCPServer.allow_reuse_address = True; http.server.HTTPServer(('127.0.0.1', 8123), http.server.SimpleHTTPRequestHandler).serve_forever()"
+# The queue has room for every connection of the test: one that does not fit is tried again only after seconds.
+SERVER = "import http.server, socketserver as s; s.TCPServer.allow_reuse_address = True; s.TCPServer.request_queue_size = 128; http.server.HTTPServer(('127.0.0.1', 8123), http.server.SimpleHTTPRequestHandler).serve_forever()"
 
 
 @contextlib.asynccontextmanager
