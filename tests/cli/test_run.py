@@ -91,3 +91,24 @@ def test_the_bash_tool_of_claude_code_runs_in_the_sandbox(
         assert ran.returncode == (4 if "echo" in command else 5), ran.stderr
     assert ran.stdout == "b\n", "the next command sees what the first one changed"
     assert (project / "a.txt").read_text() == "a\n"
+
+
+@pytest.mark.promise("P01")
+def test_a_module_in_the_folder_of_claude_code_does_not_run_outside_the_sandbox(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reached = tmp_path / "reached"
+    for name in ("argparse", "asyncio", "holdfast", "msgspec", "typing"):
+        (project / f"{name}.py").write_text(f"open({str(reached)!r}, 'a').write({name!r})\n")
+    request = {
+        "session_id": "0a1c",
+        "cwd": str(project),
+        "tool_name": "Bash",
+        "tool_input": {"command": "echo inside"},
+    }
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(request).encode())))
+    done = run("hook", "claude", "--sandbox-bash", "-p", str(project.parent / "commands.yaml"))
+    command = json.loads(done.out)["hookSpecificOutput"]["updatedInput"]["command"]
+    ran = subprocess.run(command, shell=True, cwd=project, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "inside\n"), ran.stderr
+    assert not reached.exists()

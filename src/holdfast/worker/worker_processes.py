@@ -3,8 +3,9 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable, Mapping
+
+from holdfast.process.own_command import module_command
 
 RESTART_SECONDS = 1.0
 STOP_SECONDS = 60.0
@@ -52,9 +53,7 @@ class WorkerProcesses:
     async def _keep(self, number: int) -> None:
         while not self._is_stopping:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "holdfast",
+                *module_command(),
                 "worker",
                 "--until-stdin-closes",
                 *self._arguments,

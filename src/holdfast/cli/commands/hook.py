@@ -43,6 +43,7 @@ from holdfast.core import (
 from holdfast.core.errors import InvalidInput, SessionHeld, SessionNotFound
 from holdfast.gate import GateSettings
 from holdfast.mcp import UNJUDGED_TOOLS, ExternalTools, McpFiles, with_default_path
+from holdfast.process.own_command import module_command
 from holdfast.services import NotificationSender, agent_waits
 from holdfast.session import ExternalAgentSession, Settings
 from holdfast.store import Home
@@ -209,20 +210,7 @@ def _sandboxed(request: _HookInput, policy: str) -> JsonObject:
         )
         return _decision("deny", reason)
     session = f"{_session_id(request)}-commands"
-    words = [
-        sys.executable,
-        "-m",
-        "holdfast",
-        "run",
-        "--in",
-        session,
-        "-w",
-        request.cwd,
-        "-p",
-        policy,
-        "--",
-        command,
-    ]
+    words = (*module_command(), "run", "--in", session, "-w", request.cwd, "-p", policy, "--", command)
     rewritten: JsonObject = {**request.tool_input, "command": shlex.join(words)}
     return _decision("allow", "it runs in the sandbox of Holdfast", updatedInput=rewritten)
 

@@ -19,6 +19,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console
 from holdfast.core import escape_invisible
 from holdfast.mcp import Installation, McpFiles, plan
+from holdfast.process.own_command import module_command
 from holdfast.store import Home
 
 
@@ -87,7 +88,7 @@ def own_command() -> tuple[str, ...]:
     program = Path(sys.argv[0]).absolute()
     if program.name == "holdfast" and os.access(program, os.X_OK):
         return (str(program),)
-    return (sys.executable, "-m", "holdfast")
+    return module_command()
 
 
 def _write(planned: Installation, console: Console) -> None:
