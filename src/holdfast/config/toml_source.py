@@ -3,12 +3,13 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from holdfast.core.errors import InvalidConfig
 
 _TABLE = re.compile(r"\s*\[([A-Za-z0-9_.\s-]+)\]\s*(?:#.*)?")
-_PAIR = re.compile(r"\s*([A-Za-z0-9_.\s-]+?)\s*=\s*")
+_PAIR = re.compile(r"\s*+([A-Za-z0-9_.\s-]++)=\s*")
 _SYNTAX_ERROR = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)")
 
 
@@ -39,7 +40,7 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
 
 def position_of(text: str, key: str) -> Position | None:
     """The position of a dotted key's value, or of the table or inline table that contains it."""
-    positions = dict(_positions(text))
+    positions = _positions(text)
     while key:
         if key in positions:
             return positions[key]
@@ -47,12 +48,18 @@ def position_of(text: str, key: str) -> Position | None:
     return None
 
 
-def _positions(text: str) -> Iterator[tuple[str, Position]]:
+@lru_cache(maxsize=2)
+def _positions(text: str) -> dict[str, Position]:
+    """The position of each key. Kept, because a project may bring a long file, and every key of it is looked up."""
+    return dict(_find_positions(text))
+
+
+def _find_positions(text: str) -> Iterator[tuple[str, Position]]:
     table = ""
     for number, line in enumerate(text.splitlines(), start=1):
         if heading := _TABLE.fullmatch(line):
             table = heading[1].strip()
             yield table, Position(number, line.index("[") + 1)
         elif pair := _PAIR.match(line):
-            name = pair[1].replace(" ", "")
+            name = "".join(pair[1].split())
             yield f"{table}.{name}" if table else name, Position(number, pair.end() + 1)

@@ -119,8 +119,9 @@ def mark_lookalikes(text: str) -> str:
 
 
 def _marked(word: str) -> str:
-    foreign = [char for char in word if _is_variant(char) or _script(char) in _LOOKALIKE_SCRIPTS]
-    is_mixed = 0 < len(foreign) < len(word) and any(_script(char) == "LATIN" for char in word)
+    letters = set(word)
+    foreign = {char for char in letters if _is_variant(char) or _script(char) in _LOOKALIKE_SCRIPTS}
+    is_mixed = bool(foreign) and foreign != letters and any(_script(char) == "LATIN" for char in letters)
     is_imitation = any(map(_is_variant, foreign)) or (bool(foreign) and _LATIN_LOOKALIKES.issuperset(word))
     if not is_mixed and not is_imitation:
         return word

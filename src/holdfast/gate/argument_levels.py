@@ -27,7 +27,8 @@ from holdfast.policy import LabelLevels, Policy, roles_of
 
 MIN_WORD_LENGTH = 3
 """Of a text; a shorter one stands in every message. A number counts from its first digit."""
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w")
+"""It begins where a run of its characters begins: a search from every character of a long run would take quadratic time."""
 _URL = re.compile(r"(?:https?://|www\.)[\w./%~?&=#:@-]*\w")
 _MAX_SCALARS = 2_000
 _NO_CALLER = CallOrigins()

@@ -15,7 +15,7 @@ from holdfast.core import escape_invisible, pluralize
 from holdfast.models import ReplyPiece
 
 MAX_WIDTH = 100
-_BLANK_ENDS = re.compile(r"\A(?:(?:\x1b\[[\d;]*m|[ ])*\n)+|(?:\n(?:\x1b\[[\d;]*m|[ ])*)+\Z")
+_BLANK = re.compile(r"(?:\x1b\[[\d;]*+m|[ ])*+")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 
 
@@ -148,4 +148,15 @@ def render(text: str) -> str:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=width, highlight=False, theme=THEME)
     console.print(LeftMarkdown(text))
-    return f"{_BLANK_ENDS.sub('', out.getvalue())}\n"
+    return f"{_without_blank_ends(out.getvalue())}\n"
+
+
+def _without_blank_ends(text: str) -> str:
+    """The text without empty lines at its start and end. Spaces and colours do not fill a line."""
+    lines = text.split("\n")
+    start, end = 0, len(lines)
+    while start < end - 1 and _BLANK.fullmatch(lines[start]):
+        start += 1
+    while end > start + 1 and _BLANK.fullmatch(lines[end - 1]):
+        end -= 1
+    return "\n".join(lines[start:end])

@@ -42,7 +42,9 @@ def pad(text: str, width: int) -> str:
 def wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` cells, broken between words. A word longer than a line is split."""
     lines, line = [], ""
-    for word in _WORD.findall(text):
+    for word in _WORD.findall(
+        text.rstrip()
+    ):  # a search from every space at the end would take quadratic time
         if cell_width(line + word) <= width:
             line += word
             continue

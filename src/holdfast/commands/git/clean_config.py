@@ -22,7 +22,8 @@ _DROPPED_NAMES = frozenset(
 _SECRET_NAME = re.compile(
     r"token|passw|^pass$|secret|apikey|auth(?!or)|cookie|extraheader|credential|private-?key"
 )
-_USER_INFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^/?#\s]*)@")
+_USER_INFO = re.compile(r"(?<![A-Za-z0-9+.-])(?P<scheme>[A-Za-z0-9+.-]++)://(?P<user>[^/?#\s]*)@")
+"""A server chooses the text, so the search begins once in each run of letters: from every letter it would take quadratic time."""
 
 
 def clean_git_config(content: bytes) -> bytes:
