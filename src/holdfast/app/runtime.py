@@ -230,6 +230,7 @@ class Runtime:
         secrets: Sequence[str] = (),
         escalations: Path | None = None,
         dirs: Sequence[str] = (),
+        closed_files: Sequence[Path] = (),
         has_shell: bool = False,
     ) -> AbstractAsyncContextManager[ExternalAgentSession]:
         """The gate for an external agent; see `open_external_gate`."""
@@ -246,5 +247,6 @@ class Runtime:
             secrets=secrets,
             escalations=escalations,
             dirs=dirs,
+            closed_files=closed_files,
             has_shell=has_shell,
         )

@@ -36,6 +36,7 @@ from holdfast.policy.load import (
     named_policies,
     narrowed_by_project,
     parse_policy_text,
+    policy_files,
     policy_for_folder,
     policy_text,
 )
@@ -107,6 +108,7 @@ __all__ = [
     "narrowed_by_project",
     "parse_plain_yaml",
     "parse_policy_text",
+    "policy_files",
     "policy_for_folder",
     "policy_text",
     "python_flow",

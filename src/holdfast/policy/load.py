@@ -20,6 +20,8 @@ from holdfast.policy.tiers import combine
 PROJECT_POLICY = Path(".holdfast") / "policy.yaml"
 """The policy of a project, in its own folder. Agents cannot write there."""
 MAX_BYTES = 16 << 20
+_SIBLINGS = ("tool-annotations.json", "dynamic-lists.json")
+"""Read from the folder of a compiled policy."""
 AUTO = "auto"
 """Stands for the policy that fits the folder of a session."""
 _NAMES = ("ask-always", "office", "project", "safe-analysis", "safe-edit", "scratch")
@@ -63,6 +65,14 @@ def load_policy(
     if is_checked:
         check_examples(policy)
     return policy
+
+
+def policy_files(reference: str) -> tuple[Path, ...]:
+    """The files that decide what a policy says, if it is one of the person's own files and not known by its name."""
+    if not _is_path(reference):
+        return ()
+    path = Path(reference).expanduser().absolute()
+    return (path, *(path.with_name(name) for name in _SIBLINGS)) if path.suffix == ".json" else (path,)
 
 
 def parse_policy_text(text: str, *, source: str, search: Sequence[Path] = ()) -> PolicyDocument:
@@ -121,7 +131,7 @@ class _Loader:
 
     def extended(self, name: str) -> PolicyDocument:
         """The policy to extend, by name only: a project's policy must not reach into other folders."""
-        if os.sep in name or name.endswith((".yaml", ".yml", ".json")):
+        if _is_path(name):
             raise InvalidPolicy("a policy is extended by its name, not by a file")
         path = _find(name, self._search)
         if path is None:
@@ -137,8 +147,7 @@ def _sibling(path: Path, name: str) -> Path | None:
 
 
 def _find(reference: str, search: Sequence[Path]) -> Path | None:
-    is_path = os.sep in reference or reference.endswith((".yaml", ".yml", ".json"))
-    if is_path:
+    if _is_path(reference):
         return Path(reference).expanduser()
     for folder in search:
         candidate = folder / f"{reference}.yaml"
@@ -150,6 +159,10 @@ def _find(reference: str, search: Sequence[Path]) -> Path | None:
         f"there is no policy named {reference!r}; the named policies are {', '.join(_NAMES)}",
         hint="list the named policies with: holdfast policy show",
     )
+
+
+def _is_path(reference: str) -> bool:
+    return os.sep in reference or reference.endswith((".yaml", ".yml", ".json"))
 
 
 def _read(path: Path) -> str:

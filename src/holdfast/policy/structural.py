@@ -34,8 +34,8 @@ def unsafe_target(request: Request) -> Decision | None:
         ):
             return refuse(
                 "structural-protected-path",
-                f"{target.argument} leads to {location.given[:200]!r}, which is part of a git repository or contains "
-                f"one ({location.read_only[:200]}); change the repository by running git",
+                f"{target.argument} leads to {location.given[:200]!r}, which is part of a git repository, or contains "
+                f"one or a protected file ({location.read_only[:200]}); change the repository by running git",
             )
         if location.problem is not None and invalid is None:
             invalid = refuse("invalid-arguments", f"{target.argument}: {location.problem[:200]}")

@@ -42,6 +42,7 @@ from holdfast.policy import (
     SessionFacts,
     annotate,
     has_tier,
+    policy_files,
     tool_for,
 )
 from holdfast.store import Home
@@ -90,7 +91,11 @@ async def request_for(
     """
     call = _call(text)
     tool = tool_for(policy, call.operation)
-    paths: Paths = WorldPaths(workspace.resolve(), protected=[one.absolute() for one in protected])
+    paths: Paths = WorldPaths(
+        workspace.resolve(),
+        protected=[one.absolute() for one in protected],
+        closed_files=policy_files(policy.document.source),
+    )
     if not call.operation.startswith("world."):
         paths = _HomeExpandingPaths(paths)
     if tool is None:

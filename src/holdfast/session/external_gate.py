@@ -17,7 +17,7 @@ from holdfast.gate import (
     OutputFilter,
     record_added_folders,
 )
-from holdfast.policy import Policy, SessionFacts, narrowed_by_project
+from holdfast.policy import Policy, SessionFacts, narrowed_by_project, policy_files
 from holdfast.session.commands.external_shell import ExternalShell, shell_status
 from holdfast.session.external_agent import ExternalAgentSession
 from holdfast.session.open import resolve
@@ -40,13 +40,14 @@ async def open_external_gate(
     secrets: Sequence[str] = (),
     escalations: Path | None = None,
     dirs: Sequence[str] = (),
+    closed_files: Sequence[Path] = (),
     has_shell: bool = False,
 ) -> AsyncIterator[ExternalAgentSession]:
     """The gate for an external agent: whatever it does is recorded in a session like any other.
 
     The session is new, or the one with this id; raises `SessionHeld` while another process holds it. A turn starts with
     `ExternalAgentSession.begin`, or with a call after a pause. The agent works outside our sandbox: our data directory is
-    protected even inside the workspace. `secrets` are redacted. Escalations are answered by files in the session's folder,
+    protected even inside the workspace, and so are its policy and `closed_files`. `secrets` are redacted. Escalations are answered by files in the session's folder,
     or in `escalations`. With `has_shell` the agent can run programs, whose changes are staged in the session; where no
     sandbox works, it has no `shell.*` tools.
     """
@@ -81,7 +82,12 @@ async def open_external_gate(
             journal=journal,
             policy=narrowed,
             toolsets=(*(shell.toolsets if shell is not None else ()), *resolved.toolsets),
-            paths=WorldPaths(workspace, protected=(shared.home.root,), guest_root=None),
+            paths=WorldPaths(
+                workspace,
+                protected=(shared.home.root,),
+                closed_files=(*policy_files(resolved.policy_name), *closed_files),
+                guest_root=None,
+            ),
             clock=shared.clock,
             control_requests=ControlRequests(shared.home.control_requests(journal.session)),
             settings=settings,

@@ -19,7 +19,7 @@ from holdfast.gate import ControlRequests, open_tree_budget, record_added_folder
 from holdfast.guests import Guest
 from holdfast.mcp import McpFiles, McpToolset, start_servers
 from holdfast.models import api_key_of, key_variables
-from holdfast.policy import Policy, narrowed_by_project
+from holdfast.policy import Policy, narrowed_by_project, policy_files
 from holdfast.session.branches.rewind_fork import plan_fork
 from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.commands.interpreters import SessionInterpreters
@@ -304,7 +304,7 @@ async def _session_parts(
     world, undo = FolderWorld(root, quota=quota), UndoJournal(own)
     undo.recover(world)
     staged = StagedWorld(world, undo=undo)
-    paths = WorldPaths(root, protected=(home.root,))
+    paths = WorldPaths(root, protected=(home.root,), closed_files=policy_files(resolved.policy_name))
     servers = _server_toolsets(shared, root, paths)
     policy = narrowed_by_project(resolved.policy, root)
     project = ProjectInstructions()

@@ -109,6 +109,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 settings=msgspec.structs.replace(SETTINGS, escalation_seconds=arguments.wait_for),
                 escalations=Path(escalation_folder) if escalation_folder else None,
                 dirs=arguments.add_dir,
+                closed_files=(file.absolute(),) if file is not None else (),
                 has_shell=arguments.shell,
             ) as gate,
             notify_about(runtime.live_sessions, settings.notify, home=home) as notifications,

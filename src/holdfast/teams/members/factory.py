@@ -11,7 +11,7 @@ import holdfast.teams.members.agent_home as agent_home
 from holdfast.core import Clock, SessionId, Toolset
 from holdfast.gate import ApprovalFiles, Gate, GateSettings, TreeBudget
 from holdfast.mcp import ExternalTools
-from holdfast.policy import Policy
+from holdfast.policy import Policy, policy_files
 from holdfast.session import Session
 from holdfast.store import Home, Journal, Store
 from holdfast.teams.config.roster import Roster, Team
@@ -138,7 +138,12 @@ class MemberFactory:
             journal=journal,
             policy=self._open_policy(team.policy),
             toolsets=[self._tools(team)],
-            paths=WorldPaths(Path(team.project), protected=(self._home.root,), guest_root=None),
+            paths=WorldPaths(
+                Path(team.project),
+                protected=(self._home.root,),
+                closed_files=policy_files(team.policy),
+                guest_root=None,
+            ),
             clock=self._clock,
             settings=GateSettings(escalation_seconds=self._roster.settings.approval_seconds),
             tree=tree,

@@ -38,11 +38,17 @@ class WorldPaths:
     """Locates paths as guests give them: `x`, `/workspace/x`, `/app/x`, or an absolute path of the host.
 
     With `guest_root=None` every absolute path is a host path, for tools that open paths themselves. Absolute entries of
-    `protected` are host paths, relative ones are names in the workspace.
+    `protected` are host paths, relative ones are names in the workspace. `closed_files` are single files that are protected, such as
+    the policy of the session.
     """
 
     def __init__(
-        self, root: Path, *, protected: Sequence[Path | str] = (), guest_root: str | None = "/workspace"
+        self,
+        root: Path,
+        *,
+        protected: Sequence[Path | str] = (),
+        closed_files: Sequence[Path] = (),
+        guest_root: str | None = "/workspace",
     ) -> None:
         self._root = BeneathRoot(Path(os.path.realpath(root)))
         self._files = PlainFiles(self._root)
@@ -52,6 +58,7 @@ class WorldPaths:
         # A session's workspace is inside our protected home, which protects its siblings but not the workspace itself.
         self._places_inside = [each for each in places if is_within(each, self._root.real)]
         self._places = places
+        self._closed_files = frozenset(os.path.realpath(each) for each in closed_files)
         guest_roots = () if guest_root is None else (*GUEST_ROOTS, guest_root)
         self._roots = (*guest_roots, self._root.real)
 
@@ -76,7 +83,12 @@ class WorldPaths:
                 return path or "."
             for name in names:
                 inner = f"{path}/{name}" if path else name
-                if name.casefold() == REPOSITORY or self._protections.protection_of(inner) is not None:
+                is_closed = f"{folder.rstrip('/')}/{name}" in self._closed_files
+                if (
+                    is_closed
+                    or name.casefold() == REPOSITORY
+                    or self._protections.protection_of(inner) is not None
+                ):
                     return inner
         return None
 
@@ -167,6 +179,8 @@ class WorldPaths:
         )
 
     def _protection_of(self, inside: str | None, real: str) -> str | None:
+        if real in self._closed_files:
+            return real
         for place in self._places if inside is None else self._places_inside:
             if is_within(real, place) or is_within(place, real):
                 return place
