@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.core import Limits, Nonconverged, SessionId, SystemClock
-from holdfast.core.events import BudgetRaised, ControlRequestApplied, MessagePosted, ModelReplied, TurnEnded
+from holdfast.core import Call, Limits, Nonconverged, Performed, SessionId, SystemClock, Tool
+from holdfast.core.events import (
+    BudgetRaised,
+    CallSettled,
+    ControlRequestApplied,
+    MessagePosted,
+    ModelReplied,
+    TurnEnded,
+)
 from holdfast.gate import RaiseBudget
-from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel
+from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 from holdfast.store import MemoryStore
@@ -198,3 +205,64 @@ async def test_a_request_that_is_on_record_is_not_carried_out_again(bench: Bench
         await bench.worker.handle(bench.session)
     assert len(await bench.events(BudgetRaised)) == len(await bench.events(ControlRequestApplied)) == 1
     assert await bench.store.requests(bench.session) == []
+
+
+class Steps:
+    """One tool, whose calls the test lets end one by one."""
+
+    def __init__(self) -> None:
+        self.begun: list[object] = []
+        self.is_begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    def tools(self) -> tuple[Tool, ...]:
+        return (Tool(name="step.take", parameters={"properties": {"to": {"type": "string"}}}, roles={}),)
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        self.begun.append(call.arguments["to"])
+        self.is_begun.set()
+        await self.may_end.wait()
+        return Performed(result="taken")
+
+
+async def test_a_worker_that_stops_lets_the_call_of_a_program_end_and_begins_no_other(tmp_path: Path) -> None:
+    store = MemoryStore(clock=SystemClock())
+    runtime = await Runtime.start(home=tmp_path / "home", settings=Settings(), store=store, servers=())
+    code = "for to in ('first', 'second'):\n    step.take(to=to)\n'done'"
+    model, steps = ScriptedModel([use("execute_code", {"code": code}), "finished"]), Steps()
+    policy = FixedPolicy(default="allow")
+    session = await runtime.create(model=model, policy=policy, toolsets=[steps])
+    await session.close()
+
+    async def resume(id: SessionId) -> Session:
+        return await runtime.resume(id, model=model, policy=policy, toolsets=[steps])
+
+    dispatch = MemoryDispatch()
+    assert runtime.posted_requests is not None
+    first, second = (
+        Worker(
+            store=store,
+            dispatch=dispatch,
+            resume=resume,
+            requests=runtime.posted_requests,
+            drain_seconds=600,
+        )
+        for _ in range(2)
+    )
+    id = SessionId(session.id)
+    await post_message(store, dispatch, id, "go")
+    working = asyncio.create_task(first.handle(id))
+    await steps.is_begun.wait()
+    first.stop()
+    for _ in range(20):  # the tasks of the worker hear of it one after another
+        await asyncio.sleep(0)
+    steps.may_end.set()
+    with pytest.raises(NotNow):
+        await working
+    assert steps.begun == ["first"]
+    await second.handle(id)
+    events = [entry.event for entry in await store.read(id)]
+    assert steps.begun == ["first", "second"]
+    assert [event.status for event in events if isinstance(event, CallSettled)] == ["ok", "ok"]
+    assert sum(isinstance(event, TurnEnded) for event in events) == 1
+    await runtime.close()

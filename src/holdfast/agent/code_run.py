@@ -6,6 +6,7 @@ the code a second time from the state before it brings the guest to where it was
 An engine that changes files by itself works on a copy; `FolderChanges` submits those changes to the gate after the run.
 """
 
+import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -127,6 +128,18 @@ class CodeRun:
         self._reported: set[Guest] = set()
         self._program: ProgramOrigins | None = None
         """Follows the program of the current run, if the policy asks."""
+        self._calls_in_flight = 0
+        self._is_held = False
+        """Whether a call of the program is not begun, because the turn is to rest."""
+        self._resting: asyncio.Event | None = None
+
+    def rest(self, resting: asyncio.Event) -> None:
+        """Begin no other call. Sets the event when the program waits for one and none runs: run again, it comes to the same place."""
+        self._resting = resting
+
+    def _note_rest(self) -> None:
+        if self._resting is not None and self._is_held and not self._calls_in_flight:
+            self._resting.set()
 
     def language_of(self, language: str | None) -> str:
         """The language that code runs as; by default the session's own. Raises InvalidInput if no sandbox runs it."""
@@ -303,11 +316,20 @@ class CodeRun:
 
         async def on_call(operation: str, arguments: JsonObject) -> Answer:
             nonlocal number
+            if self._resting is not None:
+                self._is_held = True
+                self._note_rest()
+                await asyncio.Event().wait()  # until this task is cancelled
             number += 1
             call = Call(id=call_id(turn, number), operation=operation, arguments=arguments)
             program = self._program
             origins = program.of_call(operation, arguments) if program is not None else None
-            answer = await self._gate.submit(call, can_defer_outcome=True, origins=origins)
+            self._calls_in_flight += 1
+            try:
+                answer = await self._gate.submit(call, can_defer_outcome=True, origins=origins)
+            finally:
+                self._calls_in_flight -= 1
+                self._note_rest()
             if isinstance(answer, Parked):
                 self._waiting_for = call.id, answer.escalation
             if isinstance(answer, Refused) and answer.exhausted is not None:

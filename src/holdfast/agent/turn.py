@@ -123,8 +123,12 @@ class Turn:
         return SHELL
 
     async def rest(self) -> None:
-        """Return when the step that runs is over. The turn takes no other one; whoever called this releases the session."""
+        """Return when the step that runs is over, or a program is about to make its next call.
+
+        The turn does nothing else then; whoever called this releases the session.
+        """
         self._should_rest = True
+        self._code.rest(self._is_resting)
         await self._is_resting.wait()
 
     async def park(self) -> None:
