@@ -2,14 +2,22 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import tempfile
 from pathlib import Path
 
+import asyncpg
 import pytest
-from tests.support.postgres import Databases, Server
+from tests.store.sample_events import opened as session_opened
+from tests.store.sample_events import said
+from tests.support.postgres import Databases, Server, SmallDiskServer
 from tests.worker.black_hole import BlackHole
 from tests.worker.test_storms import PATIENCE_SECONDS, check, fleet
+
+from holdfast.core import SystemClock
+from holdfast.core.errors import StoreUnavailable
+from holdfast.store import Home, open_work_store, store_status
 
 
 @pytest.fixture
@@ -54,3 +62,104 @@ async def test_a_worker_that_is_cut_off_is_replaced_and_writes_nothing_when_it_i
             await cut_off.wait()
         opened.workers.remove(cut_off)
         await check(opened, sessions)
+
+
+async def test_a_promoted_standby_loses_nothing_and_an_asynchronous_one_is_reported(
+    tmp_path: Path, short_folder: Path
+) -> None:
+    primary = Server(short_folder / "1", settings=("wal_level=replica", "max_wal_senders=4"))
+    standby: Server | None = None
+    try:
+        await asyncio.to_thread(primary.create)
+        await asyncio.to_thread(primary.start)
+        standby = await asyncio.to_thread(primary.copy, short_folder / "2")
+        await asyncio.to_thread(standby.start)
+        either = f"{primary.url()},{short_folder}/2/socket&target_session_attrs=primary"
+        databases = Databases(either, owner="promotion")
+        connection = await asyncpg.connect(primary.url())
+        await until_streaming(connection, "async")
+        async with fleet(databases, tmp_path, workers=2) as opened:
+            assert "asynchronous" in " ".join((await store_status(opened.url)).risks)
+            await connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            await connection.execute("SELECT pg_reload_conf()")
+            await until_streaming(connection, "sync")
+            await connection.close()
+            assert "asynchronous" not in " ".join((await store_status(opened.url)).risks)
+            sessions = [await opened.create(f"s{number}") for number in range(4)]
+            await opened.until_effects(2)
+            await asyncio.to_thread(primary.stop)  # as in a crash, and for good
+            connection = await asyncpg.connect(standby.url())
+            assert await connection.fetchval("SELECT pg_promote(wait_seconds => 300)")
+            await connection.close()
+            await opened.until_idle()
+            await check(opened, sessions)
+    finally:
+        await asyncio.to_thread(primary.remove)
+        if standby is not None:
+            await asyncio.to_thread(standby.remove)
+        shutil.rmtree(short_folder, ignore_errors=True)
+
+
+async def until_streaming(connection: asyncpg.Connection, how: str) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await connection.fetchval("SELECT sync_state FROM pg_stat_replication") != how:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def test_turns_continue_when_a_full_disk_of_the_database_has_room_again(
+    postgres_databases: Databases, tmp_path: Path
+) -> None:
+    async with fleet(postgres_databases, tmp_path, workers=2) as opened:
+        sessions = [await opened.create(f"s{number}") for number in range(4)]
+        connection = await asyncpg.connect(opened.url, server_settings={"search_path": "holdfast"})
+        await opened.until_effects(2)
+        await connection.execute(FULL)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not await connection.fetchval("SELECT is_called FROM refused"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await connection.execute(
+            "DROP TRIGGER full_disk ON event; DROP FUNCTION refuse; DROP SEQUENCE refused"
+        )
+        await connection.close()
+        await opened.until_idle()
+        await check(opened, sessions)
+
+
+FULL = """
+CREATE SEQUENCE refused;
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM nextval('refused'); RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$;
+CREATE TRIGGER full_disk BEFORE INSERT ON event EXECUTE FUNCTION refuse();
+"""
+"""The server's answer when a table cannot grow; the sequence counts, because it is not rolled back."""
+
+
+async def test_a_really_full_disk_of_the_database_loses_nothing(tmp_path: Path, short_folder: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("NO MOUNTS WITHOUT RIGHTS HERE: a disk of the database that is really full was not tried")
+    server = SmallDiskServer(short_folder)
+    try:
+        await asyncio.to_thread(server.create)
+        await asyncio.to_thread(server.start)
+        url = await Databases(server.url(), owner="full").take()
+        connection = await asyncpg.connect(url)
+        await connection.execute(f"CREATE TABLESPACE small LOCATION '{server.disk}'")
+        await connection.execute("ALTER TABLE holdfast.event SET TABLESPACE small")
+        await connection.close()
+        ballast = server.disk_from_here / "ballast"
+        ballast.write_bytes(bytes(2**21))
+        store = await open_work_store(Home(tmp_path / "home"), url, clock=SystemClock())
+        journal = await store.create(session_opened())
+        written = 0
+        with pytest.raises(StoreUnavailable, match="disk"):
+            while written < 10_000:
+                await journal.append(said(written, f"{written} " + os.urandom(5_000).hex()))
+                written += 1
+        ballast.unlink()
+        await journal.append(said(written, "after"))
+        assert len(await store.read(journal.session)) == written + 2 == len(journal.recorded)
+        assert (await store.verify(journal.session)).is_intact
+        assert written > 20
+        await store.close()
+    finally:
+        await asyncio.to_thread(server.remove)

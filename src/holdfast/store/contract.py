@@ -487,3 +487,5 @@ class StoreStatus(Value):
     requests: int = 0
     bytes: int = 0
     workers: tuple[WorkerPresence, ...] = ()
+    risks: tuple[str, ...] = ()
+    """What of the server's settings can lose events that were acknowledged."""

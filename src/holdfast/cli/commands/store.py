@@ -75,6 +75,8 @@ async def _status(url: str, console: Console, *, is_json: bool) -> int:
     console.print(
         ", ".join((*counts, pluralize(backlog, "job"), f"{failed} failed", f"{found.bytes / 1e6:.1f} MB"))
     )
+    for risk in found.risks:
+        console.print(f"  not safe: {risk}")
     for worker in found.workers:
         console.print(f"  {describe_worker(worker)}")
     return exit_codes.OK

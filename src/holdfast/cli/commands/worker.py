@@ -28,7 +28,7 @@ from holdfast.core import SessionId, pluralize
 from holdfast.core.errors import InvalidInput
 from holdfast.services import notify_about
 from holdfast.session import Session
-from holdfast.store import HOST_QUEUE, Home, WorkStore
+from holdfast.store import HOST_QUEUE, Home, WorkStore, store_status
 from holdfast.worker import DEFAULT_QUEUE, DRAIN_SECONDS, Worker, open_dispatch
 
 PLACES = 20
@@ -70,6 +70,8 @@ async def run(arguments: argparse.Namespace) -> int:
     )
     try:
         print_store_notices(runtime.store, console)
+        for risk in (await store_status(url)).risks:
+            console.say(f"note: the store is not safe: {risk}", "ask")
         store = runtime.store
         assert isinstance(store, WorkStore)
         assert runtime.posted_requests is not None

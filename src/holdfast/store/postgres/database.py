@@ -42,6 +42,8 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": "20000",
     "tcp_user_timeout": "20000",
     "jit": "off",  # compiling a statement takes longer than running it
+    # What is acknowledged is on disk, whatever the server's default is.
+    "synchronous_commit": "on",
 }
 
 

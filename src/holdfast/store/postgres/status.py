@@ -31,10 +31,26 @@ async def _read(connection: asyncpg.Connection) -> StoreStatus:
         return StoreStatus(schema_found=schema.found, schema_needed=schema.needed, server=server)
     counts = await connection.fetchrow(SQL["counts"])
     rows = await connection.fetch(SQL["workers"], timedelta(seconds=PRESENCE_SECONDS))
+    risks = await _read_risks(connection)
     return StoreStatus(
         schema_found=schema.found,
         schema_needed=schema.needed,
         server=server,
         workers=tuple(WorkerPresence(**dict(row)) for row in rows),
+        risks=risks,
         **dict(counts),
     )
+
+
+async def _read_risks(connection: asyncpg.Connection) -> tuple[str, ...]:
+    """What of the server's settings can lose events that were acknowledged."""
+    row = await connection.fetchrow(SQL["durability"])
+    risks = []
+    if not row["flushes"]:
+        risks.append("fsync is off: a power cut of the database server can lose or damage everything")
+    if row["standbys"] and not row["waits_for_standby"]:
+        risks.append(
+            "its standby is asynchronous: a failover loses the last events, although they were acknowledged;"
+            " set synchronous_standby_names"
+        )
+    return tuple(risks)

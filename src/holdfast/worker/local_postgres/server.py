@@ -106,7 +106,7 @@ class LocalPostgres:
         settings = (f"unix_socket_directories={self._socket.parent}", "listen_addresses=", *self._settings)
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603
-                [*_launch("postgres"), "-D", str(self._data), *_options(settings)],
+                self._command(settings),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -125,6 +125,9 @@ class LocalPostgres:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def _command(self, settings: Sequence[str]) -> list[str]:
+        return [*_launch("postgres"), "-D", str(self._data), *_options(settings)]
 
     @property
     def _socket(self) -> Path:

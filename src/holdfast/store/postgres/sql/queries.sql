@@ -392,3 +392,8 @@ SELECT worker.id, worker.host, worker.pid, worker.version, worker.role,
     extract(epoch FROM now() - worker.seen)::float8 AS seen_seconds,
     (SELECT count(*) FROM lease WHERE lease.worker = worker.id) AS sessions
 FROM worker WHERE worker.seen > now() - $1::interval ORDER BY worker.started DESC;
+
+-- name: durability
+-- What decides whether an acknowledged event can be lost. Without the right to read statistics a standby has no state.
+SELECT current_setting('fsync')::boolean AS flushes, current_setting('synchronous_standby_names') <> '' AS waits_for_standby,
+    (SELECT count(*) FROM pg_stat_replication WHERE coalesce(state, 'streaming') = 'streaming') AS standbys;
