@@ -46,9 +46,9 @@ class Fleet:
     workers: list[Process] = field(default_factory=list)
     pids: dict[Process, int] = field(default_factory=dict)
 
-    async def add_worker(self, *, url: str | None = None) -> Process:
+    async def add_worker(self, *options: str, url: str | None = None) -> Process:
         process = await asyncio.create_subprocess_exec(
-            *forked_python(str(PROGRAM), url or self.url, str(self.folder)), stdout=PIPE
+            *forked_python(str(PROGRAM), url or self.url, str(self.folder), *options), stdout=PIPE
         )
         assert process.stdout is not None
         self.pids[process] = int(await process.stdout.readline())
@@ -61,9 +61,11 @@ class Fleet:
         await process.wait()
         self.workers.remove(process)
 
-    async def create(self, name: str, *, messages: int = TURNS) -> SessionId:
+    async def create(self, name: str, *, messages: int = TURNS, note: str = "") -> SessionId:
         model, tools = options(self.folder, name)
         session = await self.runtime.create(session=name, model=model, policy=POLICY, toolsets=[tools])
+        if note:
+            await session.note("test", note)
         await session.close()
         for number in range(messages):
             await post_message(
@@ -226,3 +228,35 @@ async def test_an_approval_waits_without_a_process_and_is_answered_from_elsewher
         await opened.until_idle()
         assert opened.effects() == {f"{session} boss": 1}
         await check(opened, [session], messages=1)
+
+
+@pytest.mark.timeout(400)
+async def test_workers_whose_clocks_are_an_hour_off_lose_nothing_and_repeat_nothing(
+    postgres_databases: "Databases", tmp_path: Path
+) -> None:
+    async with fleet(postgres_databases, tmp_path, workers=0) as opened:
+        early = await opened.add_worker("--clock=-3600")
+        sessions = [await opened.create(f"s{number}") for number in range(3)]
+        await opened.until_effects(2)
+        await opened.add_worker("--clock=3600")  # it must not take early for dead
+        await opened.until_effects(4)
+        await opened.kill(early)
+        await opened.until_idle()
+        await check(opened, sessions)
+
+
+@pytest.mark.timeout(400)
+async def test_an_old_worker_leaves_sessions_that_it_cannot_read_to_a_new_one(
+    postgres_databases: "Databases", tmp_path: Path
+) -> None:
+    async with fleet(postgres_databases, tmp_path, workers=0) as opened:
+        await opened.add_worker("--without=Noted")
+        old = [await opened.create(f"old{number}") for number in range(2)]
+        new = [await opened.create(f"new{number}", note="of a newer version") for number in range(2)]
+        await opened.until_effects(2 * TURNS * len(old))
+        assert not [line for line in opened.effects() if line.startswith("new")]
+        assert await opened.dispatch.failed() == 0
+        await opened.add_worker()
+        await opened.until_idle()
+        await check(opened, [*old, *new])
+        assert not any(summary.is_damaged for summary in await opened.store.sessions())

@@ -1,17 +1,23 @@
 """A worker with real sessions whose one tool leaves a line with an outside witness: arguments are an address and a folder.
 
-It prints its process id and works until it is stopped with SIGTERM, or killed.
+It prints its process id and works until it is stopped with SIGTERM, or killed. `--clock SECONDS` sets its clock wrong, `--without
+EVENT` makes it a version that does not know a kind of event.
 """
 
+import argparse
 import asyncio
 import os
 import random
 import signal
-import sys
 from pathlib import Path
+from typing import Union
 
+import msgspec
+
+import holdfast.core.events.hash_chain as hash_chain
 from holdfast.app import Runtime
-from holdfast.core import Call, JsonObject, Performed, SessionId, SystemClock, Tool
+from holdfast.core import Call, Clock, JsonObject, Performed, SessionId, SystemClock, Tool
+from holdfast.core.events.base import event_types
 from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
@@ -54,13 +60,34 @@ def asking() -> list[ScriptedReply]:
     return [use("mail__ask", {"to": "boss"}), "done"]
 
 
-async def start_runtime(url: str, folder: Path) -> tuple[Runtime, WorkStore]:
+class WrongClock(SystemClock):
+    """A clock that was set wrong."""
+
+    def __init__(self, seconds: float) -> None:
+        self._shift_ms = round(seconds * 1000)
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self._shift_ms
+
+
+async def start_runtime(url: str, folder: Path, clock: Clock | None = None) -> tuple[Runtime, WorkStore]:
     """The runtime of a process that shares its store with others."""
+    clock = clock or SystemClock()
     store = await PostgresStore.start(
-        url, home=Home(folder / "home"), clock=SystemClock(), presence_seconds=PRESENCE_SECONDS
+        url, home=Home(folder / "home"), clock=clock, presence_seconds=PRESENCE_SECONDS
     )
     settings = Settings(acts_with="tools", restore_points="never")
-    return await Runtime.start(home=folder / "home", settings=settings, store=store, servers=()), store
+    runtime = await Runtime.start(
+        home=folder / "home", settings=settings, store=store, servers=(), clock=clock
+    )
+    return runtime, store
+
+
+def forget(event: str) -> None:
+    """Become a version that does not know a kind of event."""
+    known = tuple(kind for kind in event_types() if kind.__name__ != event)
+    hash_chain._DECODER = msgspec.json.Decoder(Union[known])  # noqa: UP007
+    hash_chain._TAGS = frozenset(kind.__struct_config__.tag for kind in known)
 
 
 class Mail:
@@ -87,8 +114,8 @@ def options(folder: Path, session: str) -> tuple[ScriptedModel, Mail]:
     return SlowModel(asking() if session.startswith("ask") else replies()), Mail(folder, session)
 
 
-async def main(url: str, folder: Path) -> None:
-    runtime, store = await start_runtime(url, folder)
+async def main(url: str, folder: Path, clock: Clock) -> None:
+    runtime, store = await start_runtime(url, folder, clock)
 
     async def resume(session: SessionId) -> Session:
         model, tools = options(folder, session)
@@ -104,4 +131,11 @@ async def main(url: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--clock", type=float, default=0.0)
+    parser.add_argument("--without", default="")
+    arguments = parser.parse_args()
+    forget(arguments.without)
+    asyncio.run(main(arguments.url, arguments.folder, WrongClock(arguments.clock)))

@@ -16,6 +16,7 @@ HoldfastError
 │   ├── SessionHeld         another process holds the session's lease
 │   ├── LeaseLost           another process took over the lease; the write was refused
 │   ├── JournalDamaged      events or blobs are missing, changed or unreadable
+│   ├── VersionTooOld       a newer version of Holdfast wrote the session
 │   └── StoreUnavailable    the disk or the database does not work
 ├── PathRefused             a path outside the workspace, or not to a regular file
 ├── CommitConflict          the base of a proposal changed; nothing was committed
@@ -152,6 +153,12 @@ class JournalDamaged(StoreError):
     """Events or blobs are missing, changed or unreadable."""
 
     code = "journal-damaged"
+
+
+class VersionTooOld(StoreError):
+    """A newer version of Holdfast wrote the session, and this one cannot read all of it."""
+
+    code = "version-too-old"
 
 
 class StoreUnavailable(StoreError):

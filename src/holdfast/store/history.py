@@ -9,8 +9,15 @@ from typing import Any
 import msgspec
 
 from holdfast.core import SessionId, Value
-from holdfast.core.errors import JournalDamaged, SessionNotFound
-from holdfast.core.events import Parent, RecordedEvent, SessionRewound, decode_events, event_hashes
+from holdfast.core.errors import JournalDamaged, SessionNotFound, VersionTooOld
+from holdfast.core.events import (
+    Parent,
+    RecordedEvent,
+    SessionRewound,
+    decode_events,
+    event_hashes,
+    is_of_newer_version,
+)
 from holdfast.store.entries import Entry
 from holdfast.store.summary import SummaryState, advance_summary
 
@@ -50,6 +57,11 @@ def decode_rows(
         problem = None
     except (msgspec.MsgspecError, TypeError) as error:  # columns of a damaged row can have any type
         problem = error
+    if len(rows) == 1 and isinstance(problem, msgspec.MsgspecError) and is_of_newer_version(bodies[0]):
+        raise VersionTooOld(
+            f"event {after + 1} of session {session!r} was written by a newer version of Holdfast",
+            hint="upgrade Holdfast on this machine",
+        )
     if len(rows) == 1:
         raise damaged(session, after + 1) from problem
     return [  # find the damaged one

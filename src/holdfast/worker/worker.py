@@ -12,6 +12,7 @@ from holdfast.core.errors import (
     SessionNotFound,
     StoreError,
     StoreUnavailable,
+    VersionTooOld,
 )
 from holdfast.core.events import ControlRequestApplied, MessagePosted
 from holdfast.gate import PostMessage, decode_request
@@ -66,7 +67,7 @@ class Worker:
             live = await self._resume(session)
         except SessionNotFound:
             return  # deleted since
-        except SessionHeld:
+        except (SessionHeld, VersionTooOld):  # another worker may be able to
             raise NotNow(HELD_SECONDS) from None
         except StoreUnavailable:
             raise NotNow(OUTAGE_SECONDS) from None

@@ -54,6 +54,21 @@ def decode_events(bodies: Iterable[bytes]) -> list[Event]:
         raise msgspec.DecodeError(f"this is not an event: {problem}") from problem
 
 
+def is_of_newer_version(body: bytes) -> bool:
+    """Whether these are the bytes of a kind of event that this version of Holdfast does not know."""
+    try:
+        return msgspec.json.decode(body, type=_Tagged).event not in _TAGS
+    except (msgspec.MsgspecError, *_UNDECODABLE):
+        return False
+
+
+class _Tagged(msgspec.Struct):
+    event: str
+
+
+_TAGS = frozenset(kind.__struct_config__.tag for kind in event_types())
+
+
 def event_hash(previous: bytes, session: str, seq: int, at_ms: int, body: bytes) -> bytes:
     """Hash an event together with the hash before it, its position and its time."""
     return hashlib.sha256(_HASHED % (previous, session.encode(), seq, at_ms, body)).digest()
