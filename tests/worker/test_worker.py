@@ -266,3 +266,50 @@ async def test_a_worker_that_stops_lets_the_call_of_a_program_end_and_begins_no_
     assert [event.status for event in events if isinstance(event, CallSettled)] == ["ok", "ok"]
     assert sum(isinstance(event, TurnEnded) for event in events) == 1
     await runtime.close()
+
+
+async def test_a_worker_keeps_a_session_without_its_lease_until_another_process_takes_it(bench: Bench) -> None:
+    bench.model.may_answer.set()
+    opened: list[SessionId] = []
+    resume = bench.worker._resume
+
+    async def counted(id: SessionId) -> Session:
+        opened.append(id)
+        return await resume(id)
+
+    bench.worker._resume = counted
+    running = asyncio.create_task(bench.worker.run(places=2))
+
+    async def send(text: str) -> None:
+        await bench.post(text, text)
+        async with asyncio.timeout(60):
+            while await bench.dispatch.backlog():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    await send("one")
+    assert await bench.store.holder(bench.session) is None
+    assert bench.runtime.get(bench.session) is None
+    await send("two")
+    assert len(opened) == 1
+    held = await bench.store.open(bench.session)  # and writes nothing
+    await held.release()
+    await send("three")
+    assert len(opened) == 2
+    bench.worker.stop()
+    await running
+    posted = [each.text for each in await bench.events(MessagePosted) if isinstance(each, MessagePosted)]
+    assert posted == ["one", "two", "three"]
+    assert len(await bench.events(TurnEnded)) == 3
+
+
+async def test_jobs_of_a_session_that_runs_here_are_done_with_it(bench: Bench) -> None:
+    await bench.post("first", "m1")
+    first = asyncio.create_task(bench.worker.handle(bench.session))
+    await bench.model.is_asked.wait()
+    await bench.post("second", "m2")
+    second = asyncio.create_task(bench.worker.handle(bench.session))
+    bench.model.may_answer.set()
+    await first
+    await asyncio.gather(second, return_exceptions=True)  # a slow machine gives it again instead
+    assert len(await bench.events(TurnEnded)) == 2
+    assert await bench.store.requests(bench.session) == []

@@ -75,7 +75,7 @@ from holdfast.session.staged_changes import approved_paths, committed_since, res
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turn_lock import TurnLock
 from holdfast.session.turn_result import TurnResult
-from holdfast.store import Journal, Store, chosen_name, shortened_note
+from holdfast.store import Journal, Store, WorkStore, chosen_name, shortened_note
 from holdfast.world import HunkDecision, Proposal, StagedWorld, World
 
 
@@ -129,6 +129,8 @@ class Session:
         self._lock = TurnLock(journal.session, status)
         self._event_stream = EventStream(journal)
         self._closing: asyncio.Task[None] | None = None
+        self.is_suspended = False
+        """Whether its lease is released and everything else is kept: see `suspend`."""
         self.status = status
         self.workspace: World = staged.base
         self.approver: Approver | None = None
@@ -654,6 +656,25 @@ class Session:
         self._lock.check_ready()
         await self._journal.append(SessionClosed(how="completed", reason=reason))
         await self.close()
+
+    async def suspend(self) -> bool:
+        """Release the lease and keep everything else, for a process that may soon be asked again. False if it cannot wait.
+
+        Until `wake` nothing may be done with the session but to close it.
+        """
+        is_idle = self.status.lifecycle == "open" and not (self._lock.is_busy or self.escalations())
+        if self.is_closed or not is_idle or self.processes() or not isinstance(self._store, WorkStore):
+            return False
+        self.is_suspended = True
+        await self._journal.release()
+        return True
+
+    async def wake(self) -> bool:
+        """Take the lease again. False if another process held the session since: then close it and open it again."""
+        assert isinstance(self._store, WorkStore)
+        if not self.is_closed and await self._store.retake(self._journal):
+            self.is_suspended = False
+        return not self.is_suspended
 
     async def close(self) -> None:
         """Release everything this process holds. Idempotent and prompt; the session can be resumed later.

@@ -431,6 +431,13 @@ class WorkStore(Store, Protocol):
         """Tell an operator what this process does with the store, such as `worker`."""
         ...
 
+    async def retake(self, journal: Journal) -> bool:
+        """Take the lease of a released journal again, if nobody held the session since then.
+
+        The journal then continues with a new fencing number. Otherwise nothing happens, and `open` reads the session again.
+        """
+        ...
+
     async def post_request(
         self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
     ) -> str:

@@ -44,6 +44,7 @@ from holdfast.store.contract import (
     Follower,
     Hasher,
     Inspection,
+    Journal,
     LeaseHolder,
     Passage,
     PostedRequest,
@@ -124,6 +125,10 @@ class MemoryJournal:
         if self._held.fence == self._fence:
             self._held.fence += 1
             self._held.holder = None
+
+    def continue_with(self, fence: int) -> None:
+        """Write again, with the lease that was taken again. For the store."""
+        self._fence = fence
 
 
 class MemoryIngest:
@@ -370,6 +375,16 @@ class MemoryStore:
     async def announce(self, role: str) -> None:
         """No other process sees it."""
 
+    async def retake(self, journal: Journal) -> bool:
+        held = self._sessions.get(journal.session)
+        # A release adds one to the number, and so does the next grant.
+        if held is None or held.holder is not None or held.fence != journal.fence + 1:
+            return False
+        assert isinstance(journal, MemoryJournal)
+        self._grant(held)
+        journal.continue_with(held.fence)
+        return True
+
     async def post_request(
         self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
     ) -> str:
@@ -454,11 +469,14 @@ class MemoryStore:
     def _hold(self, session: _Session) -> MemoryJournal:
         if session.holder is not None:
             raise SessionHeld(f"{session.id!r} is already open in this process", hint="close it there first")
+        self._grant(session)
+        return MemoryJournal(self, session)
+
+    def _grant(self, session: _Session) -> None:
         session.fence += 1
         session.holder = LeaseHolder(
             pid=os.getpid(), host=socket.gethostname(), since_ms=self._clock.now_ms()
         )
-        return MemoryJournal(self, session)
 
     def _record(
         self, session: _Session, events: Sequence[Event], blobs: Sequence[bytes]

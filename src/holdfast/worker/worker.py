@@ -19,6 +19,7 @@ from holdfast.gate import PostMessage, decode_request
 from holdfast.session import PostedRequestWatch, Session
 from holdfast.store import PostedRequest, WorkStore
 from holdfast.worker.dispatch import DEFAULT_QUEUE, Dispatch, NotNow
+from holdfast.worker.kept_sessions import KeptSessions
 
 HELD_SECONDS = 1.0
 """When to look again at a session that another process holds."""
@@ -48,10 +49,16 @@ class Worker:
         self._drain_seconds = drain_seconds
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._kept = KeptSessions(0)
+        self._running: dict[SessionId, _Running] = {}
 
     async def run(self, *, places: int, queues: Sequence[str] = (DEFAULT_QUEUE,)) -> None:
         """Work until `stop`. Turns that run then finish the step that they are at, and another worker resumes them."""
-        await self._dispatch.run(self.handle, places=places, queues=queues, stop=self._stop)
+        self._kept = KeptSessions(places)
+        try:
+            await self._dispatch.run(self.handle, places=places, queues=queues, stop=self._stop)
+        finally:
+            await self._kept.close()
 
     def stop(self) -> None:
         """Take nothing new, and let what runs reach its next record. The second call does not wait for it."""
@@ -63,8 +70,27 @@ class Worker:
         """Do what a session has to do. Raises NotNow if it is held elsewhere, the store is away, or this worker stops."""
         if self._stop.is_set():
             raise NotNow
+        if (running := self._running.get(session)) is not None:
+            # The job that runs does this one as well, unless it fails.
+            running.has_more = True
+            await asyncio.wait((running.is_done,), timeout=HELD_SECONDS)
+            if running.is_done.done() and running.is_done.result():
+                return
+            raise NotNow(HELD_SECONDS)
+        running = self._running[session] = _Running()
         try:
-            live = await self._resume(session)
+            while running.has_more:
+                running.has_more = False
+                await self._do(session, running)
+            running.is_done.set_result(True)
+        finally:
+            del self._running[session]
+            if not running.is_done.done():
+                running.is_done.set_result(False)
+
+    async def _do(self, session: SessionId, running: "_Running") -> None:
+        try:
+            live = await self._kept.take(session) or await self._resume(session)
         except SessionNotFound:
             return  # deleted since
         except (SessionHeld, VersionTooOld):  # another worker may be able to
@@ -73,22 +99,33 @@ class Worker:
             raise NotNow(OUTAGE_SECONDS) from None
         try:
             await self._work(live)
+            while running.has_more:
+                running.has_more = False
+                await self._work(live)
         except LeaseLost:
-            pass  # another worker took the session over, and has its own job
-        except StoreError:
-            raise NotNow(OUTAGE_SECONDS) from None
-        finally:
             await live.close()
+            # Another worker took the session over, and has its own job; not for what came here since.
+            if running.has_more:
+                raise NotNow(HELD_SECONDS) from None
+        except StoreError:
+            await live.close()
+            raise NotNow(OUTAGE_SECONDS) from None
+        except BaseException:
+            await live.close()
+            raise
+        else:
+            await self._kept.put(live)
 
     async def _work(self, live: Session) -> None:
         """Carry out the requests, resume the open turn, then send the messages in their order.
 
         Requests that arrive while a turn runs are carried out by the watch. A turn that waits for a person keeps the messages.
         """
-        await self._requests.apply(live)
+        messages = await self._requests.apply(live)
         if live.status.has_open_turn or live.status.can_reopen_turn:
             await self._unless_stopped(live, live.advance())
-        for posted in await self._store.requests(live.id):
+            messages = await self._store.requests(live.id)
+        for posted in messages:
             request = decode_request(posted.body)
             if live.status.has_open_turn:
                 return
@@ -145,6 +182,16 @@ class Worker:
         finally:
             resting.cancel()
             hurrying.cancel()
+
+
+class _Running:
+    """A session that a job of this worker has."""
+
+    def __init__(self) -> None:
+        self.has_more = True
+        """Whether another job came for it."""
+        self.is_done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        """Whether everything that came was done."""
 
 
 def _messages(live: Session) -> set[str]:

@@ -38,17 +38,19 @@ class LiveSessions:
 
     def get(self, session: str) -> Session | None:
         """The live session with this id; None if there is none."""
-        return self._sessions.get(SessionId(session))
+        found = self._sessions.get(SessionId(session))
+        return None if found is None or found.is_suspended else found
 
     def remove(self, session: SessionId) -> None:
         """Forget a closed session."""
-        self._sessions.pop(session, None)
+        if (found := self._sessions.get(session)) is not None and found.is_closed:
+            del self._sessions[session]
 
     def all(self) -> tuple[Session, ...]:
-        """Every live session, in the order it was added."""
-        return tuple(self._sessions.values())
+        """Every live session, in the order it was added. A suspended one is not live."""
+        return tuple(session for session in self._sessions.values() if not session.is_suspended)
 
     async def close(self) -> None:
         """Close every live session."""
-        for session in self.all():
+        for session in tuple(self._sessions.values()):
             await session.close()

@@ -4,6 +4,7 @@ Each has an id, and the record of its result carries it, so a request is carried
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 from holdfast.core import PERSON, SessionId, end_task
@@ -37,18 +38,21 @@ class PostedRequestWatch:
             self._task = None
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def apply(self, session: Session) -> None:
-        """Carry out what was posted to a session, except messages that only a worker takes, when the session rests."""
+    async def apply(self, session: Session) -> Sequence[PostedRequest]:
+        """Carry out what was posted to a session. Returns the messages, which only a worker takes, when the session rests."""
         lock = self._applying.setdefault(session.id, asyncio.Lock())
+        messages: list[PostedRequest] = []
         try:
             async with lock:
                 for posted in await self._store.requests(session.id):
                     request = decode_request(posted.body)
                     if isinstance(request, PostMessage) and session.receive_message is None:
+                        messages.append(posted)
                         continue
                     if session.is_closed:
-                        return
+                        break
                     await self._apply_one(session, posted, request)
+            return messages
         finally:
             if not lock.locked():
                 self._applying.pop(session.id, None)

@@ -30,7 +30,7 @@ class PostgresJournal:
         writer: GroupWriter,
         clock: Clock,
         redact: Redact,
-        release: Callable[[], Coroutine[Any, Any, None]],
+        release: Callable[[int], Coroutine[Any, Any, None]],
     ) -> None:
         self.session = session
         self.fence = fence
@@ -58,6 +58,10 @@ class PostgresJournal:
 
     def follow(self, follower: Follower) -> None:
         self._log.follow(follower)
+
+    def continue_with(self, fence: int) -> None:
+        """Write again, with the lease that was taken again. For the store."""
+        self.fence, self._released = fence, None
 
     def adopt(self, head: Head, records: Sequence[RecordedEvent]) -> None:
         """Take over events that are durable now. For the writer."""
@@ -122,4 +126,4 @@ class PostgresJournal:
     async def _let_go(self, latest: "asyncio.Future[None] | None") -> None:
         if latest is not None:
             await asyncio.wait([latest])
-        await self._release()
+        await self._release(self.fence)

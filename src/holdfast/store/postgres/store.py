@@ -30,6 +30,7 @@ from holdfast.store.contract import (
     Arrival,
     ChangeShares,
     Inspection,
+    Journal,
     LeaseHolder,
     Passage,
     PostedRequest,
@@ -66,6 +67,7 @@ from holdfast.store.postgres.writer import GroupWriter
 from holdfast.store.session_files import remove_session_files
 
 Result = TypeVar("Result")
+Taken = TypeVar("Taken", bound=PostgresJournal | None)
 
 
 class PostgresStore(PostgresBlobStore):
@@ -135,6 +137,12 @@ class PostgresStore(PostgresBlobStore):
     async def open(self, session: SessionId) -> PostgresJournal:
         key = check_session_id(session)
         return await self._taken(key, lambda: self._open(key))
+
+    async def retake(self, journal: Journal) -> bool:
+        assert isinstance(journal, PostgresJournal)
+        if self._journals.get(journal.session) is not journal:
+            return False  # opened here since
+        return await self._taken(journal.session, partial(self._retake, journal)) is not None
 
     async def fork(self, session: SessionId, *, at: int, opened: SessionOpened) -> PostgresJournal:
         source = check_session_id(session)
@@ -323,18 +331,16 @@ class PostgresStore(PostgresBlobStore):
             await self._presence.stop()
             await self._database.close()
 
-    async def _taken(
-        self, session: SessionId, take: Callable[[], Awaitable[PostgresJournal]]
-    ) -> PostgresJournal:
+    async def _taken(self, session: SessionId, take: Callable[[], Awaitable[Taken]]) -> Taken:
         """Take a lease. If the caller is cancelled, the lease is taken nevertheless and then released."""
         while (earlier := self._taking.get(session)) is not None:
             await asyncio.wait([earlier])
         is_wanted = True
 
-        async def work() -> PostgresJournal:
+        async def work() -> Taken:
             try:
                 journal = await take()
-                if not is_wanted:
+                if journal is not None and not is_wanted:
                     await journal.release()
                 return journal
             finally:
@@ -376,6 +382,17 @@ class PostgresStore(PostgresBlobStore):
             raise
         return self._journal(session, fence, head, history)
 
+    async def _retake(self, journal: PostgresJournal) -> PostgresJournal | None:
+        if not journal.is_released or journal.is_uncertain:
+            return None
+        place = (journal.fence, journal.head.seq, journal.head.hash)
+        row = (journal.session, self._presence.id, self._clock.now_ms(), *place)
+        fence = await self._database.read(lambda connection: connection.fetchval(SQL["retake_lease"], *row))
+        if fence is None:
+            return None
+        journal.continue_with(fence)
+        return journal
+
     async def _create(
         self, opened: SessionOpened, session: SessionId | None, history: Sequence[RecordedEvent]
     ) -> PostgresJournal:
@@ -409,7 +426,7 @@ class PostgresStore(PostgresBlobStore):
             writer=self._writer,
             clock=self._clock,
             redact=self._redact,
-            release=lambda: self._release(session, fence),
+            release=partial(self._release, session),
         )
         self._journals[session] = journal
         return journal
@@ -441,7 +458,7 @@ class PostgresStore(PostgresBlobStore):
         return found
 
 
-def _retrieve(task: "asyncio.Task[PostgresJournal]") -> None:
+def _retrieve(task: "asyncio.Task[Taken]") -> None:
     """Nobody waits for the result any more."""
     if not task.cancelled():
         task.exception()

@@ -77,6 +77,12 @@ WHERE session = $1 AND (worker IS NULL OR worker = $2 OR NOT EXISTS (
     SELECT 1 FROM worker WHERE worker.id = lease.worker AND worker.seen > now() - $4::interval))
 RETURNING fence;
 
+-- name: retake_lease
+-- Only if nobody held the session since this process released it at this event.
+UPDATE lease SET fence = fence + 1, worker = $2, since_ms = $3
+WHERE session = $1 AND worker IS NULL AND fence = $4 AND seq = $5 AND hash = $6
+RETURNING fence;
+
 -- name: lock_lease
 -- Whether a live process holds the session; the row stays as it is until the transaction ends.
 SELECT worker.pid, worker.host, lease.since_ms,
