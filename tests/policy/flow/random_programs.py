@@ -155,7 +155,7 @@ class ProgramWriter:
 
     def _statement(self, depth: int) -> list[str]:
         name, other, value = self._name(), self._name(), self._expression(2)
-        kind = self._random.randint(0, 21 if depth < 2 else 12)
+        kind = self._random.randint(0, 24 if depth < 2 else 12)
         match kind:
             case 0 | 1 | 2 | 3:
                 return [f"{name} = {value}"]
@@ -205,6 +205,16 @@ class ProgramWriter:
                 return ["try:", f"    {error}", "except Exception as e:", f"    {name} = str(e)"]
             case 18:
                 return [f"for {name}, {other} in {value}[0].items():", *_indent(self._block(2, depth + 1))]
+            case 19:
+                test = f"({name} := {other}) and ({other} := {self._name()}) and n < 4"
+                body = ["n += 1", *self._block(2, depth + 1)]
+                return ["n = 0", f"while {test}:", *_indent(body)]
+            case 20:
+                raised = [f"raise ValueError([{name}])"]
+                caught = [f"e.args[0][0] = {value}", f"{other} = e.args"]
+                return ["try:", *_indent(raised), "except ValueError as e:", *_indent(caught)]
+            case 21:
+                return [f"assert {name} or 1, ({other} := {value})"]
             case _:
                 return self._function(depth)
 
@@ -239,6 +249,9 @@ class ProgramWriter:
             f"next(iter({one}))", f"({name} := {one})", f"{one}[1:]", f"list({one}[0].values())", f"{one}[0].get('a')",
             f"{one}[0].get({name}, {two})", f"list(zip({one}, {two}))", f"[*{one}, {two}]", f"{{**{one}[0], 'z': {two}}}",
             f"str({one}).replace('l', str({two}), 2)", f"{one}.copy()", f"'%s' % ({one},)", f"str({one}).split()", f"sum([{one}], [])",
+            f"({name} and ({self._name()} := {one}))", f"(({name} := {one}) if {self._name()} else {two})", f"'a b'.split()[:0] + [{one}]",
+            "'a b'.split()", "''.split()", f"type('')({one})", f"type([])([{one}])", f"sum([], [{one}])", f"dict(**{{'a': {one}}})",
+            f"(lambda **w: w)(**{{str({one}): {two}}})", f"ValueError({one}, {two}).args", f"list(dict.fromkeys([str({one})]))",
             f"(v for v in {one})", f"{one}.pop()", f"{one}[0].pop('a', {two})", f"{{v for v in str({one})}}", f"reversed({one})",
         ]  # fmt: skip
         templates += [f"{self._random.choice(self._functions)}({one})"] * 4 if self._functions else []

@@ -13,6 +13,7 @@ from holdfast.policy.flow.result import Flow, Signature
 DATA = Path(__file__).parent.parent / "data"
 CASES = json.loads((DATA / "flow-cases.json").read_text())
 CHOICES = json.loads((DATA / "flow-choices.json").read_text())
+LAUNDERING = json.loads((DATA / "flow-laundering.json").read_text())
 TOOLS = {
     name: Signature(operation=name, parameters={each: each for each in parameters})
     for name, parameters in CASES["tools"].items()
@@ -20,6 +21,7 @@ TOOLS = {
 MAIL = {
     "mail.search": Signature(operation="mail.search", parameters={"query": "query"}),
     "mail.send": Signature(operation="mail.send", parameters={"to": "to", "body": "body"}),
+    "llm": Signature(operation="llm.complete", parameters={"prompt": "prompt"}),
 }
 
 
@@ -50,6 +52,19 @@ def test_a_strangers_words_are_never_taken_for_the_authors(code: str) -> None:
     assert flow.unknown or not sites or any(
         one.operation == "read" or one.kind == "unknown" for each in made_of for one in each
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "code", [pytest.param(case["code"], id=case["name"]) for case in LAUNDERING["cases"]]
+)
+def test_a_strangers_words_are_listed_however_they_travel(code: str) -> None:
+    flow = _flow(code)
+    made_of = [site.origins_of("to") for site in flow.sites.values() if "pay" in site.operations]
+    assert flow.unknown or any(
+        one.kind == "unknown" or (one.operation == "read" and not one.is_chosen)
+        for each in made_of
+        for one in each
+    )
 
 
 def test_a_field_of_a_result_is_followed_through_loops_filters_and_containers() -> None:

@@ -92,6 +92,11 @@ PAST_CONTAINER = Made(-1, None)
 """Any container of an earlier run: several variables may hold the same one."""
 
 
+def made_object(node: object) -> Made:
+    """What a call makes that is not followed further: an object of any kind."""
+    return Made(id(node), None)
+
+
 def unknown(how: int = PART) -> Val:
     """A value that anyone could have written."""
     return frozenset({Read(UNKNOWN_SOURCE, (), how)})

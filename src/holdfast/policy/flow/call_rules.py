@@ -22,6 +22,7 @@ from holdfast.policy.flow.atoms import (
     Val,
     Written,
     choices,
+    made_object,
     may_be_text,
     unknown,
 )
@@ -36,6 +37,7 @@ from holdfast.policy.flow.known_names import (
     COPIES,
     ERRORS,
     LAZY,
+    MAKES_CONTAINERS,
     MOVERS,
     TEST_METHODS,
     TESTS,
@@ -57,7 +59,8 @@ class CallRules:
 
     def call(self, callee: Val, given: CallArguments, *, is_direct: bool) -> Val:
         """What a call gives. It is direct if it is in the program itself, so that its place is known."""
-        found = NOTHING
+        # Nothing that is known is called: what comes back can only be made of what was given.
+        found = NOTHING if callee else self._heap.computed(given.everything())
         for atom in callee:
             match atom:
                 case ToolName():
@@ -77,8 +80,8 @@ class CallRules:
                         self.calls_unknown = True
                 case NamedGroup():
                     found |= unknown()
-                case Written() | Made():
-                    pass
+                case Written() | Made():  # an object that a module made, such as `itemgetter(0)`
+                    found |= self._generic(given, given.everything() | {atom})
         return found
 
     def update(self, made: Made, value: Val) -> None:
@@ -105,15 +108,17 @@ class CallRules:
         if name in TESTS:
             decided = self._heap.chosen(everything)
             self._heap.consume(everything, decided)  # `any` and `all` stop at the first
-            return decided
+            return decided | {BuiltinFunction("type()")} if name == "type" else decided
         if name == "iter" and len(given.positional) > 1:
             return self._generic(given, everything)  # it calls a function again and again
         if name in COPIES:
             held = self._heap.items(first | given.rest) | self._heap.counted(first)
             held |= self._key_choice(first, given)
             return self._iterator(given, held) if name in LAZY else self._list(given, held)
-        if name in COMPUTING or name in ERRORS:
+        if name in COMPUTING:
             return self._heap.computed(everything)
+        if name in ERRORS:
+            return self._object(given, everything)
         match name:
             case "print":
                 self._tool_calls.show(everything)
@@ -128,7 +133,8 @@ class CallRules:
                 found |= given.keywords.get("default", NOTHING)
                 return found | self._heap.chosen(found) | self._key_choice(everything, given)
             case "sum":
-                return self._heap.items(everything) | self._heap.computed(everything)
+                items = self._heap.items(everything)
+                return everything | self._object(given, items | self._heap.items(items))
             case "dict":
                 made = Made(id(given.node), True)
                 for value in (*given.positional, given.rest):
@@ -138,7 +144,7 @@ class CallRules:
                     self._heap.add(made, KEYS, frozenset({Written(keyword, True)}))
                 if given.has_rest:
                     self._heap.add(made, ANY, given.rest)
-                    self._heap.add(made, KEYS, self._heap.computed(NOTHING))
+                    self._heap.add(made, KEYS, self._heap.computed(given.rest))
                 return frozenset({made})
             case "enumerate":
                 number = self._heap.counted(everything)
@@ -156,7 +162,7 @@ class CallRules:
                     result = NOTHING.union(*items) | self._heap.chosen(result)
                 return self._iterator(given, result | self._heap.counted(everything))
             case _ if name.partition(".")[0] in COMPUTING_MODULES:
-                return self._heap.computed(everything | self._callbacks(given, everything))
+                return self._object(given, everything | self._callbacks(given, everything))
             case _:
                 return self._generic(given, everything)
 
@@ -165,6 +171,8 @@ class CallRules:
         self._heap.consume(everything, self._variables.decided_by())
         if name in TEST_METHODS:
             return self._heap.chosen(base | everything)
+        if name in MAKES_CONTAINERS:
+            return self._object(given, base | everything)
         if name in COMPUTING_METHODS:
             return self._heap.computed(base | everything)
         holders = [atom for atom in base if isinstance(atom, Made | Read)]
@@ -188,16 +196,16 @@ class CallRules:
             case "get" | "setdefault" | "pop":
                 return self._lookup(base, name, given)
             case "items":
-                keys, values = self._keys(base), self._values(base)
+                keys, values = self.keys(base), self._values(base)
                 return self._list(given, self._pair(given, keys, values))
             case "keys":
-                return self._list(given, self._keys(base))
+                return self._list(given, self.keys(base))
             case "values":
                 return self._list(given, self._values(base))
             case "popitem":
                 for atom in holders:
                     self._heap.change(atom, decided)
-                return self._pair(given, self._keys(base), self._values(base))
+                return self._pair(given, self.keys(base), self._values(base))
             case "copy":
                 return base
             case _ if name in MOVERS:
@@ -242,11 +250,20 @@ class CallRules:
             self._heap.add(holder, KEYS, frozenset({Written(keyword, True)}))
         if given.has_rest:
             self._heap.add(holder, ANY, given.rest | decided)
-            self._heap.add(holder, KEYS, self._heap.computed(NOTHING))
+            self._heap.add(holder, KEYS, self._heap.computed(given.rest))
+
+    def _object(self, given: CallArguments, value: Val) -> Val:
+        """What is computed from a value, as an object that the program can change, and that may still hold the value."""
+        found = self._heap.computed(value) | {made_object(given.node)}
+        for atom in found:
+            if isinstance(atom, Made):
+                self._heap.add(atom, ANY, found | value)
+                self._heap.add(atom, KEYS, found)
+        return found
 
     def _generic(self, given: CallArguments, value: Val) -> Val:
         """A call without its own rule."""
-        made = Made(id(given.node), None)
+        made = made_object(given.node)
         found = (
             self._callbacks(given, value)
             | self._heap.reachable(value)
@@ -304,7 +321,8 @@ class CallRules:
         one = arguments(given.node, self._heap.items(value) | value)
         return self._heap.chosen(self.call(given.keywords["key"], one, is_direct=False))
 
-    def _keys(self, base: Val) -> Val:
+    def keys(self, base: Val) -> Val:
+        """The keys of a dictionary."""
         found = NOTHING
         for atom in base:
             is_made = isinstance(atom, Made)

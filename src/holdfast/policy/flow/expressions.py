@@ -9,6 +9,7 @@ from holdfast.policy.flow.atoms import (
     KEYS,
     NOTHING,
     PART,
+    PAST_FUNCTION,
     WHOLE,
     Atom,
     Bound,
@@ -28,7 +29,7 @@ from holdfast.policy.flow.call_arguments import CallArguments
 from holdfast.policy.flow.call_rules import CallRules
 from holdfast.policy.flow.effects import has_effects
 from holdfast.policy.flow.functions import Functions
-from holdfast.policy.flow.known_names import FILE_NAMES, PURE_BUILTINS, PURE_MODULES
+from holdfast.policy.flow.known_names import ALL_BUILTINS, FILE_NAMES, PURE_BUILTINS, PURE_MODULES
 from holdfast.policy.flow.result import Signature
 from holdfast.policy.flow.scopes import Comprehension, Scope
 from holdfast.policy.flow.tool_calls import ToolCalls
@@ -136,9 +137,15 @@ class Expressions:
             found.add(BuiltinFunction(name))
         elif name in FILE_NAMES:
             found |= self._file()
+        elif name in ALL_BUILTINS and value is not None:
+            found.add(PAST_FUNCTION)  # before the program assigns it, it is a built-in that is not followed
         if value is None and not found:
             return self._unknown()
         return frozenset(found) | (value or NOTHING)
+
+    def is_predefined(self, name: str) -> bool:
+        """Whether a name means something before the program assigns it."""
+        return name in self._tools or name in self._groups or name in FILE_NAMES or name in ALL_BUILTINS
 
     def default_values(self, arguments: ast.arguments) -> dict[str, Val]:
         """The default of each parameter that has one."""
@@ -223,7 +230,9 @@ class Expressions:
                     data.add(atom)
         if data:
             bound = Bound(id(node), name)
-            self._heap.add(bound, ANY, frozenset(data))
+            objects = [atom for atom in data if isinstance(atom, Made) and atom.is_dict is None]
+            held = NOTHING.union(*(self._heap.contents(atom) for atom in objects))
+            self._heap.add(bound, ANY, held | data)
             found.add(bound)
         return frozenset(found)
 
@@ -273,7 +282,11 @@ class Expressions:
         outer, condition = variables.scope, variables.condition
         if id(node) not in self._comprehensions:
             targets = [child for each in node.generators for child in ast.walk(each.target)]
-            names = {child.id for child in targets if isinstance(child, ast.Name)}
+            names = {
+                child.id
+                for child in targets
+                if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
+            }
             self._comprehensions[id(node)] = Scope(id(node), outer, names, is_comprehension=True)
         variables.depth += 1
         if isinstance(node, ast.GeneratorExp) and has_effects(node):
@@ -336,7 +349,7 @@ class Expressions:
         for keyword in node.keywords:
             value = self.value(keyword.value)
             if keyword.arg is None:
-                given.rest |= self._heap.at_any(value)
+                given.rest |= self._heap.at_any(value) | self.rules.keys(value)
                 given.has_rest = True
             else:
                 given.keywords[keyword.arg] = value

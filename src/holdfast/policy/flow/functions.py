@@ -2,7 +2,7 @@
 
 import ast
 
-from holdfast.policy.flow.atoms import ANY, COMPUTED, KEYS, NOTHING, Function, Heap, Made, Val
+from holdfast.policy.flow.atoms import ANY, KEYS, NOTHING, Function, Heap, Made, Val
 from holdfast.policy.flow.call_arguments import CallArguments
 from holdfast.policy.flow.effects import has_effects
 from holdfast.policy.flow.scopes import FunctionNode, Scope, function_scope
@@ -48,7 +48,7 @@ class Functions:
             if extra is not None:
                 made = Made(id(extra), is_dict)
                 self._heap.add(made, ANY, given.everything())
-                self._heap.add(made, KEYS, COMPUTED)
+                self._heap.add(made, KEYS, self._heap.computed(given.rest))
                 self._variables.grow(number, extra.arg, frozenset({made}))
         self._variables.grow(number, _CONDITION, self._variables.decided_by())
         return self._variables.cell(number, _RETURNED)

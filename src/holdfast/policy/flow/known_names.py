@@ -3,6 +3,9 @@
 A name that is not here is unknown: what it gives may come from anyone.
 """
 
+import builtins
+
+ALL_BUILTINS = frozenset(dir(builtins))
 FILE_NAMES = frozenset({"open", "Path", "pathlib", "os", "io", "shutil", "glob"})
 """Names that lead to files. What the program gets through them is a file's, and its calls have no place of their own."""
 COMPUTING_MODULES = frozenset(
@@ -50,6 +53,8 @@ COMPUTING_METHODS = frozenset(
      "end", "span", "strftime", "isoformat", "date", "time", "weekday", "isoweekday", "timestamp", "total_seconds",
      "hexdigest", "bit_length", "as_integer_ratio"}
 )  # fmt: skip
+MAKES_CONTAINERS = frozenset({"split", "rsplit", "splitlines", "groupdict"})
+"""Of the methods that compute: they give a container that the program can change."""
 LAZY = frozenset({"iter", "reversed", "map", "filter", "zip", "enumerate"})
 """Functions that give an iterator: what they do, they do when an element is taken."""
 MOVERS = frozenset({"remove", "discard", "clear", "sort", "reverse", "rotate"})

@@ -89,12 +89,12 @@ class AnalysedProgram:
             case ast.Break() | ast.Continue():
                 self.variables.leave()
             case ast.Raise(exc=error, cause=cause):
-                self._value(error)
-                self._value(cause)
+                self.expressions.tool_calls.note_raised(self._value(error) | self._value(cause))
                 self.variables.leave()
             case ast.Assert(test=test, msg=message):
-                self._value(message)
-                self.variables.under(self.heap.chosen(self._value(test)), self.variables.leave)
+                decided = self.heap.chosen(self._value(test))
+                self.variables.under(decided, lambda: self._value(message))
+                self.variables.under(decided, self.variables.leave)
             case ast.Import(names=names):
                 for alias in names:
                     module = alias.name if alias.asname else alias.name.partition(".")[0]
@@ -107,14 +107,19 @@ class AnalysedProgram:
                     self.variables.assign(alias.asname or alias.name, member)
             case ast.Delete(targets=targets):
                 for target in targets:
-                    if isinstance(target, ast.Subscript):
-                        self._delete(target)
+                    self._delete(target)
             case ast.Pass() | ast.Global() | ast.Nonlocal():
                 pass
             case _:
                 raise Unfollowed(type(node).__name__)
 
-    def _delete(self, target: ast.Subscript) -> None:
+    def _delete(self, target: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            if self.expressions.is_predefined(target.id):
+                raise Unfollowed(f"del {target.id}")  # the name means what it meant before the program
+            return
+        if not isinstance(target, ast.Subscript):
+            raise Unfollowed("del")
         holders = self._value(target.value)
         decided = self.heap.chosen(self._value(target.slice)) | choices(holders) | self.variables.decided_by()
         for atom in holders:
@@ -141,7 +146,7 @@ class AnalysedProgram:
         for handler in node.handlers:
             self._value(handler.type)
             if handler.name is not None:
-                self.variables.assign(handler.name, everything)
+                self.variables.assign(handler.name, self.expressions.tool_calls.caught())
         handlers = [handler.body for handler in node.handlers]
         self.variables.under(decided, lambda: self._nested(*handlers, node.orelse))
         self.variables.under(decided, self.variables.leave)

@@ -3,7 +3,19 @@
 import ast
 from collections.abc import Mapping
 
-from holdfast.policy.flow.atoms import COMPUTED, NOTHING, PART, WHOLE, Heap, Read, ToolName, Val
+from holdfast.policy.flow.atoms import (
+    ANY,
+    COMPUTED,
+    KEYS,
+    NOTHING,
+    PART,
+    WHOLE,
+    Heap,
+    Read,
+    ToolName,
+    Val,
+    made_object,
+)
 from holdfast.policy.flow.call_arguments import CallArguments
 from holdfast.policy.flow.result import Signature
 from holdfast.policy.flow.variables import Variables
@@ -31,6 +43,7 @@ class ToolCalls:
         self._tools = tools
         self._calls: dict[tuple[int, str], ToolCall] = {}
         self._read: Val = NOTHING
+        self._raised: Val = NOTHING
         self.shown: Val = NOTHING
 
     def all(self) -> list[ToolCall]:
@@ -56,7 +69,10 @@ class ToolCalls:
         call.condition |= self._variables.decided_by()
         self.note_read(frozenset({Read(call.source, (), PART)}))
         if self._tools[tool.name].operation in READER_OPERATIONS:
-            return self._heap.computed(given.everything()) | call.condition
+            answer = self._heap.computed(given.everything()) | call.condition | {made_object(given.node)}
+            self._heap.add(made_object(given.node), ANY, answer)
+            self._heap.add(made_object(given.node), KEYS, answer)
+            return answer
         result = frozenset({Read(call.source, (), WHOLE)})
         return result | self._heap.chosen(given.everything()) | call.condition
 
@@ -69,8 +85,16 @@ class ToolCalls:
         self._read = self._read | value
 
     def everything_read(self) -> Val:
-        """Anything that the program read, as an exception may carry it."""
+        """Anything that the program read."""
         return COMPUTED | self._heap.parts(self._read)
+
+    def note_raised(self, value: Val) -> None:
+        """The program raises a value."""
+        self._raised = self._raised | value
+
+    def caught(self) -> Val:
+        """What an exception may be, and carry."""
+        return self.everything_read() | self._raised
 
     def _give(self, call: ToolCall, name: str, value: Val) -> None:
         given = self._heap.parts(value) | self._variables.decided_by()

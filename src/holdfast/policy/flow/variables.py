@@ -89,7 +89,9 @@ class Variables:
         """Run what is only reached if a value decides so."""
         before = self.condition
         self.condition = before | decided
+        self.depth += 1  # what is assigned there does not replace the old value
         result = run()
+        self.depth -= 1
         self.condition = before
         return result
 
