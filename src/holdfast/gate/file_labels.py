@@ -33,6 +33,10 @@ class FileLabels(Protocol):
         """Remember a content that is not the person's own."""
         ...
 
+    def lowest(self) -> Level:
+        """The lowest level of any content."""
+        ...
+
 
 class MemoryFileLabels:
     """Of one session alone."""
@@ -45,6 +49,9 @@ class MemoryFileLabels:
 
     def add(self, digest: str, level: Level) -> None:
         self._levels[digest] = lowest(level, self._levels.get(digest, "own"))
+
+    def lowest(self) -> Level:
+        return lowest(*self._levels.values())
 
 
 class SharedFileLabels:
@@ -72,6 +79,10 @@ class SharedFileLabels:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def lowest(self) -> Level:
+        self._read_new()
+        return self._levels.lowest() if self._is_readable else "stranger"
 
     def _read_new(self) -> None:
         try:

@@ -5,19 +5,22 @@ Nothing here is stored: a resumed, forked, imported or rewound session projects 
 
 from typing import NamedTuple
 
-from holdfast.core import PERSON, CallId, Json, JsonObject, Level, Origin, digest_bytes, lowest, texts_in
+from holdfast.core import PERSON, CallId, Json, JsonObject, Level, Origin, lowest
 from holdfast.core.events import (
     CallIntended,
     CallSettled,
     CodePosted,
+    EffectsJudged,
     MessagePosted,
     RecordedEvent,
     RunEnded,
     RunStarted,
+    SessionOpened,
     ToolReturned,
 )
 from holdfast.core.projection import EventSource, Projection
 from holdfast.gate.file_labels import FileLabels
+from holdfast.gate.session_files import SessionFiles
 from holdfast.policy import READER_OPERATIONS, LabelLevels
 
 MAX_RESULTS = 400
@@ -28,7 +31,17 @@ FILE_GROUP = "world."
 COMMAND = "shell.run"
 _EXECUTE_CODE = "execute_code"
 
-_Handled = MessagePosted | CodePosted | CallIntended | CallSettled | RunStarted | RunEnded | ToolReturned
+_Handled = (
+    SessionOpened
+    | MessagePosted
+    | CodePosted
+    | CallIntended
+    | CallSettled
+    | EffectsJudged
+    | RunStarted
+    | RunEnded
+    | ToolReturned
+)
 
 
 class ReadResult(NamedTuple):
@@ -44,7 +57,7 @@ class SessionOrigins(Projection[_Handled]):
     """Who said what, and what was read."""
 
     def __init__(self, journal: EventSource, *, file_labels: FileLabels) -> None:
-        self._files = file_labels
+        self._file_labels = file_labels
         self.generation = 0
         """How often a rewind made the session forget."""
         super().__init__(journal)
@@ -61,23 +74,30 @@ class SessionOrigins(Projection[_Handled]):
         self._shown_runs: Level = "own"
         self._shown_operations: set[str] = set()
         self.read_count = 0
-        self._files_read: list[Json] = []
-        """Results of file operations whose texts are not digested yet."""
-        self._digests_read: set[str] = set()
+        self._files = SessionFiles(self._file_labels)
+        self._attached: set[str] = set()
+        """The digests of files that came with messages."""
         self.generation += 1
         self._run: RunStarted | None = None
         self._intended: dict[CallId, CallIntended] = {}
 
     def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
-            case MessagePosted(principal=principal, text=text) | CodePosted(principal=principal, code=text):
-                self._hear(text, is_own=principal == PERSON, is_shown=isinstance(event, MessagePosted))
-                if isinstance(event, CodePosted) and event.language == "shell":
+            case SessionOpened():
+                self._files.workspace = event.workspace
+            case MessagePosted():
+                self._hear(event.text[: event.typed], is_own=event.principal == PERSON, is_shown=True)
+                self._attached.update(event.quoted, (each.digest for each in event.attachments))
+            case CodePosted():
+                self._hear(event.code, is_own=event.principal == PERSON, is_shown=False)
+                if event.language == "shell":
                     self._shown_operations.add(COMMAND)
             case CallIntended():
                 self._intended[event.call.id] = event
             case CallSettled():
                 self._settle(event)
+            case EffectsJudged():
+                self._write_by_program(event)
             case RunStarted():
                 self._run = event
             case RunEnded():
@@ -94,7 +114,8 @@ class SessionOrigins(Projection[_Handled]):
         """The lowest level of anything that the model has been shown."""
         shown = [self.level_of(operation, (), levels) for operation in self._shown_operations]
         foreign: Level = "stranger" if self._has_foreign_message else "own"
-        return lowest(foreign, self._shown_runs, *shown)
+        attached = (self._files.level_of_content(each, levels.workspace) for each in self._attached)
+        return lowest(foreign, self._shown_runs, *shown, *attached)
 
     def level_of(self, operation: str, path: tuple[str, ...], levels: LabelLevels) -> Level:
         """The level of a part of the results of an operation."""
@@ -106,12 +127,7 @@ class SessionOrigins(Projection[_Handled]):
 
     def file_level(self, levels: LabelLevels) -> Level:
         """The lowest level of a file that the session read."""
-        for result in self._files_read:
-            texts = texts_in(result)
-            self._digests_read.update(digest_bytes(text.encode("utf-8", "surrogatepass")) for text in texts)
-        self._files_read.clear()
-        known = (self._files.get(digest) for digest in self._digests_read)
-        return lowest(levels.workspace, *(level for level in known if level is not None))
+        return self._files.level(levels.workspace)
 
     def coarse_level(self, levels: LabelLevels) -> Level:
         """The lowest level of anything that the session has read: what a program of it can know."""
@@ -135,18 +151,23 @@ class SessionOrigins(Projection[_Handled]):
         if event.status == "ok":
             self.read_count += 1
             if operation.startswith(FILE_GROUP):
-                self._files_read.append(event.result)
+                self._files.read(operation, intended.call.arguments, event)
             self.results.append(ReadResult(event.call, operation, intended.call.arguments, event.result))
             del self.results[:-MAX_RESULTS]
         facts = intended.decision.facts
-        written = facts.levels if facts is not None else None
-        for change in event.changes if written is not None else ():
-            if change.after is not None and written is not None:
-                before = self._files.get(change.before) if change.before is not None else None
-                is_new = operation == "world.write" or before is None
-                level = lowest(*written.arguments.values(), *(() if is_new or before is None else (before,)))
-                if level != "own":
-                    self._files.add(change.after, level)
+        if facts is not None and facts.levels is not None:
+            written = facts.levels.arguments
+            self._files.write(operation, intended.call.arguments, written, event.changes)
+
+    def _write_by_program(self, event: EffectsJudged) -> None:
+        """What a command was given below `own` may be in every file that it changes."""
+        intended = self._intended.get(event.call)
+        facts = intended.decision.facts if intended is not None else None
+        if facts is None or facts.levels is None:
+            return
+        level = lowest(*facts.levels.arguments.values())
+        for judged in event.effects:
+            self._files.write_by_program(judged.effect.path, judged.effect.digest, level)
 
     def _end_run(self, event: RunEnded) -> None:
         started, self._run = self._run, None

@@ -16,7 +16,7 @@ from holdfast.session.open import create_session, fork_session, resume_session
 from holdfast.session.options import SessionOptions, check_options, load_session_policy
 from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.resources import SharedResources
-from holdfast.session.session import AttachedFile, Session, attached_file
+from holdfast.session.session import AttachedFile, AttachedText, Session, attached_file
 from holdfast.session.settings import (
     ChannelSettings,
     ConfiguredMessenger,
@@ -47,6 +47,7 @@ __all__ = [
     "AnswerPending",
     "Approver",
     "AttachedFile",
+    "AttachedText",
     "ChannelSettings",
     "ConfiguredMessenger",
     "ControlWatch",

@@ -7,7 +7,7 @@ is `Session`, which runs one turn; the driver decides which turn comes next.
 from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.core import Needs, Outcome
-from holdfast.session.session import AttachedFile, Session
+from holdfast.session.session import AttachedFile, AttachedText, Session
 
 COMMAND_MARK = "!"
 """Begins a line that is a command for the sandbox."""
@@ -41,7 +41,12 @@ class TurnDriver:
         status = self._session.status
         return status.has_open_turn or status.can_reopen_turn
 
-    async def run(self, text: str | None, files: Sequence[AttachedFile] = ()) -> Outcome | None:
+    async def run(
+        self,
+        text: str | None,
+        files: Sequence[AttachedFile] = (),
+        attached_text: AttachedText | None = None,
+    ) -> Outcome | None:
         """Finish the unfinished turn, then send the message. None if there was nothing to do.
 
         A message that begins with `!` is a command, which runs in the sandbox without the model.
@@ -52,7 +57,9 @@ class TurnDriver:
             outcome = await self._session.execute(text.removeprefix(COMMAND_MARK).strip(), language="shell")
             outcome = await self._while_answered(outcome)
         elif text is not None:
-            outcome = await self._session.send(text, transport=self._transport, files=files)
+            outcome = await self._session.send(
+                text, transport=self._transport, files=files, attached_text=attached_text
+            )
             outcome = await self._while_answered(outcome)
         return outcome
 

@@ -86,6 +86,13 @@ class AttachedFile(NamedTuple):
     content: bytes
 
 
+class AttachedText(NamedTuple):
+    """Where the text of files begins in a message, and the digests of the files."""
+
+    start: int
+    digests: tuple[str, ...]
+
+
 def attached_file(name: str, media_type: str, content: bytes) -> AttachedFile:
     """A file to send with a message."""
     attachment = Attachment(
@@ -239,10 +246,11 @@ class Session:
         message: str = "",
         queue: bool = False,
         files: Sequence[AttachedFile] = (),
+        attached_text: AttachedText | None = None,
     ) -> Outcome:
         """Send one message and run the turn until it ends, or until it waits for a person who cannot be asked here (`Needs`).
 
-        `files` are pictures and documents for models that take them.
+        `files` are pictures and documents for models that take them. `attached_text` says which part of the text comes from files.
 
         While a turn is open a message is refused or, with `queue`, waits until that turn is over. It is recorded only then.
         """
@@ -255,6 +263,8 @@ class Session:
                 transport=transport,
                 message=message,
                 attachments=tuple(each.attachment for each in files),
+                typed=attached_text.start if attached_text is not None else None,
+                quoted=attached_text.digests if attached_text is not None else (),
             )
             return await self._drive(posted, blobs=[each.content for each in files])
 

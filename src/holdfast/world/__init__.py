@@ -10,6 +10,7 @@ from holdfast.world.host_copy import links_in
 from holdfast.world.list_files import list_files
 from holdfast.world.memory import MemoryWorld
 from holdfast.world.paths.locate import WorldPaths
+from holdfast.world.paths.names import GUEST_ROOTS, relative
 from holdfast.world.restore_points.changes_since import ChangesSince
 from holdfast.world.restore_points.points import (
     MAX_QUICK_BYTES,
@@ -27,6 +28,7 @@ from holdfast.world.tools import WORLD_TOOLS
 from holdfast.world.toolset import WorldToolset
 
 __all__ = [
+    "GUEST_ROOTS",
     "MAX_QUICK_BYTES",
     "WORLD_TOOLS",
     "ChangesSince",
@@ -56,6 +58,7 @@ __all__ = [
     "open_folder",
     "proposal_digest",
     "read_project_file",
+    "relative",
     "reopen_folder",
     "unified_diff",
     "unit_count",

@@ -3,10 +3,10 @@
 import re
 from typing import NamedTuple, Protocol
 
-from holdfast.core import escape_invisible, pluralize
+from holdfast.core import digest_bytes, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.models import estimate_media_tokens, media_type_of, takes_media
-from holdfast.session import AttachedFile, attached_file
+from holdfast.session import AttachedFile, AttachedText, attached_file
 from holdfast.world import Stat
 
 MAX_BYTES = 100_000
@@ -46,6 +46,8 @@ class Attached(NamedTuple):
     notes: tuple[str, ...]
     files: tuple[AttachedFile, ...] = ()
     """Pictures and documents, which go along as they are."""
+    attached_text: AttachedText | None = None
+    """Which part of the text comes from files."""
 
 
 def attach_files(text: str, files: ReadableFiles, *, model: str = "") -> Attached:
@@ -54,6 +56,7 @@ def attach_files(text: str, files: ReadableFiles, *, model: str = "") -> Attache
     Pictures and PDFs go along as files. Raises InvalidInput if the model does not take one.
     """
     sections: list[str] = []
+    digests: list[str] = []
     notes: list[str] = []
     media: list[AttachedFile] = []
     for path in dict.fromkeys(_mentions(text)):
@@ -72,11 +75,13 @@ def attach_files(text: str, files: ReadableFiles, *, model: str = "") -> Attache
             continue
         body = content[:MAX_BYTES].decode("utf-8", "replace")
         cut = f"\n[the rest of {len(content):,} bytes is left out]" if len(content) > MAX_BYTES else ""
+        digests.append(digest_bytes(content))
         sections.append(f"File {path}:\n```\n{body}{cut}\n```")
         tokens = min(len(content), MAX_BYTES) // _BYTES_PER_TOKEN
         size = f"{pluralize(len(content), 'byte')}, about {pluralize(max(1, tokens), 'token')}"
         notes.append(f"attached {shown} ({size}{', the start of it' if cut else ''})")
-    return Attached("\n\n".join([text, *sections]), tuple(notes), tuple(media))
+    attached_text = AttachedText(len(text), tuple(digests)) if digests else None
+    return Attached("\n\n".join([text, *sections]), tuple(notes), tuple(media), attached_text)
 
 
 def _check_taken(path: str, media_type: str, content: bytes, model: str) -> None:

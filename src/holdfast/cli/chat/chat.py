@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 from collections import deque
-from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 
@@ -16,7 +15,7 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import FINISHING, Activity
-from holdfast.cli.chat.attachments import attach_files, complete_path
+from holdfast.cli.chat.attachments import Attached, attach_files, complete_path
 from holdfast.cli.chat.folded import CommandOutputView, FoldedTexts, RunView
 from holdfast.cli.chat.modes import LABELS, MODES, PLAN_REQUEST, ModeTracker, commit_edits
 from holdfast.cli.chat.requests import describe_request
@@ -40,7 +39,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.events import EscalationOpened, ModelReplied, RecordedEvent, TurnEnded
 from holdfast.gate import SessionRequest
 from holdfast.models import ModelSettings, ReplyPiece
-from holdfast.session import COMMAND_MARK, AttachedFile, Session, TurnDriver
+from holdfast.session import COMMAND_MARK, Session, TurnDriver
 
 _TURN_CLOSE_SECONDS = 2.0
 """How long to wait for the end of a turn whose answer is complete: its restore point is saved after the answer."""
@@ -68,7 +67,7 @@ class Chat:
         self._live_output = CommandOutputView(partial(screen.live, "output"))
         self._is_command = False
         """Whether the last line was a command of the person, whose output is shown whole."""
-        self._files: dict[str, Sequence[AttachedFile]] = {}
+        self._attached: dict[str, Attached] = {}
         """By the message that is queued: the pictures and documents to send with it."""
         self._more = asyncio.Event()
         self._left = asyncio.Event()
@@ -181,8 +180,8 @@ class Chat:
             self.screen.say(f"  {escape_invisible(str(error))}", "bad", folds=True)
             self.screen.say(f"  hint: {error.hint}", folds=True)
             return
-        if attached.files:
-            self._files[attached.text] = attached.files
+        if attached.files or attached.attached_text:
+            self._attached[attached.text] = attached
         for note in attached.notes:
             self.screen.say(f"  {note}", "dim", folds=True)
         for file in attached.files:
@@ -268,8 +267,9 @@ class Chat:
                 self._is_command = words.startswith(COMMAND_MARK)
                 if self.modes.mode == "plan" and not self._is_command:
                     words += PLAN_REQUEST
-                files = self._files.pop(words.removesuffix(PLAN_REQUEST), ())
-                await self._one(asyncio.create_task(self._driver.run(words, files)))
+                sent = self._attached.pop(words.removesuffix(PLAN_REQUEST), Attached(words, ()))
+                turn = self._driver.run(words, sent.files, sent.attached_text)
+                await self._one(asyncio.create_task(turn))
 
     async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn

@@ -22,6 +22,10 @@ class MessagePosted(Event, tag="message-posted"):
     message: str = ""
     """The sender's own id of the message, if it has one: a message that arrives twice starts one turn."""
     attachments: tuple[Attachment, ...] = ()
+    typed: int | None = None
+    """How many characters of the text the sender wrote, if the text of files follows; else None."""
+    quoted: tuple[str, ...] = ()
+    """The digests of the files whose text follows."""
 
 
 class CodePosted(Event, tag="code-posted"):
