@@ -109,6 +109,62 @@ async def test_a_scope_without_its_amount_and_always_are_refused(
     assert (await waiting(client, session)) == shown
 
 
+async def test_an_approval_for_always_saves_the_rule_that_was_shown(
+    tmp_path: Path, client: WebClient, sample: SampleHome
+) -> None:
+    first, second = sample.waiting
+    shown = await waiting(client, first)
+    path = f"/api/waiting/{first}/{shown['id']}"
+    rule = (await client.get(f"{path}/rule?scope=always&offer=2")).data["text"]
+    assert rule.startswith("world.write")
+    assert rule.endswith("in every session")
+    body = {"verdict": "approve", "digest": shown["digest"], "scope": "always", "offer": 2}
+    for wrong in ("", rule.replace("every", "this")):
+        refused = await client.post(path, body | {"rule": wrong})
+        assert (refused.status, refused.data["text"]) == (
+            409,
+            "what you were shown is not what would be saved",
+        )
+    assert (await client.as_device("answer").post(path, body | {"rule": rule})).status == 400
+    assert (await client.post(path, body | {"rule": rule, "offer": 9})).status == 400
+    assert (await waiting(client, first)) == shown
+    assert (await client.post(path, body | {"rule": rule})).status == 200
+    [saved] = (await client.get(f"/api/sessions/{second}/grants")).data
+    assert saved["text"] == rule, "it holds in every session"
+
+
+async def test_the_process_that_holds_a_session_saves_an_approval_for_always(
+    tmp_path: Path, client: WebClient, sample: SampleHome
+) -> None:
+    holder = await Runtime.start(home=tmp_path / "holdfast", settings=Settings(), servers=())
+    try:
+        await holder.resume(sample.waiting[0], needs_model=False)
+        shown = await waiting(client, sample.waiting[0])
+        path = f"/api/waiting/{sample.waiting[0]}/{shown['id']}"
+        rule = (await client.get(f"{path}/rule?scope=always&offer=1")).data["text"]
+        body = {
+            "verdict": "approve",
+            "digest": shown["digest"],
+            "scope": "always",
+            "offer": 1,
+            "rule": rule,
+        }
+        done = await client.post(path, body)
+        assert (done.status, done.data["delivery"]) == (200, "accepted")
+        [saved] = (await client.get(f"/api/sessions/{sample.waiting[1]}/grants")).data
+        assert saved["text"] == rule
+    finally:
+        await holder.close()
+
+
+@pytest.mark.parametrize("query", ["", "scope=once", "scope=forever", "scope=times", "scope=session&offer=9"])
+async def test_a_rule_that_nobody_can_save_is_not_shown(
+    client: WebClient, sample: SampleHome, query: str
+) -> None:
+    shown = await waiting(client, sample.waiting[0])
+    assert (await client.get(f"/api/waiting/{sample.waiting[0]}/{shown['id']}/rule?{query}")).status == 400
+
+
 async def test_each_right_opens_what_it_says(client: WebClient, sample: SampleHome) -> None:
     looking, answering = client.as_device("look"), client.as_device("answer")
     session = sample.waiting[0]

@@ -5,6 +5,8 @@ import re
 from importlib import resources
 from pathlib import Path
 
+from holdfast.core.approval_text import SAVED_LENGTHS, SAVED_MINUTES
+
 STATIC = Path(str(resources.files("holdfast.web") / "static"))
 OWN = [path for path in sorted(STATIC.rglob("*")) if path.is_file() and "vendor" not in path.parts]
 FORBIDDEN = re.compile(
@@ -32,11 +34,19 @@ def test_the_page_is_small() -> None:
     assert max(sizes.values()) <= 60_000
 
 
+def test_the_lengths_of_an_approval_are_those_of_the_terminal() -> None:
+    [found] = re.findall(
+        r"const LENGTHS = \{(.*?)\}, MINUTES = (\d+);", (STATIC / "pages" / "inbox.js").read_text()
+    )
+    assert dict(re.findall(r'(\w+): "([^"]+)"', found[0])) == SAVED_LENGTHS
+    assert int(found[1]) == SAVED_MINUTES
+
+
 def test_the_vendored_library_is_the_one_on_record() -> None:
     record = (STATIC / "vendor" / "README.md").read_text()
     digest = hashlib.sha256((STATIC / "vendor" / "preact.js").read_bytes()).hexdigest()
     assert f"`{digest}`" in record
-    for name in ("preact", "@preact/signals", "@preact/signals-core", "htm"):
+    for name in ("preact", "@preact/signals-core", "htm"):
         assert re.search(rf"\| {name} \| [0-9.]+ \| `sha512-[A-Za-z0-9+/=]+` \| \w+", record), name
     licences = (STATIC / "vendor" / "LICENSES.txt").read_text()
     assert "The MIT License" in licences

@@ -6,7 +6,7 @@ invisible, and each has a bounded length, because the exact call is shown beside
 
 from holdfast.core.calls import Call
 from holdfast.core.coverage import describe_coverage
-from holdfast.core.decisions import Escalation, is_question
+from holdfast.core.decisions import Escalation, Scope, is_question
 from holdfast.core.executed_files import runs_when
 from holdfast.core.targets import CommandTarget, PathTarget, Target, UrlTarget
 from holdfast.core.text import escape_invisible, escape_to_one_line, format_age, mark_lookalikes, pluralize
@@ -23,6 +23,16 @@ MAX_ORIGIN_CELLS = 72
 """Of where an argument came from, if the policy asks."""
 MAX_SOURCE_CELLS = 32
 """With these, the facts of a question fit a screen of 80 columns beside a call of twelve rows."""
+SAVED_MINUTES = 10
+"""How long an approval by minutes lasts, where a person chooses from a list."""
+SAVED_LENGTHS: dict[Scope, str] = {
+    "turn": "turn",
+    "times": "N times",
+    "minutes": f"{SAVED_MINUTES} minutes",
+    "session": "session",
+    "always": "always",
+}
+"""How long a saved approval can last, shortest first, in the words of every approval."""
 _ROLE_VERBS: dict[Role, str] = {
     "read-path": "read",
     "write-path": "write",

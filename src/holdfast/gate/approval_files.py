@@ -157,7 +157,7 @@ class ApprovalFiles:
             digest=escalation.digest,
             rule=escalation.decision.rule,
             expires_at=escalation.expires_ms,
-            scopes=_offered_scopes(escalation),
+            scopes=SCOPES if grant_description(escalation) else ("once",),
             standing=grant_description(escalation),
             offers=tuple(
                 _Offer(offer=number, covers=describe_coverage(each.coverage), calls=each.covered_calls)
@@ -233,7 +233,7 @@ def _response(content: bytes, escalation: Escalation) -> tuple[Response, str]:
 def _checked(answer: _Answer, escalation: Escalation) -> Response:
     if answer.digest is not None and answer.digest != escalation.digest:
         return Response(verdict="deny", reason="denied: the response names the digest of another call")
-    if answer.scope not in _offered_scopes(escalation) or (
+    if answer.scope not in _offered_scopes(escalation, answer) or (
         answer.scope in ("times", "minutes") and answer.amount is None
     ):
         return Response(verdict="deny", reason="denied: the response asks for a scope that was not offered")
@@ -261,8 +261,12 @@ def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> None:
         raise ValueError("a key appears twice, so readers could disagree on its value")
 
 
-def _offered_scopes(escalation: Escalation) -> tuple[Scope, ...]:
-    return SCOPES if grant_description(escalation) else ("once",)
+def _offered_scopes(escalation: Escalation, answer: _Answer) -> tuple[Scope, ...]:
+    if not grant_description(escalation):
+        return ("once",)
+    # For always only by an offer on our page, which shows what it covers and what it would have covered before.
+    is_shown = answer.transport == "web" and answer.offer is not None
+    return (*SCOPES, "always") if is_shown else SCOPES
 
 
 def _parse_name(name: str) -> tuple[str, EscalationId | None]:

@@ -1,6 +1,6 @@
 """Services: what every transport offers a person, as functions over values. The command line and the web page show the same ones."""
 
-from holdfast.services.answer import Delivered, check_response, deliver_answer, saved_coverage
+from holdfast.services.answer import Delivered, check_response, deliver_answer, saved_coverage, saved_rule
 from holdfast.services.audit import audit_csv
 from holdfast.services.call_text import call_lines, exact_call
 from holdfast.services.check_proposed import CheckRun, check_proposed
@@ -87,6 +87,7 @@ __all__ = [
     "run_checks",
     "sample_notification",
     "saved_coverage",
+    "saved_rule",
     "select_waiting",
     "send_control_request",
     "serve_metrics",

@@ -24,7 +24,9 @@ from holdfast.gate import (
     AnswerEscalation,
     Escalations,
     LargeValues,
+    SavedGrants,
     check_offer,
+    describe_grant,
     grant_description,
     grant_for,
     write_first_answer,
@@ -80,6 +82,21 @@ def saved_coverage(escalation: Escalation, offer: int | None) -> str:
     return covered
 
 
+def saved_rule(escalation: Escalation, response: Response, *, now_ms: int) -> str:
+    """The grant that a response would save: what it covers and how long, as every list of grants shows it.
+
+    Raises InvalidInput if there would be none.
+    """
+    if response.offer is not None:
+        check_offer(escalation, response.offer)
+    if response.scope in ("times", "minutes") and not response.amount:
+        raise InvalidInput(f"{response.scope} needs an amount of at least 1")
+    grant = grant_for(escalation, response, principal=PERSON, now_ms=now_ms)
+    if grant is None:
+        raise InvalidInput("this call can only be approved once")
+    return describe_grant(grant)
+
+
 async def deliver_answer(
     home: Home,
     store: Store,
@@ -117,6 +134,8 @@ async def deliver_answer(
             grant = grant_for(asked, response, principal=PERSON, now_ms=clock.now_ms())
             if grant is not None:
                 await journal.append(GrantGiven(grant=grant))
+                if grant.scope == "always":
+                    SavedGrants(home.grants).save(grant)
         finally:
             await journal.release()
         delivery = "recorded"

@@ -15,7 +15,6 @@ import msgspec
 from holdfast.cli.approvals.key_guard import INTERRUPT, LEAVE, SUSPEND, KeyInput
 from holdfast.cli.approvals.text import (
     HELP,
-    MINUTES,
     choices,
     lengths,
     parse_amount,
@@ -26,7 +25,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import Keyboard, RawKeyboard
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.core import Clock, Escalation, Json, Response, SystemClock, is_question
-from holdfast.core.approval_text import describe_offers
+from holdfast.core.approval_text import SAVED_MINUTES, describe_offers
 from holdfast.gate import MAX_AMOUNT
 from holdfast.services import exact_call
 from holdfast.session import Session
@@ -141,7 +140,7 @@ class TerminalApprover:
             return None
         scope, amount = scope_of(length), None
         if scope == "minutes":
-            amount = MINUTES
+            amount = SAVED_MINUTES
         if scope == "times":
             words = await self._keyboard.line("how many times, this one included> ")
             amount = parse_amount((words or "").strip())

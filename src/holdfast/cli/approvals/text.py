@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from holdfast.cli.terminal.wrap import cell_width, clip
 from holdfast.core import Escalation, Scope, is_question, pluralize
-from holdfast.core.approval_text import visible
+from holdfast.core.approval_text import SAVED_LENGTHS, visible
 from holdfast.gate import MAX_AMOUNT
 from holdfast.session import Session
 
@@ -13,14 +13,7 @@ MAX_ROWS = 12
 """So that the question fits a screen of 24 rows."""
 COLUMNS = 80
 INDENT = 4
-MINUTES = 10
-_LENGTHS: tuple[tuple[str, Scope, str], ...] = (
-    ("t", "turn", "turn"),
-    ("n", "times", "N times"),
-    ("m", "minutes", f"{MINUTES} minutes"),
-    ("s", "session", "session"),
-    ("w", "always", "always"),
-)
+_LENGTH_KEYS: dict[str, Scope] = {"t": "turn", "n": "times", "m": "minutes", "s": "session", "w": "always"}
 
 
 def fit_lines(lines: Sequence[str], columns: int = COLUMNS) -> tuple[list[str], bool]:
@@ -80,12 +73,12 @@ HELP = (
 
 def lengths() -> list[tuple[str, str]]:
     """How long a saved approval can last, by key."""
-    return [(key, words) for key, _, words in _LENGTHS]
+    return [(key, SAVED_LENGTHS[scope]) for key, scope in _LENGTH_KEYS.items()]
 
 
 def scope_of(key: str) -> Scope:
     """The length that a key stands for."""
-    return next(scope for known, scope, _ in _LENGTHS if known == key)
+    return _LENGTH_KEYS[key]
 
 
 def parse_amount(text: str) -> int | None:

@@ -3,8 +3,17 @@
 from contextlib import suppress
 from typing import Literal
 
-from holdfast.core import EscalationId, JsonObject, Response, Scope, SessionId, Value, escape_invisible
-from holdfast.core.approval_text import describe_effect
+from holdfast.core import (
+    Escalation,
+    EscalationId,
+    JsonObject,
+    Response,
+    Scope,
+    SessionId,
+    Value,
+    escape_invisible,
+)
+from holdfast.core.approval_text import SAVED_LENGTHS, describe_effect
 from holdfast.core.errors import EscalationUnknown, HoldfastError, InvalidInput
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened
 from holdfast.services import (
@@ -12,7 +21,7 @@ from holdfast.services import (
     WaitingCall,
     check_response,
     deliver_answer,
-    saved_coverage,
+    saved_rule,
     select_waiting,
     waiting,
 )
@@ -36,6 +45,14 @@ class AnswerBody(Value, forbid_unknown_fields=True):
     reason: str | None = None
     arguments: JsonObject | None = None
     """The arguments as the person edited them; the policy judges them again."""
+    rule: str = ""
+    """What a saved approval covers and how long, as it was shown. Without it, only a single call is approved."""
+
+
+class SavedRule(Value, omit_defaults=False):
+    """What a saved approval would cover and how long, in the words of every list of grants."""
+
+    text: str
 
 
 class AnsweredCall(Value, omit_defaults=False):
@@ -70,7 +87,8 @@ async def answer(request: WebRequest) -> Delivered:
         raise InvalidInput("an edited call can only be approved, and only once")
     session = request.session
     found = await waiting(context.store, session, now_ms=context.clock.now_ms())
-    escalation = select_waiting(found, request.path["id"]).escalation
+    shown = select_waiting(found, request.path["id"])
+    escalation = shown.escalation
     if body.digest != escalation.digest:
         raise EscalationUnknown("what you were shown is not what waits", hint="look at it again")
     response = Response(
@@ -82,13 +100,12 @@ async def answer(request: WebRequest) -> Delivered:
         arguments=body.arguments,
     )
     is_text = bool(body.reason and body.reason.strip()) and body.verdict == "approve"
-    check_response(escalation, response, is_text=is_text and found[0].is_question)
-    if body.scope == "always":
-        raise InvalidInput("approve for always at the question itself, in a chat")
-    if body.scope in ("times", "minutes") and not body.amount:
-        raise InvalidInput(f"{body.scope} needs an amount of at least 1")
-    if body.scope != "once":
-        saved_coverage(escalation, body.offer)
+    check_response(escalation, response, is_text=is_text and shown.is_question)
+    if body.verdict == "approve" and body.scope != "once":
+        if body.scope == "always" and body.offer is None:
+            raise InvalidInput("an approval for always must name one of the offers that were shown")
+        if body.rule != _rule(escalation, response, context.clock.now_ms()):
+            raise EscalationUnknown("what you were shown is not what would be saved", hint="look at it again")
     done = await deliver_answer(
         context.home, context.store, session, escalation, response, transport="web", clock=context.clock
     )
@@ -97,6 +114,27 @@ async def answer(request: WebRequest) -> Delivered:
         with suppress(HoldfastError):
             await context.hosted.advance(session)
     return done
+
+
+async def show_rule(request: WebRequest) -> SavedRule:
+    """What an approval for longer than once would save, before it is given."""
+    context, query = request.context, request.query
+    found = await waiting(context.store, request.session, now_ms=context.clock.now_ms())
+    escalation = select_waiting(found, request.path["id"]).escalation
+    scope = next((each for each in SAVED_LENGTHS if each == query.get("scope")), None)
+    if scope is None:
+        raise InvalidInput(f"{query.get('scope')!r} is not a length", hint=f"use {', '.join(SAVED_LENGTHS)}")
+    response = Response(
+        verdict="approve",
+        scope=scope,
+        amount=request.number("amount", 0) or None,
+        offer=request.number("offer", 0) or None,
+    )
+    return SavedRule(text=_rule(escalation, response, context.clock.now_ms()))
+
+
+def _rule(escalation: Escalation, response: Response, now_ms: int) -> str:
+    return escape_invisible(saved_rule(escalation, response, now_ms=now_ms))
 
 
 async def list_answered(request: WebRequest) -> list[AnsweredCall]:
@@ -157,6 +195,13 @@ ROUTES = (
         Delivered,
         "Approve or deny a call, or answer a question",
         right="answer",
+    ),
+    get(
+        "/api/waiting/{session}/{id}/rule",
+        show_rule,
+        SavedRule,
+        "What an approval for longer than once would save",
+        query=("scope", "amount", "offer"),
     ),
     get("/api/answered", list_answered, list[AnsweredCall], "What was answered among the last events"),
 )

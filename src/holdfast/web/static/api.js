@@ -1,5 +1,8 @@
 // Requests to the server. The token is in the storage of this origin, which includes the port; no cookie exists.
-const KEY = "holdfast.token";
+const KEY = "holdfast.token", RIGHT = "holdfast.right";
+const RIGHTS = ["look", "answer", "operate"];
+// Whether this device may do something. The server decides; the page does not offer what it would refuse.
+export const may = (right) => RIGHTS.indexOf(localStorage.getItem(RIGHT) ?? "operate") >= RIGHTS.indexOf(right);
 export const token = () => localStorage.getItem(KEY);
 
 export class ApiError extends Error {
@@ -39,5 +42,5 @@ export async function enter() {
   if (!code) return;
   history.replaceState(null, "", "/#/");
   const entered = await post("/api/enter", { code, name: browserName() });
-  localStorage.setItem(KEY, entered.token);
+  localStorage.setItem(KEY, entered.token); localStorage.setItem(RIGHT, entered.device.right);
 }

@@ -1,9 +1,9 @@
 // The shell of the page: entering, navigation by the address behind the hash, and the pages.
 import "./visible.js";
 import { enter, get, token } from "./api.js";
-import { Problem } from "./parts.js";
+import { Problem, useSignal } from "./parts.js";
 import { follow, link, onNews, onReset } from "./stream.js";
-import { html, render, signal, useEffect, useRef, useState } from "./vendor/preact.js";
+import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { Audit } from "./pages/audit.js";
 import { Changes } from "./pages/changes.js";
 import { Devices } from "./pages/devices.js";
@@ -27,18 +27,16 @@ function find(path) {
   return first === "s" && session ? [OF_SESSION[part || "conversation"], decodeURIComponent(session), "Sessions"] : [PAGES[first || "inbox"], undefined, first === "answered" ? "Inbox" : first || "inbox"];
 }
 const here = () => location.hash.slice(1) || "/";
-export const waitingCount = signal(0);
 
-async function countWaiting() {
-  try { waitingCount.value = (await get("/api/waiting")).length; } catch { /* the page says what is wrong */ }
-}
-
-function useBadge() {
+function useWaitingCount() {
+  const [number, setNumber] = useState(0);
+  const count = async () => { try { setNumber((await get("/api/waiting")).length); } catch { /* the page says what is wrong */ } };
   useEffect(() => {
-    countWaiting();
-    const offs = [onReset(countWaiting), onNews((news) => { if (news.event === "escalation-opened" || news.settled) countWaiting(); })];
+    count();
+    const offs = [onReset(count), onNews((news) => { if (news.event === "escalation-opened" || news.settled) count(); })];
     return () => offs.forEach((off) => off());
   }, []);
+  return number;
 }
 
 function App() {
@@ -53,13 +51,13 @@ function App() {
     if (!isFirst.current) { document.getElementById("main")?.focus({ preventScroll: true }); scrollTo(0, 0); }
     isFirst.current = false;
   }, [path]);
-  useBadge();
-  if (link.value === "signed out") return html`<${Outside}/>`;
+  const waiting = useWaitingCount(), state = useSignal(link);
+  if (state === "signed out") return html`<${Outside}/>`;
   const [Page = Missing, session, place] = find(path);
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the content</a>
     <header class="top"><a class="brand" href="#/"><img src="/static/icon.svg" alt=""/>Holdfast</a>
-    <nav class="main" aria-label="Pages">${MAIN.map((name) => html`<a key=${name} href=${name === "Inbox" ? "#/" : "#/" + name.toLowerCase()} aria-current=${place.toLowerCase() === name.toLowerCase() ? "page" : undefined}>${name}${name === "Inbox" && waitingCount.value > 0 && html`<span class="badge">${waitingCount.value}<span class="visually-hidden"> waiting</span></span>`}</a>`)}</nav>
-    <span role="status" class=${"link-state " + (link.value === "live" ? "live" : "")}>${link.value}</span></header>
+    <nav class="main" aria-label="Pages">${MAIN.map((name) => html`<a key=${name} href=${name === "Inbox" ? "#/" : "#/" + name.toLowerCase()} aria-current=${place.toLowerCase() === name.toLowerCase() ? "page" : undefined}>${name}${name === "Inbox" && waiting > 0 && html`<span class="badge">${waiting}<span class="visually-hidden"> waiting</span></span>`}</a>`)}</nav>
+    <span role="status" class=${"link-state " + (state === "live" ? "live" : "")}>${state}</span></header>
     <${Page} key=${path} session=${session}/>`;
 }
 

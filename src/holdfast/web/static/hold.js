@@ -1,7 +1,7 @@
 // A yes is held, not clicked: the same button is pressed for half a second to three seconds, nothing else is pressed in
 // between, and nothing was pressed shortly before. A key that was meant for something else, a double click and a thing that
 // lies on a key approve nothing.
-import { html, useState } from "./vendor/preact.js";
+import { html, useRef, useState } from "./vendor/preact.js";
 
 export const HOLD_MS = 500, LONGEST_MS = 3000, QUIET_MS = 300, SETTLE_MS = 700;
 let lastInput = -1e9, quiet = 1e9, inputs = 0;
@@ -38,10 +38,15 @@ function held(act, isOff, onHold) {
   };
 }
 
-// A button that is held to do something.
-export function Hold({ act, isOff = () => false, children }) {
-  const [isHeld, setHeld] = useState(false);
-  return html`<button type="button" class=${isHeld ? "yes holding" : "yes"} aria-disabled=${!!isOff()} ...${held(act, isOff, setHeld)}>${children}</button>`;
+export const prefersTyping = () => localStorage.getItem("holdfast.approve") === "type";
+
+// A yes: a button that is held or, for those who cannot hold one, a number to type. `words` say what it does: "approve once".
+export function Hold({ act, isOff = () => false, words }) {
+  const [isHeld, setHeld] = useState(false), [typed, setTyped] = useState(""), number = useRef(String(100 + Math.floor(Math.random() * 900)));
+  if (!prefersTyping()) return html`<button type="button" class=${isHeld ? "yes holding" : "yes"} aria-disabled=${!!isOff()} ...${held(act, isOff, setHeld)}>Hold to ${words}</button>`;
+  const isWrong = () => isOff() || typed !== number.current;
+  return html`<label class="typed">Type ${number.current} to ${words} <input inputmode="numeric" autocomplete="off" size="4" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)}/></label>
+    <button type="button" class="primary" aria-disabled=${!!isWrong()} onClick=${meant(act, isWrong)}>${words[0].toUpperCase() + words.slice(1)}</button>`;
 }
 
 // A click that stands alone: nothing shortly before it, and nothing shortly after.

@@ -33,6 +33,13 @@ export function useAttempt() {
   return [problem, (work) => async (...given) => { setProblem(null); try { await work(...given); } catch (found) { setProblem(found); } }];
 }
 
+// The value of a signal, drawn again when it changes.
+export function useSignal(of) {
+  const [value, setValue] = useState(of.value);
+  useEffect(() => of.subscribe(setValue), [of]);
+  return value;
+}
+
 export const options = (words) => words.map((each) => html`<option key=${each}>${each}</option>`);
 // Text as it is, in a box that scrolls.
 export const Block = ({ label, children }) => html`<pre class="call" tabindex="0" role="region" aria-label=${label}>${children}</pre>`;

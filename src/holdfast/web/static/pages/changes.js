@@ -30,8 +30,8 @@ export function Changes({ session }) {
   const mark = (digest, number, word) => setMarks((old) => ({ ...old, [digest]: { ...old[digest], [number]: old[digest]?.[number] === word ? undefined : word } }));
   return html`<${Page} title="Changes" error=${problem ?? error}><${SessionTabs} session=${session} on="Changes"/><p role="status" class="dim">${said}</p>
     ${data && !data.length && html`<${Empty} title="Nothing is staged">Changes that the agent proposes appear here.<//>`}
-    ${data?.length > 0 && html`<div class="bar">${decisions.length ? html`<${Hold} key="hunks" act=${() => act("/hunks", { decisions }, "done")} isOff=${() => isBusy}>Hold to ${words(decisions)}<//>`
-      : html`<${Hold} key="commit" act=${commit} isOff=${isOff}>Hold to commit ${count(chosen.length, "file")}<//><button type="button" class="no" aria-disabled=${isOff()} onClick=${meant(() => act("/reject", { paths: chosen.map((each) => each.path) }, "rejected"), isOff)}>Reject ${count(chosen.length, "file")}</button>
+    ${data?.length > 0 && html`<div class="bar">${decisions.length ? html`<${Hold} key="hunks" act=${() => act("/hunks", { decisions }, "done")} isOff=${() => isBusy} words=${words(decisions)}/>`
+      : html`<${Hold} key="commit" act=${commit} isOff=${isOff} words=${"commit " + count(chosen.length, "file")}/><button type="button" class="no" aria-disabled=${isOff()} onClick=${meant(() => act("/reject", { paths: chosen.map((each) => each.path) }, "rejected"), isOff)}>Reject ${count(chosen.length, "file")}</button>
         <label for="check">Only if this succeeds</label><input id="check" placeholder="such as pytest -q" ...${bind(check, setCheck)}/>`}
       <label><input type="checkbox" checked=${isSplit} onChange=${(event) => { setSplit(event.currentTarget.checked); localStorage.setItem(VIEW, event.currentTarget.checked ? "split" : "unified"); }}/> Side by side</label></div>
       ${check.trim() && html`<p class="dim">It runs in the command sandbox, without a network, over a copy with all changes.</p>`}

@@ -1,8 +1,7 @@
 // Browsers that may use this server, links for more of them, and how this one approves.
 import { get, post } from "../api.js";
-import { meant } from "../hold.js";
+import { meant, prefersTyping } from "../hold.js";
 import { Page, Table, Tag, ago, bind, useAttempt, useData } from "../parts.js";
-import { prefersTyping } from "./inbox.js";
 import { html, useState } from "../vendor/preact.js";
 
 const RIGHTS = { look: "look", answer: "look, approve once, deny", operate: "everything" };

@@ -1,14 +1,12 @@
 // The inbox: what waits for a person in all sessions, whichever process holds them. Cards keep their place: one that is settled elsewhere
 // leaves a stub until the pointer is away, so that no other card slides under a hand that is about to press.
-import { get, post } from "../api.js";
+import { get, may, post } from "../api.js";
 import { Hold, SETTLE_MS, meant } from "../hold.js";
 import { Empty, Page, Problem, Table, Tag, ago, bind, href, sessionName, span, useData, when } from "../parts.js";
 import { onNews, onReset } from "../stream.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
-export const prefersTyping = () => localStorage.getItem("holdfast.approve") === "type";
-const SCOPES = [["turn", "this turn"], ["session", "this session"], ["minutes", "10 minutes"], ["times", "3 times"]];
-const AMOUNTS = { minutes: 10, times: 3 };
+const LENGTHS = { turn: "turn", times: "N times", minutes: "10 minutes", session: "session", always: "always" }, MINUTES = 10;
 const byAge = (a, b) => a.escalation.opened_ms - b.escalation.opened_ms;
 
 export function useWaiting(session) {
@@ -39,6 +37,7 @@ export function useWaiting(session) {
   return { ...state, load, settle, sweep };
 }
 
+const address = ({ session, escalation }) => `/api/waiting/${encodeURIComponent(session)}/${encodeURIComponent(escalation.id)}`;
 const parsed = (text) => { try { const value = JSON.parse(text); return value && typeof value === "object" && !Array.isArray(value) ? value : null; } catch { return null; } };
 
 export function Cards({ waiting }) {
@@ -73,7 +72,7 @@ function Card({ call, gone, settle }) {
   const say = async (body) => {
     setState("sending"); setError(null);
     try {
-      const done = await post(`/api/waiting/${encodeURIComponent(call.session)}/${encodeURIComponent(id)}`, { digest: escalation.digest, ...body });
+      const done = await post(address(call), { digest: escalation.digest, ...body });
       const words = body.verdict === "approve" ? call.is_question ? "answered here" : "approved here" : "denied here";
       settle(id, done.delivery === "kept" ? `${words}; it is kept until a worker applies it` : done.delivery === "sent" ? `${words}; the process that holds the session has not confirmed it yet` : words);
     } catch (problem) {
@@ -84,33 +83,39 @@ function Card({ call, gone, settle }) {
   if (gone) return html`<article class="card settled" ref=${stub} aria-live="polite"><p>${call.effect}: ${gone}</p></article>`;
   const canApprove = () => !isOff() && isRead;
   const yes = (body) => () => say({ verdict: "approve", ...body });
-  const hold = (body, words) => html`<${Hold} key=${words} act=${yes(body)} isOff=${() => !canApprove()}>Hold to approve ${words}<//>`;
+  const hold = (body, words) => html`<${Hold} act=${yes(body)} isOff=${() => !canApprove()} words=${"approve " + words}/>`;
   const deny = meant(() => say({ verdict: "deny", reason: text.trim() || null }), isOff);
+  const acts = () => call.is_question ? html`<label class="visually-hidden" for=${"q-" + id}>Your answer</label><textarea id=${"q-" + id} placeholder="Your answer" ...${bind(text, setText)}></textarea>
+      <div class="acts"><button class="primary" disabled=${!text.trim() || state !== "ready"} onClick=${meant(yes({ reason: text }), isOff)}>Send the answer</button><button class="no" aria-disabled=${!!isOff()} onClick=${meant(() => say({ verdict: "deny" }), isOff)}>Do not answer</button></div>`
+    : html`${!isRead && html`<p class="dim">Scroll the call to its end to approve it.</p>`}
+      <div class="acts">${hold({}, "once")}
+      <button type="button" class="no" aria-disabled=${!!isOff()} onClick=${deny}>Deny</button>
+      <button type="button" class="quiet" aria-expanded=${more} onClick=${() => setMore(!more)}>More</button></div>
+      ${more && html`<div class="more"><label for=${"r-" + id}>Reason for a denial, which the agent reads</label><textarea id=${"r-" + id} ...${bind(text, setText)}></textarea>
+        ${may("operate") && html`<label for=${"e-" + id}>Edit the call; the policy judges it again</label><textarea id=${"e-" + id} class="mono" ...${bind(edited, setEdited)}></textarea>
+        ${edited !== original && html`<div class="acts">${parsed(edited) ? hold({ arguments: parsed(edited) }, "the edited call") : html`<span class="dim">not valid JSON</span>`}</div>`}
+        ${call.offers.length > 0 && html`<${Longer} call=${call} isOff=${() => !canApprove()} yes=${yes}/>`}`}</div>`}`;
   return html`<article class="card" ref=${node} aria-labelledby=${"t-" + id}>
     <div class="card-head"><h2 id=${"t-" + id}>${call.effect}</h2><span class="dim"><a href=${href(call.session)} title=${call.session}>${sessionName(call)}</a> · waits ${ago(escalation.opened_ms)}${call.seconds_left != null ? ` · ${span(call.seconds_left * 1000)} left, then it is denied` : ""}</span></div>
     ${call.runs_when.map((each) => html`<p class="runs">This runs when you ${each}</p>`)}
     <pre class="call" ref=${pre} tabindex="0" role="region" aria-label=${(call.is_question ? "the question " : "the exact call ") + id} onScroll=${(event) => { const box = event.currentTarget; if (box.scrollTop + box.clientHeight >= box.scrollHeight - 4) setRead(true); }}>${call.call.join("\n")}</pre>
     <${Problem} error=${error}/>
-    ${call.is_question ? html`<label class="visually-hidden" for=${"q-" + id}>Your answer</label><textarea id=${"q-" + id} placeholder="Your answer" ...${bind(text, setText)}></textarea>
-      <div class="acts"><button class="primary" disabled=${!text.trim() || state !== "ready"} onClick=${meant(yes({ reason: text }), isOff)}>Send the answer</button><button class="no" aria-disabled=${!!isOff()} onClick=${meant(() => say({ verdict: "deny" }), isOff)}>Do not answer</button></div>`
-    : html`<dl class="facts"><dt>Reason</dt><dd>${call.reason}</dd><dt>Values from</dt><dd>${call.values_from}</dd><dt>Can be undone</dt><dd>${call.undo}</dd></dl>
-      ${!isRead && html`<p class="dim">Scroll the call to its end to approve it.</p>`}
-      <div class="acts">${prefersTyping() ? html`<${TypeToApprove} id=${id} isOff=${() => !canApprove()} act=${yes({})}/>` : hold({}, "once")}
-      <button type="button" class="no" aria-disabled=${!!isOff()} onClick=${deny}>Deny</button>
-      <button type="button" class="quiet" aria-expanded=${more} onClick=${() => setMore(!more)}>More</button></div>
-      ${more && html`<div class="more"><label for=${"r-" + id}>Reason for a denial, which the agent reads</label><textarea id=${"r-" + id} ...${bind(text, setText)}></textarea>
-        <label for=${"e-" + id}>Edit the call; the policy judges it again</label><textarea id=${"e-" + id} class="mono" ...${bind(edited, setEdited)}></textarea>
-        ${edited !== original && html`<div class="acts">${parsed(edited) ? hold({ arguments: parsed(edited) }, "the edited call") : html`<span class="dim">not valid JSON</span>`}</div>`}
-        ${call.covers && html`<p>A saved approval covers: <strong>${call.covers}</strong></p><div class="acts">${SCOPES.map(([scope, words]) => hold({ scope, amount: AMOUNTS[scope] ?? null }, `for ${words}`))}</div>`}
-        ${call.offers.slice(1).map((words, i) => html`<p>It can also cover: <strong>${words}</strong></p><div class="acts">${hold({ scope: "session", offer: i + 2 }, "this for the session")}</div>`)}</div>`}`}
+    ${!call.is_question && html`<dl class="facts"><dt>Reason</dt><dd>${call.reason}</dd><dt>Values from</dt><dd>${call.values_from}</dd><dt>Can be undone</dt><dd>${call.undo}</dd></dl>`}
+    ${may("answer") ? acts() : html`<p class="dim">This device may only look.</p>`}
   </article>`;
 }
 
-// For those who cannot hold a button: a number that is shown must be typed.
-function TypeToApprove({ id, isOff, act }) {
-  const number = useRef(String(100 + Math.floor(Math.random() * 900))), [typed, setTyped] = useState("");
-  return html`<label for=${"n-" + id}>Type ${number.current} to approve once</label><input id=${"n-" + id} inputmode="numeric" autocomplete="off" size="4" ...${bind(typed, setTyped)}/>
-    <button type="button" class="primary" aria-disabled=${typed !== number.current} onClick=${meant(act, () => isOff() || typed !== number.current)}>Approve once</button>`;
+// An approval for longer: what it covers, how long it lasts, and in one sentence what would be saved. That sentence goes along with the yes.
+function Longer({ call, isOff, yes }) {
+  const [offer, setOffer] = useState(1), [scope, setScope] = useState("session"), [times, setTimes] = useState("3"), id = call.escalation.id;
+  const amount = scope === "times" ? Number(times) : scope === "minutes" ? MINUTES : null;
+  const { data, error } = useData(() => get(`${address(call)}/rule?${new URLSearchParams({ scope, offer, amount: amount ?? 0 })}`), [scope, offer, amount]);
+  return html`<fieldset><legend>Approve more than this call</legend>
+    ${call.offers.map((words, i) => html`<label key=${i} class="offer"><input type="radio" name=${"o-" + id} checked=${offer === i + 1} onChange=${() => setOffer(i + 1)}/> <span>${words}</span></label>`)}
+    <div class="bar"><label for=${"l-" + id}>How long</label><select id=${"l-" + id} ...${bind(scope, setScope)}>${Object.entries(LENGTHS).map(([name, words]) => html`<option key=${name} value=${name}>${words}</option>`)}</select>
+    ${scope === "times" && html`<label>N, with this one <input type="number" min="1" max="1000000" ...${bind(times, setTimes)}/></label>`}</div>
+    <${Problem} error=${error}/><p role="status">${data && html`This saves: <strong>${data.text}</strong>${scope === "always" && html` <span class="dim">until you revoke it: holdfast grants</span>`}`}</p>
+    <div class="acts"><${Hold} act=${() => yes({ scope, offer, amount, rule: data.text })()} isOff=${() => isOff() || !data} words="approve and save this"/></div></fieldset>`;
 }
 
 const Tabs = ({ on }) => html`<nav class="tabs" aria-label="Inbox"><a href="#/" aria-current=${on === "waiting" ? "page" : undefined}>Waiting</a><a href="#/answered" aria-current=${on === "answered" ? "page" : undefined}>Answered</a></nav>`;

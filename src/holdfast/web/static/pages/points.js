@@ -15,7 +15,7 @@ export function Points({ session, isFork, onDone }) {
     <ul>${data.map((each) => html`<li key=${each.turn}>${each.turn ? `Turn ${each.turn}: ${each.text.slice(0, 80)}` : "Before the first turn"} <button class="quiet" aria-label=${`Show the plan for turn ${each.turn}`} onClick=${attempt(async () => setPlan({ turn: each.turn, ...await get(path(session, `/rewind?turn=${each.turn}`)) }))}>Show the plan</button>${each.turn > 0 && html`<button class="quiet" aria-label=${`Fork here, after turn ${each.turn}`} onClick=${fork(each.turn)}>Fork here</button>`}</li>`)}</ul>
     ${plan && html`<section class="card" aria-label="The plan"><h3>Rewind to ${plan.turn ? `the end of turn ${plan.turn}` : "the start"}</h3><p>${count(plan.changes?.length ?? 0, "file")} would change.</p><ul>${(plan.changes ?? []).slice(0, 200).map((each) => html`<li key=${each.path}>${each.kind} ${each.path}</li>`)}</ul>
       ${(plan.left ?? []).map((each) => html`<p class="runs">Stays unchanged, because it was not saved: ${each}</p>`)}${(plan.stays ?? []).map((each) => html`<p class="runs">Cannot be undone: ${each}</p>`)}
-      <div class="acts"><${Hold} act=${rewind}>Hold to rewind<//><button onClick=${() => setPlan(null)}>Keep it as it is</button></div></section>`}`}`;
+      <div class="acts"><${Hold} act=${rewind} words="rewind"/><button onClick=${() => setPlan(null)}>Keep it as it is</button></div></section>`}`}`;
 }
 
 // A fork works in a folder of its own. The merge is shown as diffs against the parent's folder before anything changes.
@@ -28,5 +28,5 @@ function Merge({ session, onDone }) {
     ${plan && html`<section class="card" aria-label="The merge"><h3>${proposals.length ? `${count(proposals.length, "file")} would change in the folder of its parent` : "The fork has nothing that its parent lacks"}</h3>
       ${conflicts.map((each) => html`<p class="runs" key=${each.path}>Conflict in ${each.path}: ${each.reason}</p>`)}${left.map((each) => html`<p class="dim" key=${each}>Not merged, because it is not an ordinary file: ${each}</p>`)}
       ${proposals.map((each) => html`<h3 key=${each.path}>${each.path} (${each.kind})</h3>${each.diff && html`<${Diff} text=${each.diff} label=${"changes of " + each.path}/>`}`)}
-      <div class="acts">${proposals.length > 0 && !conflicts.length && html`<${Hold} act=${merge}>Hold to merge<//>`}<button onClick=${() => setPlan(null)}>Close</button></div></section>`}`;
+      <div class="acts">${proposals.length > 0 && !conflicts.length && html`<${Hold} act=${merge} words="merge"/>`}<button onClick=${() => setPlan(null)}>Close</button></div></section>`}`;
 }

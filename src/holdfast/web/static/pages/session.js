@@ -1,5 +1,5 @@
 // One session: its conversation as it happens, what waits in it, and a message box.
-import { get, post } from "../api.js";
+import { get, may, post } from "../api.js";
 import { Item, Text, merge } from "../conversation.js";
 import { Markdown } from "../markdown.js";
 import { Page, Problem, Tag, bind, count, href, modelName, money, sessionName, useData, when } from "../parts.js";
@@ -52,7 +52,7 @@ export function Session({ session }) {
     <div class="talk" aria-label="Conversation" role="log">${talk.items.map((item, i) => html`<${Item} key=${item.key} live=${live.output} item=${item.kind === "outcome" && item.text === talk.items[i - 1]?.text ? { ...item, text: "" } : item}/>`)}
       ${live.thinking && !live.text && html`<div class="said thinking"><div class="who"><span>thinking ...</span></div><${Text} text=${live.thinking.slice(-600)} label="reasoning"/></div>`}${live.text && html`<div class="said reply"><div class="who"><span>writing ...</span></div><${Markdown} text=${live.text}/></div>`}</div>
     ${waiting.calls?.length > 0 && html`<section aria-label="Waits for you"><h2>Waits for you</h2><${Cards} waiting=${waiting}/></section>`}
-    <${Compose} session=${session} isBusy=${summary.activity === "processing" || summary.activity === "waiting"} reload=${view.reload}/><div ref=${foot}></div><//>`;
+    ${may("operate") && html`<${Compose} session=${session} isBusy=${summary.activity === "processing" || summary.activity === "waiting"} reload=${view.reload}/>`}<div ref=${foot}></div><//>`;
 }
 
 function Compose({ session, isBusy, reload }) {

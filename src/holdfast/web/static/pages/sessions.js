@@ -1,5 +1,5 @@
 // The list of sessions, newest activity first, a page at a time; full-text search; and starting a new one.
-import { get, post } from "../api.js";
+import { get, may, post } from "../api.js";
 import { Empty, Page, Problem, Tag, VirtualList, ago, bind, count, href, modelName, money, sessionName, shortId, useAttempt, useData } from "../parts.js";
 import { onNews, onReset } from "../stream.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
@@ -28,7 +28,7 @@ export function Sessions() {
     return () => { clearTimeout(timer); offs.forEach((off) => off()); };
   }, [activity]);
   return html`<${Page} title="Sessions" error=${error}>
-    <${NewSession}/>
+    ${may("operate") && html`<${NewSession}/>`}
     <form class="bar" role="search" onSubmit=${(event) => event.preventDefault()}><label class="visually-hidden" for="q">Search what was said</label><input id="q" type="search" placeholder="Search what was said" ...${bind(query, setQuery)}/>
       <label class="visually-hidden" for="activity">State</label><select id="activity" ...${bind(activity, setActivity)}><option value="">Every state</option><option value="waiting">Waits for you</option><option value="processing">Working</option></select></form>
     ${query.trim() ? html`<${Found} query=${query.trim()}/>` : isLoaded && (list.length ? html`<${VirtualList} items=${list} rowHeight=${66} label="sessions" onEnd=${() => load(true)} row=${Line}/>` : html`<${Empty} title="No sessions">Start one above, or with: holdfast<//>`)}<//>`;
