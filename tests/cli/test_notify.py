@@ -11,7 +11,7 @@ from tests.cli.terminals import DELETE, prepared
 from tests.support.fork_server import forked_python
 from tests.support.http_standin import HttpStandIn, http_standin
 
-from holdfast.services import WebAddress, published_address
+from holdfast.gate import WebAddress, published_address
 from holdfast.store import Home
 
 

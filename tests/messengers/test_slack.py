@@ -16,9 +16,9 @@ from tests.support.slack_standin import APP_TOKEN, BOT_TOKEN, SlackStandIn, slac
 from holdfast.app import Runtime
 from holdfast.core import FakeClock
 from holdfast.core.events import EscalationAnswered, Event, MessagePosted
+from holdfast.gate import WebAddress, published_address
 from holdfast.messengers import Bridge
 from holdfast.messengers.slack import Slack
-from holdfast.services import WebAddress, published_address
 from holdfast.session import Settings, SlackSettings
 
 

@@ -15,9 +15,9 @@ from holdfast.app import Runtime
 from holdfast.core import FakeClock
 from holdfast.core.errors import EscalationUnknown, InvalidConfig
 from holdfast.core.events import EscalationAnswered, Event, MessagePosted
+from holdfast.gate import WebAddress, published_address
 from holdfast.messengers import Bridge, PressedButton, create_messenger
 from holdfast.messengers.telegram import Telegram
-from holdfast.services import WebAddress, published_address
 from holdfast.session import ChannelSettings, Settings, TelegramSettings
 
 MEMBER, STRANGER = 7, 666

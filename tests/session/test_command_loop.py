@@ -12,6 +12,7 @@ from holdfast.app import Runtime
 from holdfast.commands import ShellSettings, probe_sandbox
 from holdfast.core import Escalation, Json, JsonObject, Ok, Outcome, Proposed, Response
 from holdfast.core.events import CallSettled, HostJudged
+from holdfast.gate import WebAddress, published_address
 from holdfast.models import ScriptedModel, ScriptedReply, use
 from holdfast.session import Session, Settings
 
@@ -258,21 +259,24 @@ async def test_a_commit_made_inside_is_offered_and_accepted_as_one_branch(
 CONNECT = "import socket, sys; print(socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5).recv(9))"
 
 
-async def test_programs_reach_the_ports_of_this_machine_that_the_settings_name_and_no_others(
+async def test_programs_reach_the_ports_of_this_machine_that_the_settings_name_and_never_our_own(
     tmp_path: Path, project: Path
 ) -> None:
     async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"hello")
         writer.close()
 
-    servers = [await asyncio.start_server(greet, "127.0.0.1", 0) for _ in range(2)]
-    named, other = (server.sockets[0].getsockname()[1] for server in servers)
-    settings = Settings(acts_with="tools", shell=ShellSettings(ports=(named,)))
+    servers = [await asyncio.start_server(greet, "127.0.0.1", 0) for _ in range(3)]
+    named, other, own = (server.sockets[0].getsockname()[1] for server in servers)
+    settings = Settings(acts_with="tools", shell=ShellSettings(ports=(named, own)))
     runtime = await Runtime.start(home=tmp_path / "ports", settings=settings, servers=())
-    connect = [run("python3", "-c", CONNECT, str(port)) for port in (named, other)]
+    connect = [run("python3", "-c", CONNECT, str(port)) for port in (named, other, own)]
     session = await open_session(runtime, project, *connect, "Done.")
-    await session.send("connect")
-    reached, refused = results(session)
+    page = WebAddress(origin=f"http://127.0.0.1:{own}", since_ms=1, port=own)
+    with published_address(runtime.home, page):
+        await session.send("connect")
+    reached, refused, closed = results(session)
+    assert closed["output"] == "b''\n", "where our own page listens, nothing is forwarded"
     assert (reached["code"], reached["output"]) == (0, "b'hello'\n")
     assert refused["code"] == 1
     assert "ConnectionRefusedError" in str(refused["output"])

@@ -1,5 +1,7 @@
 """Who is not the person: other users, sandboxed agents, their programs and their tools. After each, the call still waits."""
 
+import http.server
+import json
 import os
 import re
 import subprocess
@@ -10,18 +12,21 @@ from pathlib import Path
 import pytest
 from tests.guests.engines import KEY
 from tests.installed_programs import cache_folder
+from tests.mcp.installed import python_server
 from tests.web.conftest import WebServer, running_server
 from tests.web.http import send
 from tests.web.sample_home import fill
 
 from holdfast.app import Runtime
-from holdfast.commands import ShellSettings, SystemSandboxes
+from holdfast.commands import ShellSettings, SystemSandboxes, probe_sandbox
 from holdfast.core import ArgumentRoles, Call, Tool, call_id
 from holdfast.core.errors import InvalidInput
 from holdfast.guests import Engines
-from holdfast.policy import Request, Resolver, load_policy
-from holdfast.services import check_proposed
+from holdfast.mcp import ServerSpec
+from holdfast.policy import FixedPolicy, Request, Resolver, load_policy
+from holdfast.services import check_proposed, request_for, with_known_tools
 from holdfast.session import Settings
+from holdfast.store import Home
 from holdfast.web import serve_web
 from holdfast.web.peer import peer_uid
 from holdfast.world import FolderWorld, WorldPaths
@@ -29,6 +34,7 @@ from holdfast.world import FolderWorld, WorldPaths
 pytestmark = pytest.mark.timeout(600)
 """A server on a slow machine takes its time."""
 
+ALLOWS_ALL = FixedPolicy(default="allow")
 ENTER = """
 import json, os, sys, urllib.error, urllib.request
 url, code = sys.argv[1:]
@@ -124,20 +130,24 @@ async def test_the_server_listens_on_this_machine_only(tmp_path: Path) -> None:
         await runtime.close()
 
 
-async def test_code_of_an_agent_reaches_no_port(waiting: WebServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["python", "wasi", "system", "lisp"])
+async def test_code_of_an_agent_reaches_no_port(waiting: WebServer, tmp_path: Path, sandbox: str) -> None:
     port = waiting.url.rstrip("/").rpartition(":")[2]
     code = f"import socket\ns = socket.create_connection(('127.0.0.1', {port}))\nprint('reached')"
-    engines = Engines(key=KEY, cache=cache_folder("wasi"))
+    if sandbox == "lisp":
+        code = f'(begin (open-socket "127.0.0.1" {port}) "reached")'
+    if sandbox == "system" and (await probe_sandbox(cache_folder("sandbox"))).tier != "full":
+        pytest.skip("the full sandbox does not stand here")
+    engines = Engines(key=KEY, cache=cache_folder("wasi")) if sandbox == "wasi" else None
     runtime = await Runtime.start(
-        home=tmp_path / "holdfast", settings=Settings(), servers=(), engines=engines
+        home=waiting.home / "holdfast", settings=Settings(), servers=(), engines=engines
     )
     try:
-        for sandbox in ("python", "wasi"):
-            session = await runtime.create(policy="scratch", sandbox=sandbox, needs_model=False)
-            outcome = await session.execute(code)
-            assert "reached" not in str(outcome), sandbox
-            assert type(outcome).__name__ == "Error", (sandbox, outcome)
-            await session.close()
+        session = await runtime.create(policy=ALLOWS_ALL, sandbox=sandbox, needs_model=False)
+        outcome = await session.execute(code)
+        assert "reached" not in str(outcome)
+        assert type(outcome).__name__ == "Error", outcome
+        await session.close()
     finally:
         await runtime.close()
 
@@ -157,6 +167,78 @@ async def test_a_program_in_the_command_sandbox_reaches_no_port(waiting: WebServ
     )
     assert "reached" not in done.output
     assert "refused" in done.output
+
+
+def own_urls(server: WebServer) -> list[str]:
+    """The page under every name of this machine that a tool may try."""
+    port = server.url.rstrip("/").rpartition(":")[2]
+    hosts = [
+        "127.0.0.1",
+        "localhost",
+        "LOCALHOST.",
+        "[::1]",
+        "0.0.0.0",
+        "[::]",
+        "127.1",
+        "0x7f000001",
+        "127.8.9.1",
+    ]
+    hosts += ["[::ffff:127.0.0.1]", "127.0.0.1.nip.io", "lvh.me", "a.localhost", os.uname().nodename]
+    return [f"http://{host}:{port}/api/waiting" for host in hosts]
+
+
+async def test_a_fetch_tool_is_denied_our_own_page_whatever_the_rules_allow(
+    waiting: WebServer, tmp_path: Path
+) -> None:
+    spec = ServerSpec(
+        name="fetch",
+        command=python_server("mcp-server-fetch"),
+        args=("--ignore-robots-txt", "--allow-private-ips"),
+    )
+    runtime = await Runtime.start(home=waiting.home / "holdfast", settings=Settings(), servers=(spec,))
+    other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    try:
+        session = await runtime.create(workspace=tmp_path, policy=ALLOWS_ALL, needs_model=False)
+        for url in own_urls(waiting):
+            await session.execute(f"fetch.fetch(url={url!r}, raw=True)")
+        refused = [(each.result, each.decision.rule) for each in session.audit()]
+        assert refused == [("refused", "structural-protected-host")] * len(own_urls(waiting))
+        # The same rule lets it reach another port of this machine, and the same words are shown before a call is made.
+        elsewhere = f"http://127.0.0.1:{other.server_address[1]}/"
+        await session.execute(f"fetch.fetch(url={elsewhere!r}, raw=True)")
+        assert session.audit()[-1].decision.verdict == "allow"
+    finally:
+        other.server_close()
+        await runtime.close()
+
+
+@pytest.mark.parametrize("named", ["localhost", "127.0.0.1"])
+async def test_a_rule_that_names_this_machine_does_not_open_our_own_page(
+    waiting: WebServer, tmp_path: Path, named: str
+) -> None:
+    file = tmp_path / "open.yaml"
+    file.write_text(
+        f"policy: open\nrules:\n  - name: here\n    allow: [web.fetch, net.connect]\n    hosts: ['{named}']\n    because: mine\n"
+        "tools:\n  web.fetch:\n    url: fetch-url\n"
+    )
+    policy = with_known_tools(
+        load_policy(str(file), is_checked=False), Home(waiting.home / "holdfast"), is_annotated=False
+    )
+    port = int(waiting.url.rstrip("/").rpartition(":")[2])
+    for open_port, rule in ((port, "structural-protected-host"), (port + 1, "here")):
+        for call in (
+            {"operation": "web.fetch", "arguments": {"url": f"http://{named}:{open_port}/"}},
+            {"operation": "net.connect", "arguments": {"host": named, "port": open_port}},
+        ):
+            request = await request_for(
+                policy,
+                json.dumps(call),
+                workspace=tmp_path,
+                protected=(),
+                tier="full",
+                home=Home(waiting.home / "holdfast"),
+            )
+            assert policy.judge(request).rule == rule, call
 
 
 async def test_a_fetch_tool_is_not_let_to_this_machine_by_a_star(waiting: WebServer, tmp_path: Path) -> None:

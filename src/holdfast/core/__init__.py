@@ -47,7 +47,7 @@ from holdfast.core.decisions import (
 from holdfast.core.effects import JudgedEffect, SettledEffects
 from holdfast.core.event_loop import end_task, off_loop
 from holdfast.core.executed_files import EXECUTED_FILES, runs_when
-from holdfast.core.hosts import canonical_host, is_public_address, is_public_host
+from holdfast.core.hosts import canonical_host, is_public_address, is_public_host, is_this_machine
 from holdfast.core.ids import (
     AGENT,
     EXTERNAL,
@@ -300,6 +300,7 @@ __all__ = [
     "is_question",
     "is_short_id",
     "is_success",
+    "is_this_machine",
     "is_too_deep",
     "lowest",
     "mark_lookalikes",

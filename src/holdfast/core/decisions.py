@@ -61,6 +61,8 @@ class CallFacts(Value):
     """By host of the call: the named groups that it belongs to, such as `package-registries`."""
     levels: CallLevels | None = None
     """Where the arguments came from; None if the policy does not ask."""
+    own_server: str = ""
+    """The web server of Holdfast itself that the call leads to, as host and port; empty if it leads to none."""
 
 
 class Decision(Value):

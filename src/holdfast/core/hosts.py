@@ -5,6 +5,7 @@ Rules compare hosts and the proxy of commands dials them, so both take their spe
 
 import ipaddress
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -17,6 +18,7 @@ _REBINDING_SUFFIXES = (
     "localhost.direct", "ipv6-literal.net",
 )  # fmt: skip
 """Public domains whose names resolve to the address encoded in them, including private ones."""
+_LOOPBACK_SUFFIXES = ("localhost", "localdomain", "localdomain6", *_REBINDING_SUFFIXES)
 _METADATA_SUFFIXES = (
     "metadata.goog",
     "metadata.tencentyun.com",
@@ -59,6 +61,17 @@ def _canonical_host(host: str) -> str | None:
 
 
 @lru_cache(maxsize=1024)
+def is_this_machine(host: str) -> bool:
+    """Whether a canonical host is the machine itself, as far as its text can tell: loopback, or a name that leads there."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        encoded = (each.is_loopback or each.is_unspecified for each in _addresses_in(host))
+        return _ends_with(host, _LOOPBACK_SUFFIXES) or any(encoded)
+    return address.is_loopback or address.is_unspecified
+
+
+@lru_cache(maxsize=1024)
 def is_public_host(host: str) -> bool:
     """Whether a canonical host is on the public internet, as far as its text can tell."""
     try:
@@ -73,11 +86,15 @@ def is_public_host(host: str) -> bool:
 
 def _encodes_private_address(host: str) -> bool:
     """Whether a name encodes an address that is not public, as rebinding services use it."""
+    return not all(map(is_public_address, _addresses_in(host)))
+
+
+def _addresses_in(host: str) -> Iterator[ipaddress.IPv4Address]:
+    """The addresses that a name contains in any spelling of four numbers."""
     for found in _ADDRESS_IN_NAME.finditer(host):
         numbers = [int(number) for number in re.split("[._-]", found[1])]
-        if max(numbers) <= 255 and not is_public_address(ipaddress.IPv4Address(bytes(numbers))):
-            return True
-    return False
+        if max(numbers) <= 255:
+            yield ipaddress.IPv4Address(bytes(numbers))
 
 
 def _ends_with(host: str, suffixes: tuple[str, ...]) -> bool:

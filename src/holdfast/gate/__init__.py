@@ -49,6 +49,7 @@ from holdfast.gate.grants import (
 from holdfast.gate.large_values import FetchBlob, LargeValues, decode_blob
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.output_filter import OutputFilter
+from holdfast.gate.own_servers import WebAddress, own_endpoints, published_address, session_link
 from holdfast.gate.stored_tree_budget import (
     StoredTreeBudget,
     left_in_tree,
@@ -100,6 +101,7 @@ __all__ = [
     "Spending",
     "StoredTreeBudget",
     "TreeBudget",
+    "WebAddress",
     "answer_external",
     "audit_stats",
     "audit_view",
@@ -117,7 +119,10 @@ __all__ = [
     "limits_of_tree",
     "list_external_requests",
     "open_tree_budget",
+    "own_endpoints",
+    "published_address",
     "record_added_folders",
+    "session_link",
     "share_of",
     "signal_holder",
     "time_limit",

@@ -74,7 +74,7 @@ from holdfast.gate.refusals import deny, exhausted_dimension, over_budget, refus
 from holdfast.gate.session_origins import SessionOrigins
 from holdfast.gate.tree_budget import TreeBudget
 from holdfast.models import Model, OnPiece, Prompt, Reply
-from holdfast.policy import Policy, SessionFacts
+from holdfast.policy import OwnEndpoints, Policy, SessionFacts
 from holdfast.store import Journal
 
 Checkpoint = Callable[[int], Awaitable[Sequence[Event]]]
@@ -116,6 +116,7 @@ class Gate:
         output_filter: OutputFilter | None = None,
         fetch_blob: FetchBlob | None = None,
         facts: Callable[[], SessionFacts] = SessionFacts,
+        own_endpoints: OwnEndpoints = tuple,
         effect_writer: EffectTarget | None = None,
         keep_blob: StoreBlob | None = None,
         file_labels: FileLabels | None = None,
@@ -148,6 +149,7 @@ class Gate:
             calls=self.calls,
             max_repeats=self._settings.max_repeats,
             facts=facts,
+            own_endpoints=own_endpoints,
             levels=self._levels,
         )
         self._authorizer = Authorizer(

@@ -11,6 +11,7 @@ from holdfast.core import (
     ApprovedPaths,
     BlobRef,
     Call,
+    CallFacts,
     CallLevels,
     CallOrigins,
     CostEstimator,
@@ -33,7 +34,17 @@ from holdfast.core import digest as content_digest
 from holdfast.gate.argument_levels import ArgumentLevels
 from holdfast.gate.call_index import CallIndex
 from holdfast.gate.refusals import deny
-from holdfast.policy import NO_FACTS, Policy, Request, Resolver, SessionFacts, annotate, validate_arguments
+from holdfast.policy import (
+    NO_FACTS,
+    OwnEndpoints,
+    Policy,
+    Request,
+    Resolver,
+    SessionFacts,
+    annotate,
+    validate_arguments,
+    with_own_server,
+)
 
 RECENT_CALLS = 1000
 """Recorded calls that an offer is measured against."""
@@ -120,6 +131,7 @@ class Judge:
         calls: CallIndex,
         max_repeats: int,
         facts: Callable[[], SessionFacts] = SessionFacts,
+        own_endpoints: OwnEndpoints = tuple,
         levels: ArgumentLevels | None = None,
     ) -> None:
         self.policy = policy
@@ -128,6 +140,7 @@ class Judge:
         self._calls = calls
         self._max_repeats = max_repeats
         self._facts = facts
+        self._own_endpoints = own_endpoints
         self._levels = levels
         self._resolver = Resolver()
 
@@ -156,7 +169,7 @@ class Judge:
             refused = deny("invalid-arguments", problem)
             return Judgement(Request(call=call, tool=registered.tool), refused, registered, digest)
         targets = await self._resolver.targets(registered.tool, call.arguments, self._paths)
-        facts = self._facts().for_call(registered.tool, targets)
+        facts = self._facts_of(registered.tool, targets)
         levels = self._levels_of(call, registered.tool, origins, recorded=recorded_levels)
         if levels is not None:
             facts = msgspec.structs.replace(facts, levels=levels)
@@ -184,6 +197,9 @@ class Judge:
             reason = f"{call.operation} needs a person's approval, whatever the policy allows"
             decision = Decision(verdict="escalate", rule="requires-approval", reason=reason, source="gate")
         return Judgement(request, decision, registered, digest)
+
+    def _facts_of(self, tool: Tool, targets: Sequence[Target]) -> CallFacts:
+        return with_own_server(self._facts().for_call(tool, targets), targets, self._own_endpoints)
 
     def _levels_of(
         self,
@@ -233,7 +249,7 @@ class Judge:
     async def judge_host(self, tool: Tool, call: Call) -> Judgement:
         """Judge a connection of a program, which is a call that no toolset offers."""
         targets = await self._resolver.targets(tool, call.arguments, self._paths)
-        facts = self._facts().for_call(tool, targets)
+        facts = self._facts_of(tool, targets)
         request = Request(call=call, tool=tool, targets=targets, facts=facts)
         return Judgement(request, self.policy.judge(request), None, call.digest)
 

@@ -28,6 +28,7 @@ from holdfast.core import (
 from holdfast.core.approval_text import describe_effect, describe_facts
 from holdfast.core.errors import EscalationUnknown, HoldfastError, SessionNotFound
 from holdfast.core.events import MessagePosted, RecordedEvent
+from holdfast.gate import session_link
 from holdfast.messengers.commands import run_command
 from holdfast.messengers.contract import (
     Button,
@@ -38,7 +39,7 @@ from holdfast.messengers.contract import (
     PressedButton,
 )
 from holdfast.messengers.inbox import Inbox
-from holdfast.services import answer_text, describe_outcome, exact_call, session_link
+from holdfast.services import answer_text, describe_outcome, exact_call
 from holdfast.session import MessengerSettings, Session
 
 DIGEST_LETTERS = 32

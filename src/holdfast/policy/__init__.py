@@ -18,7 +18,7 @@ from holdfast.policy.analysis.suggest import AnsweredPrompt, Suggestions, sugges
 from holdfast.policy.contract import Policy, Request
 from holdfast.policy.document import FieldLevels, LabelRules, PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
-from holdfast.policy.facts import NO_FACTS, SessionFacts, has_tier
+from holdfast.policy.facts import NO_FACTS, OwnEndpoints, SessionFacts, has_tier, with_own_server
 from holdfast.policy.fixed import FixedPolicy
 from holdfast.policy.flow.python_flow import python_flow
 from holdfast.policy.flow.result import Flow, Signature, Site, unknown_flow
@@ -75,6 +75,7 @@ __all__ = [
     "LabelRules",
     "LexicalPaths",
     "LintFinding",
+    "OwnEndpoints",
     "Policy",
     "PolicyDiff",
     "PolicyDocument",
@@ -121,4 +122,5 @@ __all__ = [
     "tool_for",
     "unknown_flow",
     "validate_arguments",
+    "with_own_server",
 ]

@@ -3,12 +3,12 @@
 Judging is pure, so the gate hands the facts of each call in with the request and records them with the decision.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from holdfast.core import CallFacts, SandboxTier, Target, Tool, UrlTarget, Value
-from holdfast.policy.urls import match_host
+from holdfast.policy.urls import leads_to, match_host
 
 NO_FACTS = CallFacts()
 HOST_GROUPS = ("package-registries",)
@@ -37,6 +37,22 @@ class SessionFacts(Value):
                 if found:
                     groups[target.host] = found
         return CallFacts(tier=tier, host_groups=groups) if tier is not None or groups else NO_FACTS
+
+
+OwnEndpoints = Callable[[], Iterable[tuple[str, int]]]
+"""Finds the hosts and ports of our own web servers that run now."""
+
+
+def with_own_server(facts: CallFacts, targets: Sequence[Target], own_endpoints: OwnEndpoints) -> CallFacts:
+    """The facts of a call, with the web server of our own that it leads to. Looked for only if it leads to a host."""
+    urls = [each for each in targets if isinstance(each, UrlTarget) and each.problem is None]
+    endpoints = tuple(own_endpoints()) if urls else ()
+    for each in urls if endpoints else ():
+        if leads_to(each, endpoints):
+            return msgspec.structs.replace(
+                facts, own_server=f"{each.host}:{each.port}" if each.port else each.host
+            )
+    return facts
 
 
 def has_tier(tool: Tool) -> bool:

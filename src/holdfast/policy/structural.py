@@ -1,4 +1,4 @@
-"""Structural checks that run before any rule: unknown tools, malformed arguments, protected and invalid paths."""
+"""Structural checks that run before any rule: unknown tools, malformed arguments, protected hosts, protected and invalid paths."""
 
 from holdfast.core import Decision, PathTarget, Role, Tool
 from holdfast.policy.contract import Request
@@ -18,7 +18,12 @@ def structural_refusal(request: Request) -> Decision | None:
 
 
 def unsafe_target(request: Request) -> Decision | None:
-    """Refuse protected paths and paths that cannot be resolved."""
+    """Refuse protected paths, paths that cannot be resolved, and our own web server: there a person answers."""
+    if request.facts.own_server:
+        return refuse(
+            "structural-protected-host",
+            f"{request.facts.own_server} is the web server of Holdfast, which only a person's browser may use",
+        )
     invalid = None
     for target in request.targets:
         if not isinstance(target, PathTarget):

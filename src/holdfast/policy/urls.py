@@ -5,10 +5,10 @@ services and names that encode an address. Text that is not a URL never matches.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from urllib.parse import unquote, urlsplit
 
-from holdfast.core import Role, UrlTarget, canonical_host, is_public_host
+from holdfast.core import Role, UrlTarget, canonical_host, is_public_host, is_this_machine
 from holdfast.core.globs import casefold_path
 
 GROUP_PREFIX = "group:"
@@ -83,6 +83,15 @@ def is_public(target: UrlTarget) -> bool:
     if target.role == "fetch-url" and target.scheme not in _WEB:
         return False
     return is_public_host(target.host)
+
+
+def leads_to(target: UrlTarget, endpoints: Iterable[tuple[str, int]]) -> bool:
+    """Whether a target leads to one of these hosts and ports; `localhost` stands for every name of this machine."""
+    port = target.port or _PORTS.get(target.scheme)
+    return any(
+        port == open_port and (target.host == host or (host == "localhost" and is_this_machine(target.host)))
+        for host, open_port in endpoints
+    )
 
 
 def match_host(

@@ -35,7 +35,6 @@ from holdfast.services.telemetry import Metrics, Traces, serve_metrics, system_t
 from holdfast.services.timeline import Timeline, TimelineEntry, timeline_of
 from holdfast.services.usage import USAGE_GROUPS, UsageGroup, UsageRow, total_usage, usage
 from holdfast.services.waiting_calls import WaitingCall, describe_waiting, select_waiting, waiting
-from holdfast.services.web_address import WebAddress, published_address, session_link
 
 __all__ = [
     "USAGE_GROUPS",
@@ -58,7 +57,6 @@ __all__ = [
     "UsageGroup",
     "UsageRow",
     "WaitingCall",
-    "WebAddress",
     "agent_waits",
     "answer_text",
     "audit_csv",
@@ -79,7 +77,6 @@ __all__ = [
     "is_safe_address",
     "items_of",
     "notify_about",
-    "published_address",
     "read_failures",
     "request_for",
     "request_of_holder",
@@ -91,7 +88,6 @@ __all__ = [
     "select_waiting",
     "send_control_request",
     "serve_metrics",
-    "session_link",
     "suggest_rules",
     "system_tracer",
     "timeline_of",

@@ -5,6 +5,7 @@ No server is started. Tools of MCP servers are taken from their accepted definit
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,7 @@ from holdfast.core.events import (
     SessionReconfigured,
     SessionRewound,
 )
+from holdfast.gate import own_endpoints
 from holdfast.mcp import McpFiles, kind_of
 from holdfast.policy import (
     LexicalPaths,
@@ -44,6 +46,7 @@ from holdfast.policy import (
     has_tier,
     policy_files,
     tool_for,
+    with_own_server,
 )
 from holdfast.store import Home
 from holdfast.world import WorldPaths
@@ -106,7 +109,8 @@ async def request_for(
         tier = (await SystemSandboxes(home.cache).probe()).tier
     registries = find_registries(os.environ, home=Path.home(), workspace=workspace)
     facts = SessionFacts(tier=tier, host_groups={PACKAGE_REGISTRIES: registries.hosts})
-    return Request(call=call, tool=tool, targets=targets, facts=facts.for_call(tool, targets))
+    known = with_own_server(facts.for_call(tool, targets), targets, partial(own_endpoints, home))
+    return Request(call=call, tool=tool, targets=targets, facts=known)
 
 
 class _HomeExpandingPaths:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -24,9 +25,10 @@ from holdfast.gate import (
     SharedFileLabels,
     TreeBudget,
     audit_view,
+    own_endpoints,
 )
 from holdfast.models import Model, ModelToolset
-from holdfast.policy import Policy, SessionFacts
+from holdfast.policy import OwnEndpoints, Policy, SessionFacts
 from holdfast.session.approver import Approver
 from holdfast.session.commands.interpreters import SessionInterpreters
 from holdfast.session.commands.session_commands import SessionCommands
@@ -172,7 +174,12 @@ def _commands(parts: SessionParts) -> SessionCommands | None:
         workspace=parts.disk.root if parts.disk is not None else None,
         state=parts.disk.home.session_folder(parts.journal.session) if parts.disk is not None else None,
         interpreters=parts.interpreters,
+        own_endpoints=_own_endpoints(parts),
     )
+
+
+def _own_endpoints(parts: SessionParts) -> OwnEndpoints:
+    return partial(own_endpoints, parts.disk.home) if parts.disk is not None else tuple
 
 
 def _gate(
@@ -236,6 +243,7 @@ def _gate(
         effect_writer=EffectWriter(parts.staged),
         keep_blob=parts.store.put_blob,
         facts=lambda: commands.facts if commands is not None else SessionFacts(),
+        own_endpoints=_own_endpoints(parts),
     )
     if commands is not None:
         commands.connect(gate)

@@ -4,6 +4,7 @@ import fcntl
 import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from holdfast.core import EXTERNAL, Toolset, check_session_id
@@ -15,6 +16,7 @@ from holdfast.gate import (
     Gate,
     GateSettings,
     OutputFilter,
+    own_endpoints,
     record_added_folders,
 )
 from holdfast.policy import Policy, SessionFacts, narrowed_by_project, policy_files
@@ -96,6 +98,7 @@ async def open_external_gate(
             effect_writer=shell.writer if shell is not None else None,
             keep_blob=shared.store.put_blob if shell is not None else None,
             facts=lambda: shell.commands.facts if shell is not None else SessionFacts(),
+            own_endpoints=partial(own_endpoints, shared.home),
         )
         if shell is not None:
             shell.commands.connect(gate)

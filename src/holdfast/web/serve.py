@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from holdfast.app import Runtime
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidInput
-from holdfast.services import WebAddress, published_address
+from holdfast.gate import WebAddress, published_address
 from holdfast.web.application import WebApplication
 from holdfast.web.context import WebContext
 from holdfast.web.devices import Devices
@@ -85,7 +85,8 @@ async def serve_web(
     reading = asyncio.ensure_future(feed.run())
     try:
         await _until_started(server, serving)
-        with published_address(runtime.home, WebAddress(origin=context.origin, since_ms=clock.now_ms())):
+        address = WebAddress(origin=context.origin, since_ms=clock.now_ms(), port=port)
+        with published_address(runtime.home, address):
             yield RunningServer(context=context, port=port)
     finally:
         context.closed.set()

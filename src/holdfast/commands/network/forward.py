@@ -37,15 +37,19 @@ async def serve_preview(sandbox: CommandSandbox, port: int, listener: socket.soc
     await _forward(listener, lambda: sandbox.connect(port))
 
 
-async def serve_host_port(listener: socket.socket, port: int) -> None:
-    """Forward connections of programs to a port of the host's loopback, until cancelled.
+async def serve_host_port(
+    listener: socket.socket, port: int, *, is_closed: Callable[[int], bool] = lambda _: False
+) -> None:
+    """Forward connections of programs to a port of the host's loopback, until cancelled, unless the port is closed to them.
 
     The listener is from `sandbox.listen(port)`.
     """
-    await _forward(listener, lambda: _connect_on_host(port))
+    await _forward(listener, lambda: _connect_on_host(port, is_closed))
 
 
-async def _connect_on_host(port: int) -> socket.socket:
+async def _connect_on_host(port: int, is_closed: Callable[[int], bool]) -> socket.socket:
+    if is_closed(port):
+        raise CommandError(f"port {port} of this machine is closed to programs")
     connection = socket.socket()
     try:
         connection.setblocking(False)

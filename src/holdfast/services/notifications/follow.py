@@ -20,6 +20,7 @@ from holdfast.core.events import (
     SessionRenamed,
     TurnEnded,
 )
+from holdfast.gate import session_link
 from holdfast.services.notifications.notification import (
     Notification,
     budget_warned,
@@ -27,7 +28,6 @@ from holdfast.services.notifications.notification import (
     turn_ended,
 )
 from holdfast.services.notifications.sender import NotificationSender
-from holdfast.services.web_address import session_link
 from holdfast.session import LiveSessions, NotifySettings
 from holdfast.store import Follower, Home
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.commands import (
@@ -35,11 +35,14 @@ class SessionNetwork:
         judge: JudgeHostFor | None,
         *,
         ports: Sequence[int] = (),
+        is_closed: Callable[[int], bool] = lambda _: False,
         endpoints: Collection[tuple[str, int]] = (),
     ) -> None:
-        """Without `judge` there is no proxy. `ports` of this machine are forwarded; `endpoints` are registries with a port."""
+        """Without `judge` there is no proxy. `ports` of this machine are forwarded unless one is closed when a program connects, as
+        the port of our own web server is; `endpoints` are registries with a port."""
         self._judge = judge
         self._ports = ports
+        self._is_closed = is_closed
         self._endpoints = endpoints
         self._sandbox: CommandSandbox | None = None
         self._environment: Mapping[str, str] = {}
@@ -55,7 +58,7 @@ class SessionNetwork:
             self._environment = await self._serve_proxy(sandbox) if self._judge is not None else {}
             for port in self._ports:
                 listener, _ = await sandbox.listen(port)
-                self._start(listener, serve_host_port(listener, port))
+                self._start(listener, serve_host_port(listener, port, is_closed=self._is_closed))
             self._sandbox = sandbox
         return self._environment
 

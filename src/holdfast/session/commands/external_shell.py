@@ -1,10 +1,11 @@
 """The programs of an external agent: the `shell.*` tools over the workspace with what its programs staged, without a loop of ours."""
 
+from functools import partial
 from pathlib import Path
 
 from holdfast.commands import PYTHON_TOOL, CommandSandbox, SandboxStatus
 from holdfast.core import Toolset
-from holdfast.gate import NET_CONNECT
+from holdfast.gate import NET_CONNECT, own_endpoints
 from holdfast.policy import Policy
 from holdfast.session.commands.interpreters import SessionInterpreters
 from holdfast.session.commands.session_commands import SessionCommands
@@ -62,6 +63,7 @@ class ExternalShell:
             workspace=workspace,
             state=own,
             interpreters=SessionInterpreters(),
+            own_endpoints=partial(own_endpoints, shared.home),
         )
         return cls(commands, staged, WorldToolset(staged.base, staged, keep=shared.store.put_blob))
 

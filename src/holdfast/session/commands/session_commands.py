@@ -25,7 +25,7 @@ from holdfast.core.errors import CommandError
 from holdfast.core.events import SandboxOpened
 from holdfast.gate import AskPerson, Gate
 from holdfast.guests import interpreter_argv
-from holdfast.policy import SessionFacts
+from holdfast.policy import OwnEndpoints, SessionFacts
 from holdfast.session.commands.command_network import SessionNetwork
 from holdfast.session.commands.git_toolset import GitToolset
 from holdfast.session.commands.hidden_files import HiddenFiles
@@ -55,6 +55,7 @@ class SessionCommands:
         workspace: Path | None,
         state: Path | None,
         interpreters: SessionInterpreters,
+        own_endpoints: OwnEndpoints = tuple,
     ) -> None:
         self._journal = journal
         self._staged = staged
@@ -76,6 +77,7 @@ class SessionCommands:
         self._network = SessionNetwork(
             self._judge_host if has_network else None,
             ports=settings.ports,
+            is_closed=lambda port: port in {each for _, each in own_endpoints()},
             endpoints=self._registries.endpoints,
         )
         self.toolset = CommandToolset(

@@ -1,4 +1,4 @@
-"""Where the web page of this machine runs, so that notifications and questions can link to it.
+"""The web servers of this data directory that run: links lead to them, and no call of an agent or a program may.
 
 Each web server keeps a locked file in `web-servers/` of the data directory. The lock ends with its process, so a link never leads to a
 server that was killed.
@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from holdfast.core import SessionId, Value, encode
+from holdfast.core import SessionId, Value, canonical_host, encode
 from holdfast.store import Home, private_folder
 
 
@@ -23,6 +23,8 @@ class WebAddress(Value):
     origin: str
     """Where browsers reach it, such as `http://127.0.0.1:7788`."""
     since_ms: int
+    port: int = 0
+    """The port of this machine on which it listens."""
 
 
 @contextmanager
@@ -47,11 +49,33 @@ def published_address(home: Home, address: WebAddress) -> Iterator[None]:
         os.close(descriptor)
 
 
+def running_servers(home: Home) -> list[WebAddress]:
+    """The web servers that run now."""
+    with suppress(OSError):
+        return [each for path in home.web_servers.glob("*.json") if (each := _read(path)) is not None]
+    return []
+
+
+def own_endpoints(home: Home) -> frozenset[tuple[str, int]]:
+    """The hosts and ports at which the web servers are reached: by every name of this machine, and by that of their proxy."""
+    machine = canonical_host(os.uname().nodename) or "localhost"
+    names = {"localhost", machine, machine.partition(".")[0]}
+    found: set[tuple[str, int]] = set()
+    for server in running_servers(home):
+        found |= {(name, server.port) for name in names if server.port}
+        parts = urlsplit(server.origin)
+        found.add(
+            (
+                canonical_host(parts.hostname or "") or "",
+                parts.port or (443 if parts.scheme == "https" else 80),
+            )
+        )
+    return frozenset(found)
+
+
 def session_link(home: Home, session: SessionId) -> str:
     """The page of a session, with what waits in it; empty where no web page runs."""
-    found: list[WebAddress] = []
-    with suppress(OSError):
-        found = [each for path in home.web_servers.glob("*.json") if (each := _read(path)) is not None]
+    found = running_servers(home)
     if not found:
         return ""
     newest = max(found, key=lambda each: each.since_ms)

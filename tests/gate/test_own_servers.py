@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.core import SessionId
-from holdfast.services import WebAddress, published_address, session_link
+from holdfast.gate import WebAddress, published_address, session_link
 from holdfast.session import Settings
 from holdfast.store import Home
 from holdfast.web import serve_web
@@ -37,7 +37,7 @@ def test_only_its_owner_can_read_where_a_server_is(tmp_path: Path) -> None:
 def test_a_killed_server_leaves_no_link_and_its_file_goes_with_the_next(tmp_path: Path) -> None:
     program = (
         "import os, sys, pathlib\n"
-        "from holdfast.services import WebAddress, published_address\n"
+        "from holdfast.gate import WebAddress, published_address\n"
         "from holdfast.store import Home\n"
         "home = Home(pathlib.Path(sys.argv[1]))\n"
         "with published_address(home, WebAddress(origin='http://127.0.0.1:1', since_ms=1)):\n"
