@@ -30,10 +30,13 @@ class WebServer:
 
 
 @contextmanager
-def running_server(home: Path, *, port: int = 0, enters: bool = True) -> Iterator[WebServer]:
+def running_server(
+    home: Path, *, port: int = 0, enters: bool = True, origin: str | None = None
+) -> Iterator[WebServer]:
     """Start `holdfast web`, and end it with the block."""
+    offered = ("--origin", origin) if origin is not None else ()
     process = subprocess.Popen(
-        forked_python("-m", "holdfast", "web", "--port", str(port), "--no-browser"),
+        forked_python("-m", "holdfast", "web", "--port", str(port), "--no-browser", *offered),
         env=environment(home),
         cwd=home,
         stdout=subprocess.PIPE,
@@ -43,7 +46,7 @@ def running_server(home: Path, *, port: int = 0, enters: bool = True) -> Iterato
     try:
         assert process.stdout is not None
         link = process.stdout.readline().strip()
-        assert link.startswith("http://127.0.0.1:"), (link, process.poll())
+        assert link.startswith(origin or "http://127.0.0.1:"), (link, process.poll())
         url = link.partition("#")[0]
         token = enter(url, link.partition("enter=")[2]) if enters else ""
         yield WebServer(home=home, link=link, url=url, token=token, process=process)
