@@ -70,8 +70,7 @@ def new_session_id(clock: Clock) -> SessionId:
     """Generate an id of the form `YYYY-MM-DD-HH-mm-ss-mmm-rrrr`, lower case, in UTC. The store makes sure it is unique."""
     now_ms = clock.now_ms()
     moment = datetime.fromtimestamp(now_ms // 1000, UTC)
-    suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(SHORT_ID_LENGTH))
-    return SessionId(f"{moment:%Y-%m-%d-%H-%M-%S}-{now_ms % 1000:03d}-{suffix}")
+    return SessionId(f"{moment:%Y-%m-%d-%H-%M-%S}-{now_ms % 1000:03d}-{_random_letters(SHORT_ID_LENGTH)}")
 
 
 def is_short_id(text: str) -> bool:
@@ -81,7 +80,17 @@ def is_short_id(text: str) -> bool:
 
 def new_token() -> str:
     """Generate twelve random characters, for ids that must be unique within a session."""
-    return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(12))
+    return _random_letters(12)
+
+
+def _random_letters(count: int) -> str:
+    # From one random number: a number for each letter would ask the system each time.
+    number = secrets.randbelow(len(_SUFFIX_ALPHABET) ** count)
+    letters = []
+    for _ in range(count):
+        number, place = divmod(number, len(_SUFFIX_ALPHABET))
+        letters.append(_SUFFIX_ALPHABET[place])
+    return "".join(letters)
 
 
 def check_session_id(text: object) -> SessionId:

@@ -1,12 +1,13 @@
 """What a page over all sessions reads: pages of the session list, what waits, and the events of all sessions in order."""
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
-from holdfast.core import Escalation, SessionId
+from holdfast.core import Escalation, SessionId, encode
 from holdfast.core.errors import SessionNotFound
-from holdfast.core.events import EscalationOpened, RecordedEvent, decode_event
+from holdfast.core.events import EscalationOpened, RecordedEvent, decode_event, event_hash
 from holdfast.store.contract import SessionPage, StreamedEvent, WaitingEscalation
 from holdfast.store.history import decode_summary_state
 from holdfast.store.page_place import MAX_PAGE, parse_place
@@ -48,16 +49,44 @@ def read_waiting(connection: Connection, session: SessionId | None) -> list[Wait
             raise SessionNotFound(f"there is no session {session!r}")
         rows = [(session, row[0])]
     states = [decode_summary_state(body, SessionId(id)) for id, body in rows]
+    own = _own_escalations(connection, states)
     return [
         WaitingEscalation(
             session=line.id, name=line.name, escalation=escalation, title=line.title or line.first_words
         )
         for line, state in ((state.summary, state) for state in states)
-        for escalation in _escalations(connection, line.id, state)
+        for escalation in _escalations(connection, line.id, state, own)
     ]
 
 
-def _escalations(connection: Connection, session: SessionId, state: SummaryState) -> list[Escalation]:
+def _own_escalations(
+    connection: Connection, states: Sequence[SummaryState]
+) -> dict[tuple[str, int], Escalation]:
+    """The escalations that sessions opened themselves, all with one query. What is damaged is left out."""
+    places = [(state.summary.id, each.seq) for state in states for each in state.waiting if each.seq]
+    if not places:
+        return {}
+    found: dict[tuple[str, int], Escalation] = {}
+    for session, seq, at_ms, link, body, previous in connection.execute(SQL["events_at"], (encode(places),)):
+        try:
+            if event_hash(previous, session, seq, at_ms, body) == link:
+                event = decode_event(body)
+                if isinstance(event, EscalationOpened):
+                    found[session, seq] = event.escalation
+        except (msgspec.MsgspecError, TypeError):  # columns of a damaged row can have any type
+            continue
+    return found
+
+
+def _escalations(
+    connection: Connection,
+    session: SessionId,
+    state: SummaryState,
+    own: Mapping[tuple[str, int], Escalation],
+) -> list[Escalation]:
+    if all((session, each.seq) in own for each in state.waiting):
+        return [own[session, each.seq] for each in state.waiting]
+    # Some are shared with a parent, damaged, or in a row of an older version, which does not say where.
     waiting = {each.escalation for each in state.waiting}
     recorded: list[RecordedEvent] = []
     if all(each.seq for each in state.waiting):

@@ -95,6 +95,13 @@ ORDER BY rank DESC, id DESC LIMIT ?5;
 -- By the partial index, so that it costs nothing if none waits.
 SELECT id, tally FROM session WHERE instr(tally, x'226163746976697479223a2277616974696e6722') > 0 ORDER BY rank DESC;
 
+-- name: events_at
+-- Events at some positions, given as JSON pairs of a session and a number, each with the hash before it.
+SELECT event.session, event.seq, event.at_ms, event.hash, event.body, ifnull(previous.hash, x'')
+FROM json_each(?) AS wanted
+JOIN event ON event.session = json_extract(wanted.value, '$[0]') AND event.seq = json_extract(wanted.value, '$[1]')
+LEFT JOIN event AS previous ON previous.session = event.session AND previous.seq = event.seq - 1;
+
 -- name: session_named
 -- Names are unique, so there is one or none.
 SELECT id FROM session WHERE name = ?;
