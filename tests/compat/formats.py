@@ -212,8 +212,12 @@ def _files() -> Iterator[str]:
         ):
             yield str(getattr(place, name)(ID).relative_to(root))
     listed = mcp_files.McpFiles(root)
-    for path in (listed.servers_file, listed.annotations_file, listed._clients_file, listed.pins._path):
-        assert path is not None
+    for path in (
+        listed.servers_file,
+        listed.annotations_file,
+        listed._clients_file,
+        root / mcp_files.PINS_FILE,
+    ):
         yield path.name
     yield commit.UndoJournal(Path())._file.name
     yield str(PROJECT_CONFIG)

@@ -128,7 +128,7 @@ async def test_a_grant_for_always_covers_every_session_until_revoked(tmp_path: P
     other = await sessions.session()
     assert isinstance(await other.call(), Returned)
     [grant] = sessions.saved_grants.load()
-    sessions.saved_grants.revoke(grant.id)
+    await sessions.saved_grants.revoke(grant.id)
     assert isinstance(await other.call(), Parked)
 
 

@@ -138,15 +138,15 @@ def test_a_grant_describes_its_duration(scope: Scope, words: str) -> None:
     assert words in describe_grant(granted(path("/p/a"), scope=scope))
 
 
-def test_saved_grants_are_kept_until_revoked(tmp_path: Path) -> None:
+async def test_saved_grants_are_kept_until_revoked(tmp_path: Path) -> None:
     saved_grants = SavedGrants(tmp_path / "grants.json")
     assert saved_grants.load() == ()
     one, other = granted(path("/p/a"), scope="always"), granted(path("/p/b"), scope="always")
-    saved_grants.save(one)
-    saved_grants.save(other)
+    await saved_grants.save(one)
+    await saved_grants.save(other)
     assert SavedGrants(tmp_path / "grants.json").load() == (one, other)
-    assert saved_grants.revoke(one.id)
-    assert not saved_grants.revoke(GrantId("never"))
+    assert await saved_grants.revoke(one.id)
+    assert not await saved_grants.revoke(GrantId("never"))
     assert saved_grants.load() == (other,)
     assert (tmp_path / "grants.json").stat().st_mode & 0o777 == 0o600
 

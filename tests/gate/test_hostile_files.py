@@ -58,10 +58,10 @@ def test_an_invalid_file_of_grants_grants_nothing_and_is_reported(tmp_path: Path
     assert "move the file away" in str(told.value.hint)
 
 
-def test_a_lock_that_is_a_symlink_is_not_followed(tmp_path: Path) -> None:
+async def test_a_lock_that_is_a_symlink_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / ".grants.json.lock").symlink_to(tmp_path / "made-by-us")
     with pytest.raises(OSError, match="symbolic links"):
-        SavedGrants(tmp_path / "grants.json").revoke(GrantId("any"))
+        await SavedGrants(tmp_path / "grants.json").revoke(GrantId("any"))
     assert not (tmp_path / "made-by-us").exists()
 
 

@@ -235,7 +235,7 @@ async def test_w18_a_grant_covers_the_exact_call_and_not_its_whole_folder(tmp_pa
     assert isinstance(await later.gate.submit(read("notes/.ssh/authorized_keys", number=2)), Parked)
     [grant] = saved_grants.load()
     assert "notes/a.txt" in describe_grant(grant)
-    assert saved_grants.revoke(grant.id)
+    assert await saved_grants.revoke(grant.id)
     assert isinstance(await later.gate.submit(read("notes/a.txt", "letters/b.txt", number=3)), Parked)
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.guests.engines import KEY
 
 from holdfast.core.errors import InvalidInput, SnapshotRefused
-from holdfast.guests import SnapshotSigner
+from holdfast.guests import SnapshotSigner, signing_key_id
 
 
 @given(st.binary(max_size=200), st.text(max_size=20))
@@ -44,3 +44,14 @@ def test_a_signature_is_for_one_engine_and_one_key() -> None:
 def test_a_short_key_is_refused() -> None:
     with pytest.raises(InvalidInput):
         SnapshotSigner(b"short")
+
+
+def test_a_snapshot_of_an_unknown_key_is_refused_and_its_key_named() -> None:
+    here, there = b"h" * 32, b"t" * 32
+    signed = SnapshotSigner(there).sign("lisp 1", b"state")
+    with pytest.raises(SnapshotRefused, match=signing_key_id(there)) as told:
+        SnapshotSigner(here).verify("lisp 1", signed)
+    assert "HOLDFAST_KEY_FILE" in str(told.value.hint)
+    assert there not in signed, "the id says nothing about the key"
+    assert signing_key_id(here + there) == signing_key_id(here), "the first one signs"
+    assert SnapshotSigner(here + there).verify("lisp 1", signed) == b"state"

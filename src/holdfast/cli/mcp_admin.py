@@ -23,6 +23,7 @@ from holdfast.mcp import (
     Annotations,
     McpFiles,
     McpToolset,
+    Pins,
     RoleSuggestion,
     ServerSpec,
     ToolDefinition,
@@ -41,10 +42,10 @@ from holdfast.store import Home
 class McpAdmin:
     """The subcommands of `holdfast mcp` for one data directory."""
 
-    def __init__(self, home: Home, console: Console) -> None:
+    def __init__(self, home: Home, console: Console, *, pins: Pins | None = None) -> None:
         self._home = home
         self._console = console
-        self._files = McpFiles(home.root)
+        self._files = McpFiles(home.root, pins=pins)
         self._pins = self._files.pins
 
     def list_servers(self, *, as_json: bool) -> int:
@@ -103,7 +104,8 @@ class McpAdmin:
         if not is_confirmed and not await self._confirm("accept these definitions?"):
             self._console.say("nothing was accepted")
             return exit_codes.DENIED
-        self._console.say(f"accepted: {', '.join(self._pins.trust(name, tools or None))}", "good")
+        accepted = await self._pins.update(lambda: self._pins.trust(name, tools or None))
+        self._console.say(f"accepted: {', '.join(accepted)}", "good")
         return exit_codes.OK
 
     async def _review(self, name: str, *, is_confirmed: bool) -> int:
@@ -112,7 +114,7 @@ class McpAdmin:
         if not is_confirmed and not await self._confirm("have you read these definitions, and trust them?"):
             self._console.say("nothing was accepted")
             return exit_codes.DENIED
-        self._pins.review(name)
+        await self._pins.update(lambda: self._pins.review(name))
         self._console.say(f"{name}: its descriptions count as read by you", "good")
         return exit_codes.OK
 
@@ -152,7 +154,7 @@ class McpAdmin:
             self._say_all_denied(specs[-1])
         return exit_codes.OK
 
-    def remove(self, name: str) -> int:
+    async def remove(self, name: str) -> int:
         """Remove an entry and its pins."""
         document = self._read_document()
         entries = document.get("mcpServers", document)
@@ -160,7 +162,7 @@ class McpAdmin:
             raise InvalidInput(f"there is no server {name!r}", hint="holdfast mcp list")
         del entries[name]
         self._files.save_servers(document)
-        self._pins.forget(name)
+        await self._pins.update(lambda: self._pins.forget(name))
         self._console.say(f"removed {name}", "good")
         return exit_codes.OK
 

@@ -93,18 +93,18 @@ class Authorizer:
                 return decision
             case "allow" | "stage":
                 return self._authorized(
-                    judgement, registered, grant=self._grant_outside(judgement, registered)
+                    judgement, registered, grant=await self._grant_outside(judgement, registered)
                 )
             case "escalate":
                 return await self._seek_approval(judgement, registered)
             case _:
                 assert_never(decision.verdict)
 
-    def _grant_outside(self, judgement: Judgement, registered: RegisteredTool) -> GrantId | None:
+    async def _grant_outside(self, judgement: Judgement, registered: RegisteredTool) -> GrantId | None:
         """The grant that opens the paths outside the workspace, if the call has any: a rule alone does not."""
         if registered.approved_paths is None or not outside_paths(judgement.request.targets):
             return None
-        grant = self._grants.find_covering(judgement.request)
+        grant = await self._grants.find_covering(judgement.request)
         return grant.id if grant is not None else None
 
     async def _seek_approval(
@@ -119,7 +119,7 @@ class Authorizer:
             return Parked(escalation=asked.id)
         if obstacle := _obstacle(judgement, registered):
             return _refusal(decision, "impossible", obstacle)
-        if not registered.tool.asks_person and (grant := self._grants.find_covering(judgement.request)):
+        if not registered.tool.asks_person and (grant := await self._grants.find_covering(judgement.request)):
             return self._authorized(judgement, registered, grant=grant.id)
         if not self._can_ask:
             return _refusal(decision, "no-handler", "it needs approval and no one can be asked here")

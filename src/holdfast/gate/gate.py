@@ -136,9 +136,7 @@ class Gate:
         self.calls = CallIndex(journal, large_values=self._large_values)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
         self.escalations = Escalations(journal, clock=clock)
-        self.grants = Grants(
-            journal, clock=clock, saved=saved_grants.load_or_empty if saved_grants is not None else None
-        )
+        self.grants = Grants(journal, clock=clock, saved=saved_grants)
         self.loop_detector = LoopDetector(journal)
         self.origins = SessionOrigins(journal, file_labels=file_labels or MemoryFileLabels())
         self._levels = ArgumentLevels(self.origins)
@@ -370,7 +368,7 @@ class Gate:
         if grant is not None:
             await self._journal.append(GrantGiven(grant=grant))
             if grant.scope == "always" and self._saved_grants is not None:
-                self._saved_grants.save(grant)
+                await self._saved_grants.save(grant)
         return ruling
 
     async def preview_edit(self, escalation: Escalation, arguments: JsonObject) -> Escalation:

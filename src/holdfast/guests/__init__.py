@@ -18,7 +18,7 @@ from holdfast.guests.lisp_literal import to_lisp
 from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
 from holdfast.guests.self_test import Check, self_test
-from holdfast.guests.signed_snapshot import SnapshotSigner
+from holdfast.guests.signed_snapshot import SnapshotSigner, signing_key_id
 from holdfast.guests.system import (
     Interpreter,
     InterpreterEnd,
@@ -57,6 +57,7 @@ __all__ = [
     "render_stubs",
     "script",
     "self_test",
+    "signing_key_id",
     "system_engine",
     "to_lisp",
 ]

@@ -42,7 +42,12 @@ class SnapshotSigner:
     def verify(self, engine: str, signed: bytes) -> bytes:
         """The data, if it is unchanged and was signed with a key of ours for this engine. Raises SnapshotRefused."""
         id, head, tag, mac, data = _split(signed)
-        keys = list(self._keys.values()) if id is None else [self._keys[id]] if id in self._keys else []
+        if id is not None and id not in self._keys:
+            raise SnapshotRefused(
+                f"this snapshot was not made here: it was signed with the key {id.hex()}",
+                hint="Add that key to the file of keys ($HOLDFAST_KEY_FILE), or start the turn again.",
+            )
+        keys = list(self._keys.values()) if id is None else [self._keys[id]]
         if not any(hmac.compare_digest(mac, _mac(key, head, data)) for key in keys):
             raise SnapshotRefused(
                 "this snapshot was not made here, or was changed since",
@@ -54,6 +59,12 @@ class SnapshotSigner:
                 hint="Use the engine and version that made it, or start the turn again.",
             )
         return data
+
+
+def signing_key_id(key: bytes) -> str:
+    """What names the key that signs, of one key or of several of 32 bytes: it says nothing about the key itself."""
+    is_several = len(key) > KEY_BYTES and len(key) % KEY_BYTES == 0
+    return _key_id(key[:KEY_BYTES] if is_several else key).hex()
 
 
 def _key_id(key: bytes) -> bytes:

@@ -7,7 +7,7 @@ from holdfast.mcp.bearer import bearer_token
 from holdfast.mcp.client.results import format_for_client
 from holdfast.mcp.client.tool_definitions import RefusedTool, ToolDefinition
 from holdfast.mcp.client.toolset import McpToolset, health_problems, start_servers
-from holdfast.mcp.config.files import McpFiles
+from holdfast.mcp.config.files import McpFiles, open_pins
 from holdfast.mcp.config.secrets import secrets_of
 from holdfast.mcp.config.servers import ServerSpec, load_servers
 from holdfast.mcp.contract import (
@@ -69,6 +69,7 @@ __all__ = [
     "kind_of",
     "known_roles",
     "load_servers",
+    "open_pins",
     "plan",
     "refine_with_model",
     "resembled_server",

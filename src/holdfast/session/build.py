@@ -106,6 +106,7 @@ async def build_session(parts: SessionParts) -> Session:
         parts,
         status,
         commands,
+        saved_grants=await _saved_grants(parts),
         commit=lambda: session.commit(),
         checkpoint=lambda turn: points.checkpoint(turn),
     )
@@ -187,6 +188,7 @@ def _gate(
     status: Status,
     commands: SessionCommands | None,
     *,
+    saved_grants: SavedGrants | None,
     commit: Callable[[], Awaitable[tuple[str, ...]]],
     checkpoint: Checkpoint,
 ) -> Gate:
@@ -214,9 +216,6 @@ def _gate(
         own.append(commands.toolset)
         if commands.git is not None:
             own.append(commands.git)
-    saved_grants = SavedGrants(parts.disk.home.grants) if parts.disk is not None else None
-    if saved_grants is not None:
-        saved_grants.load()  # report a damaged file at the start
     settings = parts.settings
     gate = Gate(
         journal=parts.journal,
@@ -248,6 +247,15 @@ def _gate(
     if commands is not None:
         commands.connect(gate)
     return gate
+
+
+async def _saved_grants(parts: SessionParts) -> SavedGrants | None:
+    if parts.disk is None:
+        return None
+    saved = SavedGrants.of(parts.disk.home, parts.store)
+    await saved.refresh()
+    saved.load()  # report a damaged document at the start
+    return saved
 
 
 def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, model_step: ModelStep) -> Turn:

@@ -17,7 +17,7 @@ from holdfast.core.events import SessionOpened
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import ControlRequests, open_tree_budget, record_added_folders
 from holdfast.guests import Guest
-from holdfast.mcp import McpFiles, McpToolset, start_servers
+from holdfast.mcp import McpFiles, McpToolset, open_pins, start_servers
 from holdfast.models import api_key_of, key_variables
 from holdfast.policy import Policy, narrowed_by_project, policy_files
 from holdfast.session.branches.rewind_fork import plan_fork
@@ -305,7 +305,7 @@ async def _session_parts(
     undo.recover(world)
     staged = StagedWorld(world, undo=undo)
     paths = WorldPaths(root, protected=(home.root,), closed_files=policy_files(resolved.policy_name))
-    servers = _server_toolsets(shared, root, paths)
+    servers = await _server_toolsets(shared, root, paths)
     policy = narrowed_by_project(resolved.policy, root)
     project = ProjectInstructions()
     if TrustedFolders(home.trusted_folders).trusts(root):
@@ -381,16 +381,16 @@ def _may_run_code(status: SandboxStatus, settings: Settings, policy: Policy) -> 
     )
 
 
-def _server_toolsets(shared: SharedResources, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
+async def _server_toolsets(shared: SharedResources, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
     if not shared.servers:
         return ()
-    files = McpFiles(shared.home.root)
-    annotations = files.annotations()
+    pins = await open_pins(shared.home, shared.store)
+    annotations = McpFiles(shared.home.root, pins=pins).annotations()
     return tuple(
         McpToolset(
             spec,
             workspace=root,
-            pins=files.pins,
+            pins=pins,
             paths=paths,
             annotations=annotations,
             keys=key_variables(shared.settings.model_requests),

@@ -21,6 +21,7 @@ from holdfast.store.contract import (
     SessionSummary,
     Shares,
     Store,
+    StoredDocument,
     StoreStatus,
     StoreWatch,
     StreamedEvent,
@@ -29,6 +30,7 @@ from holdfast.store.contract import (
     WorkerPresence,
     WorkStore,
 )
+from holdfast.store.documents import Document, FileDocument, SharedDocument, open_document
 from holdfast.store.file_watch import FileWatch
 from holdfast.store.home import (
     Home,
@@ -63,6 +65,8 @@ __all__ = [
     "BlobIngest",
     "BlobSource",
     "BlobStore",
+    "Document",
+    "FileDocument",
     "FileWatch",
     "Follower",
     "Hasher",
@@ -79,10 +83,12 @@ __all__ = [
     "SessionPage",
     "SessionShare",
     "SessionSummary",
+    "SharedDocument",
     "Shares",
     "Store",
     "StoreStatus",
     "StoreWatch",
+    "StoredDocument",
     "StreamedEvent",
     "WaitingEscalation",
     "Within",
@@ -93,6 +99,7 @@ __all__ = [
     "create_private",
     "locked",
     "migrate_store",
+    "open_document",
     "open_store",
     "open_when_released",
     "open_work_store",

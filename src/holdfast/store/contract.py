@@ -411,6 +411,14 @@ class PostedRequest(Value):
     body: bytes
 
 
+class StoredDocument(Value):
+    """A document and its version, which changes with every change."""
+
+    version: int = 0
+    content: bytes | None = None
+    """None if there is none yet."""
+
+
 HOST_QUEUE = "host:"
 """The beginning of the name of a queue that only the workers of one machine serve."""
 
@@ -427,8 +435,8 @@ class WorkStore(Store, Protocol):
         """The address at which other processes find it; None if they cannot."""
         ...
 
-    async def announce(self, role: str) -> None:
-        """Tell an operator what this process does with the store, such as `worker`."""
+    async def announce(self, role: str, *, key: str = "") -> None:
+        """Tell an operator what this process does with the store, such as `worker`, and the id of the key that it signs with."""
         ...
 
     async def retake(self, journal: Journal) -> bool:
@@ -467,6 +475,14 @@ class WorkStore(Store, Protocol):
         """Remove a request that was carried out. Idempotent."""
         ...
 
+    async def document(self, name: str) -> StoredDocument:
+        """A small document that all processes share, such as the saved grants."""
+        ...
+
+    async def put_document(self, name: str, content: bytes, *, version: int) -> bool:
+        """Replace a document if it still has this version; durable when it returns. False if it has another one."""
+        ...
+
 
 class WorkerPresence(Value):
     """A process that has the store open."""
@@ -477,6 +493,8 @@ class WorkerPresence(Value):
     version: str
     role: str
     """What it does with the store, in its own words."""
+    key: str
+    """The id of the key that it signs snapshots with; empty if it runs no sessions."""
     seen_seconds: float
     """How long ago it was seen, by the clock of the database."""
     sessions: int

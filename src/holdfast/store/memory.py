@@ -53,6 +53,7 @@ from holdfast.store.contract import (
     SessionShare,
     SessionSummary,
     Shares,
+    StoredDocument,
     StreamedEvent,
     WaitingEscalation,
     Within,
@@ -167,6 +168,7 @@ class MemoryStore:
         self._clock = clock
         self._sessions: dict[SessionId, _Session] = {}
         self._blobs: dict[str, bytes] = {}
+        self._documents: dict[str, StoredDocument] = {}
         self._shares: dict[SessionId, dict[SessionId, SessionShare]] = {}
         self._rank = 0
         self._rows: list[RecordedEvent] = []
@@ -372,7 +374,7 @@ class MemoryStore:
         self._record(new, arrival_events(recorded, arrival, old_name=old_name, name=name), ())
         return new.id
 
-    async def announce(self, role: str) -> None:
+    async def announce(self, role: str, *, key: str = "") -> None:
         """No other process sees it."""
 
     async def retake(self, journal: Journal) -> bool:
@@ -418,6 +420,15 @@ class MemoryStore:
     async def remove_request(self, id: str) -> None:
         for session in self._sessions.values():
             session.requests.pop(id, None)
+
+    async def document(self, name: str) -> StoredDocument:
+        return self._documents.get(name, StoredDocument())
+
+    async def put_document(self, name: str, content: bytes, *, version: int) -> bool:
+        if self._documents.get(name, StoredDocument()).version != version:
+            return False
+        self._documents[name] = StoredDocument(version=version + 1, content=content)
+        return True
 
     async def put_blob(self, content: bytes) -> str:
         name = digest_bytes(content)

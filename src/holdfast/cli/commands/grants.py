@@ -31,10 +31,11 @@ async def run(arguments: argparse.Namespace) -> int:
     """List the grants, or revoke one."""
     console = Console()
     async with open_store() as (home, store):
-        saved = SavedGrants(home.grants)
+        saved = SavedGrants.of(home, store)
+        await saved.refresh()
         if arguments.action == "revoke":
             id = GrantId(arguments.grant or "")
-            if saved.revoke(id):
+            if await saved.revoke(id):
                 console.say(f"revoked {id}")
             else:
                 session = await resolve_session(store, arguments.session)
@@ -58,7 +59,8 @@ async def _active_grants(store: Store, reference: str | None, saved: SavedGrants
         if reference is not None:
             raise
         recorded = ()
-    return Grants(ReplayedHistory(recorded), clock=SystemClock(), saved=saved.load).active()
+    saved.load()  # report a damaged document
+    return Grants(ReplayedHistory(recorded), clock=SystemClock(), saved=saved).active()
 
 
 async def _revoke(home: Home, store: Store, session: SessionId, grant: GrantId) -> str:

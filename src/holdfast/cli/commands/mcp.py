@@ -10,10 +10,13 @@ holdfast mcp remove git
 """
 
 import argparse
+import os
 
 from holdfast.cli.mcp_admin import McpAdmin
+from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
-from holdfast.store import Home
+from holdfast.mcp import open_pins
+from holdfast.store import STORE_VARIABLE, Home
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -96,10 +99,16 @@ def _with_options(arguments: argparse.Namespace) -> argparse.Namespace:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Run one subcommand."""
+    """Run one subcommand. With a store that machines share, the accepted definitions are there."""
     home = Home.default()
     home.prepare()
-    admin = McpAdmin(home, Console())
+    if not os.environ.get(STORE_VARIABLE):
+        return await _run(McpAdmin(home, Console()), arguments)
+    async with open_store() as (_, store):
+        return await _run(McpAdmin(home, Console(), pins=await open_pins(home, store)), arguments)
+
+
+async def _run(admin: McpAdmin, arguments: argparse.Namespace) -> int:
     match arguments.verb:
         case "list":
             return admin.list_servers(as_json=arguments.json)
@@ -110,7 +119,7 @@ async def run(arguments: argparse.Namespace) -> int:
         case "add":
             return await admin.add(_with_options(arguments))
         case "remove":
-            return admin.remove(arguments.server)
+            return await admin.remove(arguments.server)
         case "annotate" if arguments.role:
             return admin.assign_roles(arguments.server, arguments.role)
         case "annotate":

@@ -40,6 +40,7 @@ from holdfast.mcp import (
     ServerStarted,
     ToolsPendingReview,
     format_for_client,
+    open_pins,
 )
 from holdfast.models import key_variables
 from holdfast.services import notify_about
@@ -84,7 +85,7 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_runtime(settings, files.servers(file)) as runtime:
         await expire_orphaned_escalations(runtime.store, clock=SystemClock(), transport=TRANSPORT)
         folder = open_folder(Path(arguments.workspace), home.root)
-        toolsets = files.toolsets(
+        toolsets = McpFiles(home.root, pins=await open_pins(home, runtime.store)).toolsets(
             workspace=folder,
             paths=WorldPaths(folder, protected=(home.root,), guest_root=None),
             keys=key_variables(settings.model_requests),

@@ -26,6 +26,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import SessionId, pluralize
 from holdfast.core.errors import InvalidInput
+from holdfast.guests import signing_key_id
 from holdfast.services import notify_about
 from holdfast.session import Session
 from holdfast.store import HOST_QUEUE, Home, WorkStore, store_status
@@ -91,7 +92,7 @@ async def run(arguments: argparse.Namespace) -> int:
             loop.add_signal_handler(number, worker.stop)
         if arguments.until_stdin_closes:
             await _stop_at_end_of_input(worker)
-        await store.announce(f"worker of {', '.join(queues)}")
+        await store.announce(f"worker of {', '.join(queues)}", key=signing_key_id(home.key()))
         places = pluralize(arguments.places, "session")
         console.say(f"worker {os.getpid()}: up to {places} at once; stop it with Ctrl-C")
         served = (*queues, f"{HOST_QUEUE}{socket.gethostname()}")

@@ -144,7 +144,7 @@ class Effects:
         judgement = await self._judge.judge_effect(call, effect)
         decision = judgement.decision
         if decision.verdict == "escalate":
-            grant = self._grants.find_covering(judgement.request)
+            grant = await self._grants.find_covering(judgement.request)
             # A grant that counts its uses was given for calls, and a command may change a file many times.
             if grant is not None and grant.uses_left is None:
                 decision = msgspec.structs.replace(

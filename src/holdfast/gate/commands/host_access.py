@@ -115,7 +115,7 @@ class HostAccess:
         reason, grant = decision.reason, None
         if verdict == "escalate":
             connection = (call.id, host, port)
-            covering = self._grants.find_covering(judgement.request)
+            covering = await self._grants.find_covering(judgement.request)
             if connection in self._approved:
                 verdict, reason = "allow", "the person approved it for this command"
             elif covering is not None:

@@ -4,7 +4,8 @@ A grant is described word for word before it is given and wherever it is listed.
 """
 
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -51,12 +52,22 @@ MAX_SHOWN_CHARACTERS = 120
 _Handled = GrantGiven | GrantRevoked | SessionOpened | CallIntended | HostJudged
 
 
+class GrantSource(Protocol):
+    """The grants for every session, which other processes change."""
+
+    async def refresh(self) -> None:
+        """Look at what other processes saved and revoked."""
+        ...
+
+    def load_or_empty(self) -> Sequence[Grant]:
+        """Every grant as of the last `refresh`."""
+        ...
+
+
 class Grants(Projection[_Handled]):
     """The active grants: this session's, from its journal, and the ones saved for every session."""
 
-    def __init__(
-        self, journal: EventSource, *, clock: Clock, saved: Callable[[], Sequence[Grant]] | None = None
-    ) -> None:
+    def __init__(self, journal: EventSource, *, clock: Clock, saved: GrantSource | None = None) -> None:
         self._clock = clock
         self._saved = saved
         # Not part of `reset`: a rewind restores neither a revoked grant nor a used one.
@@ -87,7 +98,7 @@ class Grants(Projection[_Handled]):
     def active(self, turn: int | None = None) -> tuple[Grant, ...]:
         """Every grant that can still cover a call, in the given turn or in any."""
         now_ms = self._clock.now_ms()
-        saved = self._saved() if self._saved is not None else ()
+        saved = self._saved.load_or_empty() if self._saved is not None else ()
         return tuple(
             grant
             for grant in map(self._with_uses_left, (*saved, *self._grants.values()))
@@ -112,8 +123,10 @@ class Grants(Projection[_Handled]):
         """Stop counting a use that came to nothing. A use whose intent is on disk still counts."""
         self._pending_uses.pop(call, None)
 
-    def find_covering(self, request: Request) -> Grant | None:
-        """A grant that covers this request, if there is one."""
+    async def find_covering(self, request: Request) -> Grant | None:
+        """A grant that covers this request, if there is one. Raises StoreUnavailable."""
+        if self._saved is not None:
+            await self._saved.refresh()
         call = request.call
         return next(
             (

@@ -1,4 +1,4 @@
-"""Grants that apply to every session: stored in one file of the data directory, revoked by id."""
+"""Grants that apply to every session: one document of the data directory, or of the store that machines share; revoked by id."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,53 +7,67 @@ import msgspec
 
 from holdfast.core import Grant, GrantId
 from holdfast.core.errors import InvalidConfig
-from holdfast.store import locked, read_plain, replace_private
+from holdfast.store import Document, FileDocument, Home, Store, open_document
 
 MAX_BYTES = 1_000_000
-"""Maximum size of the file: room for more than a thousand grants."""
+"""Maximum size of the document: room for more than a thousand grants."""
 
 
 class SavedGrants:
-    """The file of saved grants. Other processes may write it; each change is made under a lock."""
+    """The saved grants. Other processes may change them; each change is made from the newest ones."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, place: Path | Document) -> None:
+        self._document = FileDocument(place, max_bytes=MAX_BYTES) if isinstance(place, Path) else place
+
+    @classmethod
+    def of(cls, home: Home, store: Store) -> "SavedGrants":
+        """The grants of a data directory, or those of the store that machines share."""
+        return cls(open_document(store, home.grants, max_bytes=MAX_BYTES))
+
+    async def refresh(self) -> None:
+        """Look at what other machines saved and revoked. Raises StoreUnavailable."""
+        await self._document.refresh()
 
     def load(self) -> tuple[Grant, ...]:
-        """Every saved grant. Raises InvalidConfig if the file cannot be read."""
+        """Every saved grant as of the last `refresh`. Raises InvalidConfig if the document cannot be read."""
         try:
-            content = read_plain(self._path, max_bytes=MAX_BYTES)
-            return msgspec.json.decode(content, type=tuple[Grant, ...])
+            return msgspec.json.decode(self._document.read(), type=tuple[Grant, ...])
         except FileNotFoundError:
             return ()
         except (ValueError, RecursionError, OSError) as error:  # not JSON, or not UTF-8
             raise InvalidConfig(
-                f"{self._path}: {error}", hint="move the file away; this discards its grants"
+                f"{self._document.where}: {error}", hint="move the file away; this discards its grants"
             ) from error
 
     def load_or_empty(self) -> tuple[Grant, ...]:
-        """Every saved grant, for a running session: a file that became unreadable grants nothing."""
+        """Every saved grant, for a running session: a document that became unreadable grants nothing."""
         try:
             return self.load()
         except InvalidConfig:
             return ()
 
-    def save(self, grant: Grant) -> None:
+    async def save(self, grant: Grant) -> None:
         """Save a grant for every future session."""
-        self._change(lambda grants: (*grants, grant))
+        await self._document.update(lambda: self._change(lambda grants: (*grants, grant)))
 
-    def revoke(self, id: GrantId) -> bool:
+    async def revoke(self, id: GrantId) -> bool:
         """Delete a grant. False if there is no grant with this id."""
-        before = len(self.load())
-        self._change(lambda grants: tuple(grant for grant in grants if grant.id != id))
-        return len(self.load()) < before
+
+        def revoke() -> bool:
+            before = len(self.load())
+            self._change(lambda grants: tuple(grant for grant in grants if grant.id != id))
+            return len(self.load()) < before
+
+        return await self._document.update(revoke)
 
     def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
-        with locked(self._path):
+        def make() -> bytes:
             content = msgspec.json.format(msgspec.json.encode(change(self.load())), indent=2)
             if len(content) > MAX_BYTES:
                 raise InvalidConfig(
-                    f"{self._path} has no room for another grant",
+                    f"{self._document.where} has no room for another grant",
                     hint="list them with: holdfast grants, then revoke some",
                 )
-            replace_private(self._path, content)
+            return content
+
+        self._document.change(make)

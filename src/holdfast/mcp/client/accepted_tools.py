@@ -46,15 +46,20 @@ class AcceptedTools:
         """The tool with this name, as the server spells it."""
         return self._by_name.get(name)
 
-    def compare(
+    async def compare(
         self, listed: list[JsonObject], *, protocol: str, extras: tuple[str, ...]
     ) -> ToolsPendingReview | None:
-        """Compare the list of a running server with the pins. Returns the differences that a person must review."""
-        definitions, self.refused = read_definitions(listed)
-        self.extras, self.protocol, self.is_known = extras, protocol, True
-        found = self._pins.compare(
-            self._spec.name, self._spec.source, definitions, protocol=protocol, offers=extras
+        """Compare the list of a running server with the pins. Returns the differences that a person must review.
+
+        Raises StoreUnavailable if the pins cannot be kept; then the tools that were accepted before are offered.
+        """
+        definitions, refused = read_definitions(listed)
+        found = await self._pins.update(
+            lambda: self._pins.compare(
+                self._spec.name, self._spec.source, definitions, protocol=protocol, offers=extras
+            )
         )
+        self.refused, self.extras, self.protocol, self.is_known = refused, extras, protocol, True
         self._set_tools(found.offered)
         if found.is_clean:
             return None

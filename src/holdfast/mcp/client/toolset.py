@@ -297,7 +297,7 @@ class McpToolset:
             listed = await connection.list_tools()
         except Exception as error:
             raise connection.translate_error(error) from error
-        pending = self._accepted.compare(listed, protocol=connection.protocol, extras=connection.extras)
+        pending = await self._accepted.compare(listed, protocol=connection.protocol, extras=connection.extras)
         if pending is not None:
             self._notify(pending)
 

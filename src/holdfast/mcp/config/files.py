@@ -18,7 +18,9 @@ from holdfast.mcp.client.toolset import McpToolset
 from holdfast.mcp.config.servers import ServerSpec, load_servers
 from holdfast.mcp.trust.argument_roles import Annotations, known_roles
 from holdfast.mcp.trust.pins import Pins
-from holdfast.store import read_settings, replace_private
+from holdfast.store import Home, Store, open_document, read_settings, replace_private
+
+PINS_FILE = "mcp-pins.json"
 
 
 class _Clients(msgspec.Struct):
@@ -28,11 +30,11 @@ class _Clients(msgspec.Struct):
 class McpFiles:
     """The MCP files of one data directory, which no agent can access."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, pins: Pins | None = None) -> None:
         self.servers_file = root / "mcp-servers.json"
         self.annotations_file = root / "tool-annotations.json"
         self._clients_file = root / "mcp-clients.json"
-        self.pins = Pins(root / "mcp-pins.json")
+        self.pins = pins or Pins(root / PINS_FILE)
 
     def servers(self, file: Path | None = None) -> tuple[ServerSpec, ...]:
         """The configured servers; none if the file does not exist. Raises InvalidConfig."""
@@ -102,6 +104,13 @@ class McpFiles:
             )
             for spec in self.servers(file)
         )
+
+
+async def open_pins(home: Home, store: Store) -> Pins:
+    """The pins of a data directory, or those of the store that machines share, as they are now. Raises InvalidConfig."""
+    pins = Pins(open_document(store, home.root / PINS_FILE))
+    await pins.refresh()
+    return pins
 
 
 def _write(path: Path, content: bytes) -> None:

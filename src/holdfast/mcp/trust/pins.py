@@ -5,8 +5,9 @@ the accepted one, shown by `holdfast mcp diff`, and not offered until a person t
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -14,9 +15,10 @@ from holdfast.core import Value, escape_invisible
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.mcp.client.tool_definitions import ToolDefinition
 from holdfast.mcp.trust.reordered import is_same_set
-from holdfast.store import replace_private
+from holdfast.store import Document, FileDocument
 
 FORMAT = 1
+Result = TypeVar("Result")
 
 
 class PinnedServer(Value):
@@ -56,11 +58,32 @@ class _Document(msgspec.Struct):
 
 
 class Pins:
-    """The accepted definitions of all servers, in a private file, or in memory without a path."""
+    """The accepted definitions of all servers: in a private file, in the store that machines share, or in memory."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-        self._servers: dict[str, PinnedServer] = _load(path) if path else {}
+    def __init__(self, place: Path | Document | None = None) -> None:
+        self._document = FileDocument(place) if isinstance(place, Path) else place
+        self._servers: dict[str, PinnedServer] = {}
+        self._reload()
+
+    async def refresh(self) -> None:
+        """Look at what other machines accepted. Raises StoreUnavailable, InvalidConfig."""
+        if self._document is not None:
+            await self._document.refresh()
+            self._reload()
+
+    async def update(self, action: Callable[[], Result]) -> Result:
+        """Call `action`, which changes these pins, and return its result when the change is kept. Raises StoreUnavailable.
+
+        Pins that other processes changed in the meantime count, so two machines that see a server first accept one list.
+        """
+        if self._document is None:
+            return action()
+
+        def on_newest() -> Result:
+            self._reload()
+            return action()
+
+        return await self._document.update(on_newest)
 
     def server(self, name: str) -> PinnedServer | None:
         """The pins of a server; None if it is not known."""
@@ -186,32 +209,38 @@ class Pins:
         changed = {
             name for name in {*servers, *self._servers} if servers.get(name) != self._servers.get(name)
         }
-        merged = (_load(self._path) if self._path else dict(self._servers)) | {
-            name: servers[name] for name in changed & servers.keys()
-        }
-        self._servers = {
-            name: each for name, each in merged.items() if name not in changed or name in servers
-        }
-        if self._path is None:
-            return
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        document = msgspec.json.encode(_Document(servers=self._servers))
-        replace_private(self._path, msgspec.json.format(document, indent=1))
 
+        def merge() -> bytes:
+            merged = self._load() | {name: servers[name] for name in changed & servers.keys()}
+            self._servers = {
+                name: each for name, each in merged.items() if name not in changed or name in servers
+            }
+            return msgspec.json.format(msgspec.json.encode(_Document(servers=self._servers)), indent=1)
 
-def _load(path: Path) -> dict[str, PinnedServer]:
-    try:
-        document = msgspec.json.decode(path.read_bytes(), type=_Document)
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InvalidConfig(
-            f"{path}: cannot read the pinned tool definitions: {error}",
-            hint="fix the file; if you remove it, the next list of every server is accepted",
-        ) from error
-    if document.format != FORMAT:
-        raise InvalidConfig(f"{path}: format {document.format} is newer than this program")
-    return document.servers
+        if self._document is None:
+            self._servers = servers
+        else:
+            self._document.change(merge)
+
+    def _reload(self) -> None:
+        if self._document is not None:
+            self._servers = self._load()
+
+    def _load(self) -> dict[str, PinnedServer]:
+        assert self._document is not None
+        where = self._document.where
+        try:
+            document = msgspec.json.decode(self._document.read(), type=_Document)
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InvalidConfig(
+                f"{where}: cannot read the pinned tool definitions: {error}",
+                hint="fix the file; if you remove it, the next list of every server is accepted",
+            ) from error
+        if document.format != FORMAT:
+            raise InvalidConfig(f"{where}: format {document.format} is newer than this program")
+        return document.servers
 
 
 def _lines(definition: ToolDefinition) -> list[str]:

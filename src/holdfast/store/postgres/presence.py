@@ -27,6 +27,8 @@ class Presence:
         self._version = version
         self.role = ""
         """What this process does with the store, for an operator."""
+        self.key = ""
+        """The id of the key that this process signs snapshots with."""
         self._task: asyncio.Task[None] | None = None
 
     async def arrive(self, connection: asyncpg.Connection) -> None:
@@ -48,8 +50,8 @@ class Presence:
         """Remove the row, which ends every lease that was not released."""
         await connection.execute(SQL["leave"], self.id)
 
-    def _row(self) -> tuple[str, str, int, str, str]:
-        return self.id, self.host, self.pid, self._version, self.role
+    def _row(self) -> tuple[str, str, int, str, str, str]:
+        return self.id, self.host, self.pid, self._version, self.role, self.key
 
     async def _run(self) -> None:
         # A connection of its own: a beat must not wait behind a slow read.

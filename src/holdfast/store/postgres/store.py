@@ -39,6 +39,7 @@ from holdfast.store.contract import (
     SessionPage,
     SessionSummary,
     Shares,
+    StoredDocument,
     StoreWatch,
     StreamedEvent,
     WaitingEscalation,
@@ -276,8 +277,8 @@ class PostgresStore(PostgresBlobStore):
         self._news.recorded((session,))
         return session
 
-    async def announce(self, role: str) -> None:
-        self._presence.role = role
+    async def announce(self, role: str, *, key: str = "") -> None:
+        self._presence.role, self._presence.key = role, key
         await self._database.read(self._presence.arrive)
 
     async def post_request(
@@ -311,6 +312,17 @@ class PostgresStore(PostgresBlobStore):
 
     async def remove_request(self, id: str) -> None:
         await self._database.read(lambda connection: connection.execute(SQL["remove_request"], id))
+
+    async def document(self, name: str) -> StoredDocument:
+        row = await self._database.read(lambda connection: connection.fetchrow(SQL["document"], name))
+        return StoredDocument() if row is None else StoredDocument(**dict(row))
+
+    async def put_document(self, name: str, content: bytes, *, version: int) -> bool:
+        query = SQL["replace_document"] if version else SQL["put_document"]
+        written = await self._database.write(
+            lambda connection: connection.fetchval(query, name, content, version)
+        )
+        return written is not None
 
     async def close(self) -> None:
         if self._is_closed:

@@ -126,8 +126,10 @@ async def raise_budget(request: WebRequest) -> BudgetView:
 async def list_grants(request: WebRequest) -> list[ShownGrant]:
     """The saved approvals that apply to a session."""
     context = request.context
-    saved = SavedGrants(context.home.grants)
-    active = Grants(ReplayedHistory(await _recorded(request)), clock=context.clock, saved=saved.load).active()
+    saved = SavedGrants.of(context.home, context.store)
+    await saved.refresh()
+    saved.load()  # report a damaged document
+    active = Grants(ReplayedHistory(await _recorded(request)), clock=context.clock, saved=saved).active()
     return [ShownGrant(grant=grant, text=escape_invisible(describe_grant(grant))) for grant in active]
 
 
@@ -137,7 +139,7 @@ async def revoke_grant(request: WebRequest) -> list[ShownGrant]:
     context, session = request.context, request.session
     if body.grant not in {each.grant.id for each in await list_grants(request)}:
         raise InvalidInput(f"there is no active grant {body.grant!r}")
-    if not SavedGrants(context.home.grants).revoke(body.grant):
+    if not await SavedGrants.of(context.home, context.store).revoke(body.grant):
         await send_control_request(
             context.home, context.store, session, RevokeGrant(grant=body.grant, transport="web")
         )

@@ -105,8 +105,8 @@ SELECT EXISTS (SELECT 1 FROM worker WHERE id <> $1 AND seen > now() - $2::interv
 -- name: beat
 -- A row that was removed in an outage is inserted again. Not flushed: after a crash of the server the next beat comes.
 WITH unflushed AS (SELECT set_config('synchronous_commit', 'off', true))
-INSERT INTO worker (id, host, pid, version, role) SELECT $1, $2, $3, $4, $5 FROM unflushed
-ON CONFLICT (id) DO UPDATE SET seen = now(), role = excluded.role;
+INSERT INTO worker (id, host, pid, version, role, key) SELECT $1, $2, $3, $4, $5, $6 FROM unflushed
+ON CONFLICT (id) DO UPDATE SET seen = now(), role = excluded.role, key = excluded.key;
 
 -- name: leave
 DELETE FROM worker WHERE id = $1;
@@ -388,13 +388,24 @@ DELETE FROM request WHERE id = $1;
 -- name: remove_requests
 DELETE FROM request WHERE session = $1;
 
+-- name: document
+SELECT version, content FROM document WHERE name = $1;
+
+-- name: put_document
+-- Only what was computed from the newest version.
+INSERT INTO document (name, version, content) SELECT $1, 1, $2 WHERE $3::bigint = 0
+ON CONFLICT (name) DO NOTHING RETURNING version;
+
+-- name: replace_document
+UPDATE document SET version = version + 1, content = $2 WHERE name = $1 AND version = $3 RETURNING version;
+
 -- name: counts
 SELECT (SELECT count(*) FROM session) AS sessions, (SELECT count(*) FROM session WHERE activity = 'waiting') AS waiting,
     (SELECT count(*) FROM request) AS requests, pg_database_size(current_database()) AS bytes;
 
 -- name: workers
 -- The processes that are alive, newest first.
-SELECT worker.id, worker.host, worker.pid, worker.version, worker.role,
+SELECT worker.id, worker.host, worker.pid, worker.version, worker.role, worker.key,
     extract(epoch FROM now() - worker.seen)::float8 AS seen_seconds,
     (SELECT count(*) FROM lease WHERE lease.worker = worker.id) AS sessions
 FROM worker WHERE worker.seen > now() - $1::interval ORDER BY worker.started DESC;
