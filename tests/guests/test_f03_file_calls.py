@@ -7,7 +7,18 @@ import pytest
 import pytest_asyncio
 from tests.guests.world_calls import WorldCalls
 
-from holdfast.core import Answer, EscalationId, Failed, JsonObject, Ok, Parked, Refused, Response, Returned
+from holdfast.core import (
+    Answer,
+    EscalationId,
+    Failed,
+    JsonObject,
+    Ok,
+    Parked,
+    Refused,
+    Response,
+    Returned,
+    Tool,
+)
 from holdfast.guests import Guest, GuestLimits, Run, RunRequest, python_engine
 from holdfast.guests.python.engine import PythonEngine
 from holdfast.policy import FixedPolicy
@@ -109,6 +120,23 @@ SEES = {
     "open": "import json\njson.dump('new', open('out.txt', 'w'))\njson.load(open('out.txt'))",
     "size": "import os\nopen('out.txt', 'w').write('new')\n'new' if os.path.getsize('out.txt') == 3 else 'old'",
     "append": "open('out.txt', 'a').write('ne')\nopen('out.txt', 'a').write('w')\nopen('out.txt').read()",
+    "two writes": "from pathlib import Path\nf = open('out.txt', 'w')\nf.write('n')\nf.write('ew')\nPath('out.txt').read_text()",
+    "in with": "from pathlib import Path\nwith open('out.txt', 'w') as f:\n    f.write('new')\n    seen = Path('out.txt').read_text()\nseen",
+    "json": "import json, os\njson.dump([1], open('out.txt', 'w'))\n'new' if os.path.getsize('out.txt') == 3 else 'old'",
+    "csv": "import csv\nfrom pathlib import Path\nrows = csv.writer(open('out.txt', 'w'))\nrows.writerow(['n'])\nrows.writerow(['ew'])\n"
+    "Path('out.txt').read_text().replace('\\n', '').replace('\\r', '')",
+    "function": "from pathlib import Path\ndef look():\n    return Path('out.txt').read_text()\nf = open('out.txt', 'w')\nf.write('n')\n"
+    "a = look()\nf.write('ew')\nlook() if a == 'n' else a",
+    "condition": "from pathlib import Path\nf = open('out.txt', 'w')\nf.write('x')\nf.write('x')\n"
+    "if Path('out.txt').read_text() == 'xx':\n    said = 'new'\nsaid",
+    "overwritten": "from pathlib import Path\nf = open('out.txt', 'w+')\nf.write('old')\na = Path('out.txt').read_text()\nf.seek(0)\n"
+    "f.write('new')\nPath('out.txt').read_text() if a == 'old' else a",
+    "changed": "from pathlib import Path\nPath('out.txt').write_text('xew')\nf = open('out.txt', 'r+')\nf.write('n')\nPath('out.txt').read_text()",
+    "truncated": "from pathlib import Path\nf = open('out.txt', 'w')\nf.write('newer')\nf.truncate(3)\nPath('out.txt').read_text()",
+    "utf-16": "from pathlib import Path\nf = open('out.txt', 'w', encoding='utf-16')\nf.write('n')\na = Path('out.txt').read_bytes()\nf.write('ew')\n"
+    "Path('out.txt').read_bytes().decode('utf-16') if a.decode('utf-16') == 'n' else a",
+    "appended": "from pathlib import Path\nPath('out.txt').write_text('n')\nf = open('out.txt', 'a')\nf.write('e')\na = Path('out.txt').read_text()\n"
+    "f.write('w')\nPath('out.txt').read_text() if a == 'ne' else a",
     "Path.open": "from pathlib import Path\nwith Path('out.txt').open('w') as f:\n    f.write('n')\n    f.write('ew')\nopen('out.txt').read()",
 }
 
@@ -119,6 +147,86 @@ async def test_f03_a_file_that_nobody_closed_is_seen_by_what_follows(
 ) -> None:
     ended = await run(guest, WorldCalls(world), code)
     assert (ended.error, ended.value) == ("", "new")
+
+
+@pytest.mark.parametrize("code", SEES.values(), ids=SEES)
+async def test_f03_a_file_that_was_looked_at_is_complete_after_the_run(guest: Guest, code: str) -> None:
+    world = MemoryWorld({})
+    assert (await run(guest, WorldCalls(world), code)).error == ""
+    content = world.read("out.txt")
+    assert content.decode("utf-16" if "utf-16" in code else "utf-8").replace("\r\n", "") in (
+        "new",
+        "xx",
+        "[1]",
+        '"new"',
+    )
+
+
+TOOLS = (
+    Tool(
+        name="web.fetch", parameters={"type": "object", "properties": {"url": {"type": "string"}}}, roles={}
+    ),
+    Tool(
+        name="shell.run",
+        parameters={"type": "object", "properties": {"command": {"type": "string"}}},
+        roles={},
+    ),
+)
+SHOWN = {
+    "an unfinished file to a tool that names it": ("f.write('b')\nweb.fetch(url='file:out.txt')", b"ab"),
+    "an unfinished file to a program": ("f.write('b')\nshell.run(command='make')", b"ab"),
+    "nothing to other tools": ("f.write('b')\nweb.fetch(url='http://a')", None),
+    "a single write to every tool": ("web.fetch(url='http://a')", b"a"),
+}
+
+
+@pytest.mark.parametrize(("code", "content"), SHOWN.values(), ids=SHOWN)
+async def test_f03_an_open_file_shows(guest: Guest, code: str, content: bytes | None) -> None:
+    world = MemoryWorld({})
+    calls, seen = WorldCalls(world), []
+
+    async def on_call(operation: str, arguments: JsonObject) -> Answer:
+        if operation.startswith("world."):
+            return await calls(operation, arguments)
+        seen.append(world.read("out.txt") if world.exists("out.txt") else None)
+        return Returned(value="")
+
+    request = RunRequest(
+        code=f"f = open('out.txt', 'w')\nf.write('a')\n{code}\nf.write('c')\nf.close()", tools=TOOLS
+    )
+    assert (await guest.run(request, on_call)).error == ""
+    assert seen == [content]
+    assert world.read("out.txt") == (b"abc" if "f.write" in code else b"ac")
+
+
+async def test_f03_results_of_tools_go_into_one_file_with_one_write(guest: Guest) -> None:
+    calls = WorldCalls(MemoryWorld({}))
+
+    async def on_call(operation: str, arguments: JsonObject) -> Answer:
+        return await calls(operation, arguments) if operation.startswith("world.") else Returned(value="x")
+
+    code = "with open('out.txt', 'w') as f:\n    for n in range(20):\n        f.write(web.fetch(url=f'http://{n}'))"
+    assert (await guest.run(RunRequest(code=code, tools=TOOLS), on_call)).error == ""
+    assert calls.made == [("world.write", "/workspace/out.txt")]
+
+
+async def test_path_open_has_every_mode_encoding_and_newline(guest: Guest) -> None:
+    world = MemoryWorld({"sub/in.txt": "café\r\n".encode("latin-1")})
+    code = """
+from pathlib import Path
+folder = Path('sub')
+text = (folder / 'in.txt').open(encoding='latin-1', newline='').read()
+with folder.joinpath('out.txt').open('w', encoding='utf-16', newline='\\r\\n') as f:
+    f.write('ü\\n')
+with Path('sub/in.txt').open('r+b') as f:
+    f.seek(0, 2)
+    f.write(b'!')
+[text, [each.open('rb').read(1) == b'c' for each in [folder / 'in.txt']]]
+"""
+    ended = await run(guest, WorldCalls(world), code)
+    assert (ended.error, ended.value) == ("", ["café\r\n", [True]])
+    assert world.read("sub/out.txt") == "ü\r\n".encode("utf-16")
+    assert world.read("sub/in.txt") == "café\r\n!".encode("latin-1")
 
 
 async def test_f03_a_file_stays_open_from_run_to_run(guest: Guest, world: MemoryWorld) -> None:
@@ -332,6 +440,9 @@ async def test_opening_a_large_file_without_lines_does_not_read_all_of_it(guest:
         read.append(length := int(str(arguments["length"])))
         return Returned(value=base64.b64encode(bytes(length)).decode())
 
-    ended = await guest.run(RunRequest(code=f"len(open('big', {mode!r}).read(1_000_000))"), zeros)
+    request = RunRequest(
+        code=f"len(open('big', {mode!r}).read(1_000_000))", limits=GuestLimits(seconds=120, wall_seconds=300)
+    )
+    ended = await guest.run(request, zeros)
     assert (ended.error, ended.value) == ("", 1_000_000)
     assert sum(read) <= 20_000_000

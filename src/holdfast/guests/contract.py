@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Literal, Protocol
 
 from holdfast.core import Answer, Change, Json, JsonObject, Tool, Value
+from holdfast.core.errors import InvalidInput
 
 OnCall = Callable[[str, JsonObject], Awaitable[Answer]]
 """How a guest calls the host: operation and arguments in, answer out."""
@@ -38,6 +39,11 @@ class GuestLimits(Value):
     """Calls of tools, including file operations."""
     steps: int | None = None
     """What a step is depends on the engine: an instruction (wasi) or a reduction (lisp). python does not count steps."""
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "wall_seconds"):
+            if not getattr(self, name) > 0:
+                raise InvalidInput(f"the limit {name} of code must be more than 0, not {getattr(self, name)}")
 
 
 class Capabilities(Value):

@@ -6,6 +6,7 @@ parked, and the stop is replayed from its beginning with the answers that it alr
 """
 
 import asyncio
+import functools
 from collections.abc import Awaitable
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ import pydantic_monty as monty
 from holdfast.core import Answer, Json
 from holdfast.guests.contract import CALL_PLACE, OnCall, Run, RunRequest
 from holdfast.guests.python.file_calls import FileCalls
+from holdfast.guests.python.file_insertions import InsertedCode, insert_file_calls
 from holdfast.guests.python.file_prelude import (
     AFTER_ERROR,
     END_OF_RUN,
@@ -26,7 +28,6 @@ from holdfast.guests.python.file_prelude import (
 from holdfast.guests.python.host_calls import CallParked, GuestException, HostCalls
 from holdfast.guests.python.json_values import render_error, render_value
 from holdfast.guests.python.limits import LimitReached, LimitTracker, OutputBuffer
-from holdfast.guests.python.loop_refills import insert_refills
 from holdfast.guests.python.os_calls import OsCalls
 from holdfast.guests.python.state import RESET_STEP_COUNT, ParkedRun, PythonState, RunProgress
 from holdfast.guests.python.tool_objects import ToolObjects, placeholder
@@ -133,19 +134,24 @@ class Execution:
         """Run what the code needs first."""
         if self.state.counts_steps:
             await self._advance(self._feed(RESET_STEP_COUNT))
-        if self.state.file_prelude != VERSION and uses_open(self._request.code):
+        # Files that another version opened keep working with that version.
+        is_kept = self.state.file_prelude > 0 and self.state.has_open_files
+        if self.state.file_prelude != VERSION and not is_kept and uses_open(self._request.code):
             await self._advance(self._feed(PRELUDE))
             self.state = msgspec.structs.replace(self.state, file_prelude=VERSION)
 
     async def _start(self) -> monty.AsyncSnapshot:
         """Run the code to its first stop."""
-        code = self._request.code
-        prepared = insert_refills(code) if self.state.file_prelude == VERSION else code
-        if prepared != code:
+        if self.state.file_prelude == VERSION and self._inserted.places:
+            self._progress.code_feed, self._progress.has_insertions = self.state.feeds, True
             with suppress(monty.MontySyntaxError):
-                return await self._advance(self._feed(prepared))
-        self._progress.code_feed = self.state.feeds
-        return await self._advance(self._feed(code))
+                return await self._advance(self._feed(self._inserted.text))
+        self._progress.code_feed, self._progress.has_insertions = self.state.feeds, False
+        return await self._advance(self._feed(self._request.code))
+
+    @functools.cached_property
+    def _inserted(self) -> InsertedCode:
+        return insert_file_calls(self._request.code, self._tools.groups)
 
     async def _run_to_end(self, snapshot: monty.AsyncSnapshot) -> monty.MontyComplete:
         """Answer the interpreter at each stop until its code has ended."""
@@ -221,7 +227,7 @@ class Execution:
                 del args
                 return snapshot.resume({"return_value": await self._files.handle(call)})
             tool, arguments = self._tools.bind(snapshot.object_id, name, args, kwargs)
-            await self._files.write_before_tool()
+            await self._files.write_before_tool(tool.name, arguments)
             place = CALL_PLACE.set(self._place(snapshot))
             try:
                 return snapshot.resume({"return_value": await self._calls.call(tool.name, arguments)})
@@ -235,8 +241,11 @@ class Execution:
     def _place(self, snapshot: monty.AsyncFunctionSnapshot) -> tuple[int, int] | None:
         """Where the call stands in the code of this run; None if it stands elsewhere, as in a function of an earlier run."""
         number, position = self._progress.code_feed, snapshot.position
-        is_here = number >= 0 and position.filename == f"<python-input-{number}>"
-        return (position.start, position.end) if is_here else None
+        if number < 0 or position.filename != f"<python-input-{number}>":
+            return None
+        if self._progress.has_insertions:
+            return self._inserted.position(position.start), self._inserted.position(position.end)
+        return position.start, position.end
 
     async def _park(self, value: Json) -> Run:
         """Save the stopped interpreter, or the finished one if only a file that it opened waits to be written."""

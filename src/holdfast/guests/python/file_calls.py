@@ -1,8 +1,9 @@
 """What files of guest code ask of the host: to open, write and encode, and to write what was held back.
 
-A file is written with one `world.write` or `world.append` when it is closed or flushed, or when the run ends without an error. The
-host holds content back that is complete only if nothing follows, such as that of `open(path, "w").write(text)`, which nobody
-closes. It writes such content before anything that could see the file.
+A file is written with one `world.write` or `world.append` when it is closed or flushed, or when the run ends without an error. Before
+code looks at files, it shows the host what its open files hold (`file_insertions`). The host holds this back, and writes it before
+anything that could see the file: an operation on its path, a tool whose arguments name it, and a tool that runs programs. What
+`open(path, "w").write(text)` wrote and nobody closes is complete if nothing follows, so any tool sees it.
 """
 
 import base64
@@ -24,6 +25,8 @@ _UTF_8 = ("utf-8", "utf8")
 _PIECE_BYTES = 4 << 20
 _TOO_LARGE = "in pieces, with offset and length"
 """What `world.read` says of a file that is larger than one read returns."""
+_PROGRAMS = "shell."
+"""The tools that run programs, which may see any file."""
 _NOT_UTF8 = "is not UTF-8 text"
 _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 """How text is encoded that follows other text: the byte order mark is only at the start of a file."""
@@ -44,7 +47,12 @@ class FileCalls:
         match args:
             case ("open", int(id), str(path), str(kind), bool(can_read), bool(can_write), codec, str(errors)):
                 return await self._open(id, path, kind, can_read, can_write, codec, errors)
+            case ("show", int(), str(), bool(), bool(), _, _, str(), bool()):
+                return await self._show(args)
+            case ("hold", int(id)):
+                return self._hold(id, None, None, "")
             case ("hold", int(id), content, codec, str(errors)):
+                # Files that version 3 of the prelude opened show their first write so.
                 return self._hold(id, content, codec, errors)
             case ("write", int(), str(), bool(), _, _, str(), bool()):
                 return await self._write(args)
@@ -90,9 +98,16 @@ class FileCalls:
             lambda held: held.when == "any" or _is_within(posixpath.normpath(held.path), touched)
         )
 
-    async def write_before_tool(self) -> None:
-        """Write held content before a tool runs, which may see any file."""
-        await self._write_held(lambda held: held.when != "touch")
+    async def write_before_tool(self, tool: str, arguments: JsonObject) -> None:
+        """Write held content that a tool may see."""
+
+        def should(held: HeldFile) -> bool:
+            if held.when == "name":
+                return tool.startswith(_PROGRAMS) or _names(arguments, posixpath.basename(held.path))
+            return held.when in ("tool", "any")
+
+        if self._progress.held:
+            await self._write_held(should)
 
     async def write_all(self) -> None:
         """Write all held content at the end of a run."""
@@ -100,20 +115,25 @@ class FileCalls:
 
     def unwritten(self) -> list[str]:
         """The files whose content is held back."""
-        return [held.path for held in self._progress.held if not held.is_written and held.when != "never"]
+        return [
+            held.path
+            for held in self._progress.held
+            if held.when != "never" and (held.more or not held.is_written)
+        ]
 
     async def _write_held(self, should: Callable[[HeldFile], bool]) -> None:
         for held in list(self._progress.held):
-            if held.is_written or held.when == "never" or not should(held):
+            content = held.unwritten
+            if held.when == "never" or (held.is_written and not content) or not should(held):
                 continue
             at = self._progress.held.index(held)
-            if held.when in ("touch", "tool") and held.id:
-                self._progress.held[at] = msgspec.structs.replace(held, is_written=True)
+            if held.when != "any" and held.id:
+                kept = [*held.parts, *held.more]
+                self._progress.held[at] = msgspec.structs.replace(held, parts=kept, more=[], is_written=True)
             else:
                 self._progress.held.pop(at)
-            await self._call(
-                held.operation, {"path": held.path, **_arguments(b"".join(held.parts), is_text=held.is_text)}
-            )
+            operation = "world.append" if held.is_written else held.operation
+            await self._call(operation, {"path": held.path, **_arguments(content, is_text=held.is_text)})
 
     async def _open(
         self, id: int, path: str, kind: str, can_read: bool, can_write: bool, codec: str | None, errors: str
@@ -203,7 +223,7 @@ class FileCalls:
                 continue
             is_append = held.operation == "world.append"
             changed: dict[str, Any]
-            if content is None:
+            if content is None:  # another write followed
                 changed = {"parts": [], "when": "never" if is_append else "touch"}
             elif is_append and codec in _WITHOUT_MARK:
                 return
@@ -211,6 +231,36 @@ class FileCalls:
                 encoded, is_text = _encode(content, codec, errors)
                 changed = {"parts": [encoded], "is_text": is_text, "when": "tool"}
             self._progress.held[at] = msgspec.structs.replace(held, **changed)
+
+    async def _show(self, args: list[Any]) -> None:
+        """Hold what an open file holds: all of it, or what follows what was held already."""
+        id, path, is_whole, is_all, content, codec, errors, is_single = args[1:]
+        args.clear()
+        if not is_whole and codec in _WITHOUT_MARK and await self._size(path):
+            codec = _WITHOUT_MARK[codec]
+        encoded, is_text = _encode(content, codec, errors)
+        at = next((at for at, held in enumerate(self._progress.held) if held.id == id), None)
+        held = HeldFile(id=id, path=path, parts=[]) if at is None else self._progress.held[at]
+        parts, more, is_written = held.parts, [*held.more, encoded], held.is_written
+        if is_all:
+            before = b"".join(held.parts)
+            if is_written and encoded.startswith(before):
+                more = [encoded[len(before) :]]
+            else:
+                parts, more, is_written = [encoded], [], False
+        changed = msgspec.structs.replace(
+            held,
+            operation="world.write" if is_whole else "world.append",
+            parts=parts,
+            more=more,
+            is_written=is_written,
+            is_text=is_text and (is_all or held.is_text),
+            when="tool" if is_single else "name",
+        )
+        if at is None:
+            self._progress.held.append(changed)
+        else:
+            self._progress.held[at] = changed
 
     async def _write(self, args: list[Any]) -> None:
         """Write the content of a file that is closed or flushed, or hold it back."""
@@ -263,6 +313,15 @@ class FileCalls:
             raise
         size = facts.get("size") if isinstance(facts, dict) else 0
         return size if isinstance(size, int) else 0
+
+
+def _names(value: Json, name: str) -> bool:
+    """Whether a text in the arguments of a call contains the name of a file."""
+    if isinstance(value, str):
+        return name in value
+    if isinstance(value, dict):
+        return any(_names(each, name) for each in value.values())
+    return isinstance(value, list) and any(_names(each, name) for each in value)
 
 
 def _is_within(path: str, folder: str) -> bool:

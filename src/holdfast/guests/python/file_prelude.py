@@ -7,7 +7,7 @@ codecs (`file_calls`). The guest loads this code before the first run that names
 
 import re
 
-VERSION = 3
+VERSION = 4
 """Of the code below. A session whose state has another version loads the code again."""
 
 HOST_FUNCTION = "_holdfast_file"
@@ -22,7 +22,7 @@ AFTER_ERROR = "_holdfast_discard()"
 FILE_CLASS = "_HoldfastFile"
 """The class of the file objects."""
 
-_USES_OPEN = re.compile(r"(?<![\w.])open\b")
+_USES_OPEN = re.compile(r"(?<![\w.])open\b|\.\s*open\s*\(")
 
 
 def uses_open(code: str) -> bool:
@@ -35,6 +35,10 @@ _holdfast_print = print
 _holdfast_files = {}
 _holdfast_ids = [0]
 _holdfast_waiting = []
+_holdfast_unseen = []
+_holdfast_here = None
+
+from pathlib import Path as _HoldfastPathType
 
 def _holdfast_unsupported(message):
     try:
@@ -69,6 +73,8 @@ class _HoldfastFile:
         self._problem = ""
         self._is_plain = self._can_tell = True
         self._can_hold = self._can_write
+        self._is_unseen = False
+        self._fresh = [] if kind in "wx" else None
         self._is_dirty = self._has_read = self._is_large = self._is_at_end = False
         self._is_fast = self._was_fast = False
         self._failure = None
@@ -326,15 +332,18 @@ class _HoldfastFile:
         self._is_dirty = True
         if self._pos == self._size:
             self._parts.append(text)
+            if self._fresh is not None:
+                self._fresh.append(text)
             self._size += len(text)
             self._pos = self._size
         elif text:
             self._join()
+            self._fresh = None
             if self._pos > self._size:
                 text = self._zero * (self._pos - self._size) + text
                 self._pos = self._size
             self._replace(text)
-        if self._can_hold:
+        if self._can_hold or not self._is_unseen:
             self._hold()
 
     def _replace(self, text):
@@ -353,16 +362,33 @@ class _HoldfastFile:
         self._size = len(self._data)
 
     def _hold(self):
+        if not self._is_unseen:
+            self._is_unseen = True
+            _holdfast_unseen.append(self)
+        if not self._can_hold:
+            return
         self._writes += 1
         self._can_hold = self._writes == 1
         try:
-            if self._can_hold and self._written <= 0:
-                self._join()
-                _holdfast_file("hold", self._id, self._data, self._codec, self._errors)
+            if self._can_hold:
+                self._show()
             else:
-                _holdfast_file("hold", self._id, None, self._codec, self._errors)
+                self._fresh = None
+                _holdfast_file("hold", self._id)
         except NotImplementedError:
             pass
+
+    def _show(self):
+        if self.closed or not self._is_dirty:
+            return
+        is_whole = self._written < 0
+        is_all = self._fresh is None or not (self._is_binary or self._is_utf8)
+        if is_all:
+            self._join()
+        content = self._empty.join(self._fresh) if not is_all else self._data if is_whole else self._data[self._written:]
+        options = (is_whole, is_all, content, self._codec, self._errors, self._can_hold)
+        _holdfast_file("show", self._id, self._path, *options)
+        self._fresh = []
 
     def writelines(self, lines):
         self._check()
@@ -494,6 +520,8 @@ class _HoldfastFile:
             self._size = len(self._data)
             self._written = -1
             self._is_dirty = True
+            self._fresh = None
+            self._hold()
         return size
 
     def _send(self, is_kept):
@@ -504,6 +532,7 @@ class _HoldfastFile:
         self._written = self._size
         self._can_hold = False
         self._is_dirty = False
+        self._fresh = None
 
     def flush(self):
         if self.closed:
@@ -542,6 +571,7 @@ class _HoldfastFile:
         self._data = self._empty
         self._parts = []
         self._ahead = []
+        self._fresh = None
 
     def __enter__(self):
         self._check()
@@ -615,6 +645,16 @@ def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None,
     encoding = "UTF-8" if encoding is None or encoding == "locale" else encoding
     return _HoldfastFile(file, path, mode, kinds[0], is_binary, encoding, errors or "strict", newline)._start()
 
+class _HoldfastPath:
+    def __init__(self, path):
+        self._path = path
+
+    def open(self, mode="r", buffering=-1, encoding=None, errors=None, newline=None):
+        return open(self._path, mode, buffering, encoding, errors, newline)
+
+def _holdfast_path(value, here):
+    return _HoldfastPath(value) if isinstance(value, _HoldfastPathType) else value
+
 def print(*args, sep=" ", end="\n", file=None, flush=False):
     if isinstance(file, _HoldfastFile):
         file.write((" " if sep is None else sep).join([str(each) for each in args]) + ("\n" if end is None else end))
@@ -628,7 +668,23 @@ def _holdfast_refill():
         _holdfast_waiting.pop()._refill()
     return False
 
+def _holdfast_show():
+    while _holdfast_unseen:
+        file = _holdfast_unseen[-1]
+        try:
+            file._show()
+        except NotImplementedError:
+            return False
+        file._is_unseen = False
+        _holdfast_unseen.pop()
+    return False
+
+def _holdfast_forget():
+    while _holdfast_unseen:
+        _holdfast_unseen.pop()._is_unseen = False
+
 def _holdfast_end_run():
+    _holdfast_forget()
     for file in list(_holdfast_files.values()):
         if file._is_dirty:
             try:
@@ -640,6 +696,7 @@ def _holdfast_end_run():
     return len(_holdfast_files) > 0
 
 def _holdfast_discard():
+    _holdfast_forget()
     names = []
     for file in list(_holdfast_files.values()):
         if file._is_dirty:

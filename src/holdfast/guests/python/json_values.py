@@ -8,8 +8,8 @@ from typing import Any
 import pydantic_monty as monty
 
 from holdfast.core import Json, encode
+from holdfast.guests.python.file_insertions import as_written
 from holdfast.guests.python.file_prelude import FILE_CLASS, without_prelude
-from holdfast.guests.python.loop_refills import without_refills
 
 MAX_DEPTH = 64
 MAX_ITEMS = 500_000
@@ -123,9 +123,7 @@ def render_error(error: monty.MontyError) -> str:
     if not isinstance(error, _DISPLAYED):
         return _shortened(str(error), _MAX_ERROR)
     # Shortened before the lines are searched: a message may have megabytes, and the frames stand before it.
-    return _shortened(
-        without_refills(without_prelude(_shortened(error.display(), 4 * _MAX_ERROR))), _MAX_ERROR
-    )
+    return _shortened(as_written(without_prelude(_shortened(error.display(), 4 * _MAX_ERROR))), _MAX_ERROR)
 
 
 def _shortened(text: str, most: int) -> str:

@@ -48,15 +48,23 @@ class HeldFile(Value):
     path: str = ""
     operation: str = "world.write"
     parts: list[bytes] = msgspec.field(default_factory=list)
-    when: Literal["never", "touch", "tool", "any"] = "any"
-    """What makes the host write it before the run ends: nothing, an operation on the file, also a call of a tool, any operation."""
+    when: Literal["never", "touch", "name", "tool", "any"] = "any"
+    """What makes the host write it before the run ends: nothing; an operation on the file; also a tool whose arguments name it, or which
+    runs programs; any tool; any operation."""
     id: int = 0
     """The file object; 0 for one of the interpreter's own."""
     is_written: bool = False
-    """Whether it was written while its file was still open, so that the file adds only what follows."""
+    """Whether its parts were written while the file was still open, so that the file adds only what follows."""
+    more: list[bytes] = msgspec.field(default_factory=list)
+    """What follows the parts and is not written."""
 
     is_text: bool = True
-    """Whether all parts are text, which a call then shows as it is."""
+    """Whether all content is text, which a call then shows as it is."""
+
+    @property
+    def unwritten(self) -> bytes:
+        """The content that is not written."""
+        return b"".join(self.more if self.is_written else [*self.parts, *self.more])
 
 
 class RunProgress(msgspec.Struct, kw_only=True):
@@ -78,6 +86,8 @@ class RunProgress(msgspec.Struct, kw_only=True):
     """Answers to the calls of the current stop; one stop may make several calls."""
     code_feed: int = -1
     """The number under which the interpreter knows the code of this run; -1 if it runs other code than was written."""
+    has_insertions: bool = False
+    """Whether that code has inserted calls (`file_insertions`)."""
 
 
 class ParkedRun(Value):

@@ -29,6 +29,11 @@ class ToolObjects:
         """For each tool: its own parameter names by their Python names, in call order."""
         self._groups = {_object_id(group): group for group, verb in self._tools if verb}
 
+    @property
+    def groups(self) -> frozenset[str]:
+        """The names of the groups, and of the tools that are in none."""
+        return frozenset(group for group, _ in self._tools)
+
     def look_up(self, object_id: uuid.UUID | None, name: str) -> Any:
         """What the interpreter binds to a name, or to an attribute of a group; None if there is no such tool.
 
