@@ -4,20 +4,35 @@ import asyncio
 import csv
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from tests.cli.commands import Run, run
 
 from holdfast import Runtime
-from holdfast.core.errors import InvalidId, InvalidName, PathRefused, SessionNotFound
+from holdfast.core.errors import (
+    InvalidConfig,
+    InvalidId,
+    InvalidInput,
+    InvalidName,
+    PathRefused,
+    SessionNotFound,
+)
+from holdfast.guests import GuestLimits
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
+from holdfast.teams import load_roster
+from holdfast.teams.server.tools import timeout_of
 from holdfast.world import list_files
 
 __all__ = ["run"]
-_TABLES = ("store/data/session-cases.tsv", "policy/data/glob-cases.tsv", "world/data/session-paths.tsv")
+_TABLES = (
+    "store/data/session-cases.tsv",
+    "policy/data/glob-cases.tsv",
+    "teams/data/team-cases.tsv",
+    "world/data/session-paths.tsv",
+)
 _PRECISE = {
     "ok:<generated id, display name kept>": "ok:日本語",
     "ok:my.jsonx and survives index rebuild": "ok:my.jsonx",
@@ -178,3 +193,62 @@ def test_the_command_line_puts_files_where_they_belong(tmp_path: Path, run: Run)
         seen[case] = f"ok:{listed[-1]}" if done.code == 0 else "error:invalid"
         assert "internal" not in done.err
     assert seen == right(cases)
+
+
+def roster_for(folder: Path, team: str, project: str) -> str:
+    """A roster with one team, whose project is an existing folder if it is absolute."""
+    if project.startswith("/"):
+        (folder / project[1:]).mkdir(parents=True, exist_ok=True)
+        project = str(folder / project[1:])
+    return f"teams:\n  {json.dumps(team)}: {{project: {json.dumps(project)}, member: scripted}}\n"
+
+
+@pytest.mark.parametrize("operation", ["team_name", "project_path"])
+def test_the_library_and_the_command_line_accept_the_same_teams(
+    tmp_path: Path, run: Run, operation: str
+) -> None:
+    file = tmp_path / "teams.yaml"
+    for case, (given, result) in cases_of(operation).items():
+        team, project = (given, "/project") if operation == "team_name" else ("backend", given)
+        file.write_text(roster_for(tmp_path / "root", team, project))
+        is_refused = result == "error:invalid"
+        with pytest.raises(InvalidConfig) if is_refused else nullcontext():
+            load_roster(file)
+        for words in (("check",), ("ask", team, "hello")):
+            done = run("teams", "--file", str(file), *words)
+            assert (done.code != 0) == is_refused, (case, words, done.err)
+            assert "internal" not in done.err
+
+
+def test_the_library_and_the_command_line_wait_as_long_as_the_cases_say(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "teams.yaml"
+    file.write_text(roster_for(tmp_path / "root", "backend", "/project"))
+    for case, (given, result) in cases_of("timeout_ms").items():
+        is_refused = result == "error:invalid"
+        with pytest.raises(InvalidInput) if is_refused else nullcontext():
+            timeout_of(given)
+        if (
+            isinstance(given, int) and given
+        ):  # in seconds, so half a millisecond is fine; forever is without the option
+            done = run(
+                "teams", "--file", str(file), "ask", "backend", "hello", "--seconds", str(given / 1000)
+            )
+            assert (done.code == 2) == is_refused, (case, done.err)
+
+
+def test_the_library_and_the_command_line_limit_the_time_of_a_run(tmp_path: Path, run: Run) -> None:
+    config = tmp_path / "holdfast" / "config.toml"
+    config.parent.mkdir()
+    for case, (given, result) in cases_of("run_seconds").items():
+        if case in ("V3", "V6"):  # fractions and more than five minutes are limits too
+            result = str(given)
+        config.write_text("" if given is None else f"[code]\nwall_seconds = {given}\n")
+        shown = run("config", "--json")
+        if result == "error:invalid":
+            assert "wall_seconds" in shown.err, case
+            with pytest.raises(InvalidInput):
+                GuestLimits(wall_seconds=given)
+        else:
+            assert f"{float(result)}" in shown.out, case
+            limits = GuestLimits() if given is None else GuestLimits(wall_seconds=given)
+            assert limits.wall_seconds == float(result)

@@ -171,14 +171,18 @@ async def run(arguments: argparse.Namespace) -> int:
 async def _ask(roster: Roster, file: Path, home: Home, wanted: argparse.Namespace, console: Console) -> int:
     if wanted.seconds is not None and not wanted.seconds > 0:
         raise InvalidInput("--seconds must be more than 0", hint="leave it out to wait for a whole turn")
+    if wanted.seconds is not None and wanted.seconds * 1000 > MAX_TIMEOUT_MS:
+        raise InvalidInput(
+            f"--seconds must be at most {MAX_TIMEOUT_MS // 1000}",
+            hint="leave it out to wait for a whole turn",
+        )
     pair = roster.pair(wanted.sender, wanted.team, wanted.thread)
-    milliseconds = math.ceil(min(wanted.seconds or MAX_TIMEOUT_MS, MAX_TIMEOUT_MS) * 1000)
     question: JsonObject = {
         "team": pair.receiver,
         "question": wanted.question,
         "thread": pair.thread,
         # 0 waits for a whole turn.
-        "timeout": milliseconds if milliseconds <= MAX_TIMEOUT_MS else 0,
+        "timeout": math.ceil(wanted.seconds * 1000) if wanted.seconds is not None else 0,
     }
     async with open_shared_broker(roster, file, home) as shared:
         with ProgressIndicator(lambda: f"{wanted.team} is answering"):
