@@ -1,5 +1,6 @@
 """The library as a host program uses it: one configuration with the command line, and no option that is silently ignored."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast import Limits, Runtime, ScriptedModel, Settings
+from holdfast import Limits, Runtime, ScriptedModel, ServerSpec, Settings
 from holdfast.core.errors import InvalidConfig, InvalidInput, SessionNotReady
 from holdfast.core.messages import Usage
 from holdfast.guests import ScriptedEngine
@@ -247,6 +248,25 @@ async def test_f22_a_runtime_knows_its_sessions_and_keeps_to_their_number(home: 
     await session.close()
     assert runtime.get(session.id) is None
     await (await runtime.create(needs_model=False)).close()
+    await runtime.close()
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_f26_a_session_whose_opening_is_cancelled_is_not_left_open(home: Path, is_new: bool) -> None:
+    silent = ServerSpec(name="silent", command=sys.executable, args=("-c", "input()"))
+    async with holdfast.open(home=home, needs_model=False, name="there"):
+        pass
+    runtime = await Runtime.start(home=home, servers=[silent])
+    opening = asyncio.create_task(
+        runtime.create(needs_model=False) if is_new else runtime.resume("there", needs_model=False)
+    )
+    while not runtime.live_sessions.all():
+        await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert runtime.live_sessions.all() == ()
+    assert [each.name for each in await runtime.store.sessions()] == ["there"]
     await runtime.close()
 
 

@@ -267,20 +267,20 @@ async def _open(
         raise
     try:
         shared.live.add(session)
+        for _, request in ControlRequests(shared.home.control_requests(session.id)).take():
+            # Its sender waited for another process, and has given up.
+            await session.note(
+                "request-expired", f"{type(request).__name__} was requested, but nobody held the session"
+            )
+        with session.preparing():
+            failed = await start_servers(servers)
+        for name, error in failed.items():
+            await session.note("server-failed", f"{name} did not start, so its tools are missing: {error}")
+        if note is not None:
+            await session.note("name-shortened", note)
     except BaseException:
         await session.close()
         raise
-    for _, request in ControlRequests(shared.home.control_requests(session.id)).take():
-        # Its sender waited for another process, and has given up.
-        await session.note(
-            "request-expired", f"{type(request).__name__} was requested, but nobody held the session"
-        )
-    with session.preparing():
-        failed = await start_servers(servers)
-    for name, error in failed.items():
-        await session.note("server-failed", f"{name} did not start, so its tools are missing: {error}")
-    if note is not None:
-        await session.note("name-shortened", note)
     return session
 
 
