@@ -69,10 +69,12 @@ def test_f22_the_loop_that_the_host_controls_prints_what_the_guide_shows(
     "guide", ["own-tools.md", "own-approver.md", "own-transport.md", "own-sandbox.md", "many-sessions.md"]
 )
 def test_the_program_of_the_guide_prints_what_it_shows(tmp_path: Path, guide: str) -> None:
-    [program] = programs(guide)
     text = (GUIDES / guide).read_text(encoding="utf-8")
-    [shown] = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
-    assert run(program, tmp_path, "Hello.", "Goodbye.", typed="hi\nbye\n") == shown
+    shown = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    for number, (program, printed) in enumerate(zip(programs(guide), shown, strict=True)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert run(program, folder, "Hello.", "Goodbye.", typed="hi\nbye\n") == printed
 
 
 def test_a_messenger_of_your_own_talks_with_a_session(project: Path) -> None:

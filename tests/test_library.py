@@ -257,17 +257,35 @@ async def test_f26_a_session_whose_opening_is_cancelled_is_not_left_open(home: P
     async with holdfast.open(home=home, needs_model=False, name="there"):
         pass
     runtime = await Runtime.start(home=home, servers=[silent])
+    is_open = asyncio.Event()
+    runtime.live_sessions.on_open(lambda _: is_open.set())
     opening = asyncio.create_task(
         runtime.create(needs_model=False) if is_new else runtime.resume("there", needs_model=False)
     )
-    while not runtime.live_sessions.all():
-        await asyncio.sleep(0)
+    await is_open.wait()
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
     assert runtime.live_sessions.all() == ()
     assert [each.name for each in await runtime.store.sessions()] == ["there"]
     await runtime.close()
+
+
+async def test_a_tool_may_be_a_coroutine_function_and_keeps_few_of_its_calls(home: Path) -> None:
+    async def double(arguments: dict[str, Any]) -> int:
+        await asyncio.sleep(0)
+        return 2 * arguments["n"]
+
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    tool = holdfast.Tool(name="numbers.double", parameters=schema, roles={})
+    tools = holdfast.FunctionToolset({tool.name: (tool, double)})
+    policy = holdfast.FixedPolicy(default="deny", verdicts={tool.name: "allow"})
+    async with holdfast.open(home=home, toolsets=[tools], policy=policy, needs_model=False) as session:
+        assert await session.execute("numbers.double(n=21)") == holdfast.Ok(value=42)
+    call = tools.performed[0]
+    for _ in range(1_500):
+        await tools.perform(call, is_staged=False)
+    assert len(tools.performed) == 1_000
 
 
 VALUES: list[holdfast.Json] = [

@@ -1,6 +1,6 @@
 """Tools: what can be called, what the arguments mean, and the toolsets that perform calls."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -55,6 +55,10 @@ class ConditionalRoles(Value):
 
     condition: Condition
     roles: tuple[Role, ...]
+
+
+_MAX_KEPT = 1_000
+"""Calls that a `FunctionToolset` remembers, so that a host that runs for months does not grow."""
 
 
 class ArgumentRoles(Value):
@@ -176,11 +180,14 @@ class TimeLimited(Protocol):
 
 
 class FunctionToolset:
-    """A toolset of plain Python functions: the public fake, and the easiest way to provide your own tools."""
+    """A toolset of Python functions and coroutine functions: the public fake, and the easiest way to provide your own tools."""
 
-    def __init__(self, functions: dict[str, tuple[Tool, Callable[[JsonObject], Json]]]) -> None:
+    def __init__(
+        self, functions: dict[str, tuple[Tool, Callable[[JsonObject], Json | Awaitable[Json]]]]
+    ) -> None:
         self._functions = functions
         self.performed: list[Call] = []
+        """The latest calls."""
 
     def tools(self) -> tuple[Tool, ...]:
         return tuple([tool for tool, _ in self._functions.values()])
@@ -192,5 +199,7 @@ class FunctionToolset:
                 hint="change the policy to allow, deny or escalate it",
             )
         self.performed.append(call)
+        del self.performed[:-_MAX_KEPT]
         _, function = self._functions[call.operation]
-        return Performed(result=function(call.arguments))
+        result = function(call.arguments)
+        return Performed(result=await result if isinstance(result, Awaitable) else result)
