@@ -17,7 +17,7 @@ from tests.policy.random_policies import (
 )
 from tests.policy.reference_policy import judge
 
-from holdfast.core import STRICTNESS
+from holdfast.core import STRICTNESS, PathTarget
 from holdfast.policy import PolicyDocument, Request, RulePolicy, combine, lint, most_permissive_verdict
 from holdfast.policy.analysis.subsumption import Subsumption, subsumes
 
@@ -48,6 +48,36 @@ def crowds(seed: int, policies: int) -> list[tuple[PolicyDocument, list[Request]
         calls = [random_request(rng, operation) for _ in range(CALLS_A_POLICY)]
         made.append((PolicyDocument(name="crowd", rules=rules), calls))
     return made
+
+
+def judged_at_once(seed: int, policies: int) -> Counter[str]:
+    """Check that many paths get the verdicts that each of them gets alone, and count the verdicts."""
+    rng, seen = random.Random(seed), Counter[str]()
+    for _ in range(policies):
+        policy = RulePolicy(random_document(rng))
+        for operation in ("fs.read", "fs.edit", "fs.move"):
+            requests = [random_request(rng, operation) for _ in range(CALLS_A_POLICY)]
+            request = requests[0]
+            paths = [t for each in requests for t in each.targets if isinstance(t, PathTarget)]
+            alone = []
+            for path in paths:
+                arguments = {**request.call.arguments, path.argument: path.location.given}
+                call = msgspec.structs.replace(request.call, arguments=arguments)
+                alone.append(
+                    policy.judge(msgspec.structs.replace(request, call=call, targets=(path,))).verdict
+                )
+            assert policy.judge_paths(request, paths) == alone, (policy.document, request)
+            seen.update(alone)
+    return seen
+
+
+def test_many_paths_at_once_get_the_verdicts_that_each_gets_alone() -> None:
+    assert {"allow", "deny", "escalate", "stage"} <= set(judged_at_once(1, 60))
+
+
+@pytest.mark.soak
+def test_very_many_paths_at_once_get_the_verdicts_that_each_gets_alone() -> None:
+    judged_at_once(2, 5_000)
 
 
 def agree(seed: int, policies: int) -> None:

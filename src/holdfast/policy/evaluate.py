@@ -11,7 +11,7 @@
 The parser puts deny rules first, so that deny beats allow in whatever order they are written.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +19,8 @@ import msgspec
 from holdfast.core import (
     STRICTNESS,
     Decision,
+    Location,
+    PathTarget,
     Role,
     Target,
     Tool,
@@ -83,6 +85,41 @@ class RulePolicy:
     def judge(self, request: Request) -> Decision:
         decision = self._decide_without_rules(request)
         return decision if decision is not None else _strictest(self._decide_claims(request))
+
+    def judge_paths(self, request: Request, targets: Sequence[PathTarget]) -> list[Verdict]:
+        """The verdicts on calls that differ from a request with one path only in that path, such as reading each file of a list.
+
+        What is the same for all of them is checked once. A path that is not plain, and every path under rules that look at more
+        than the path, is judged on its own.
+        """
+        plain = next((target for target in targets if _is_plain(target.location)), None)
+        shared = request if plain is None else _with_path(request, plain)
+        refused = self._decide_without_rules(shared)
+        kind = (plain.role, plain.argument) if plain and self._judges_paths_alone(shared) else None
+        verdicts: list[Verdict] = []
+        for target in targets:
+            if kind != (target.role, target.argument) or not _is_plain(target.location):
+                verdicts.append(self.judge(_with_path(request, target)).verdict)
+            elif refused is not None:
+                verdicts.append(refused.verdict)
+            else:
+                verdicts.append(self._decide(Claim(target.role, target), shared).verdict)
+        return verdicts
+
+    def _judges_paths_alone(self, request: Request) -> bool:
+        """Whether the rules for a call with one plain path look at nothing else of it."""
+        match request.targets, claims_of(request) if request.tool is not None else []:
+            case [PathTarget() as target], [Claim(role=role)] if role == target.role:
+                rules = self._index.for_operation(request.call.operation)
+            case _:
+                return False
+        return _is_plain(target.location) and all(
+            not rule.call_tests
+            and (not rule.scope or role in rule.scope)
+            and all(role in test.roles for test in rule.target_tests)
+            for rule in rules
+            if rule.applies_to_role(role)
+        )
 
     def decide_claims(self, request: Request) -> list[ClaimDecision]:
         """Each claim of a request with its own decision; empty if the call is decided without rules."""
@@ -224,6 +261,19 @@ def claims_of(request: Request) -> list[Claim]:
                 seen.add(role)
                 claims.append(Claim(role, None))
     return claims or [Claim(None, None)]
+
+
+def _is_plain(location: Location) -> bool:
+    """Whether the structural checks find nothing in a path that they would not find in any other."""
+    is_open = location.problem is None and location.protected is None and location.read_only is None
+    return is_open and location.given.isascii()
+
+
+def _with_path(request: Request, target: PathTarget) -> Request:
+    call = msgspec.structs.replace(
+        request.call, arguments={**request.call.arguments, target.argument: target.location.given}
+    )
+    return msgspec.structs.replace(request, call=call, targets=(target,))
 
 
 def _strictest(decided: list[ClaimDecision]) -> Decision:

@@ -51,16 +51,31 @@ def hide_unreadable_paths(
 
 def _verdicts_on_reading(policy: Policy, found: Sequence[str], paths: Paths) -> dict[str, Verdict]:
     """The verdict on reading each of these paths."""
-    return {
-        path: read_verdict(policy, PathTarget(role="read-path", argument="path", location=location))
-        for path, location in zip(found, paths.locate_all(found), strict=True)
-    }
+    targets = [
+        PathTarget(role="read-path", argument="path", location=location)
+        for location in paths.locate_all(found)
+    ]
+    return dict(zip(found, read_verdicts(policy, targets), strict=True))
+
+
+def read_verdicts(policy: Policy, targets: Sequence[PathTarget]) -> list[Verdict]:
+    """The verdict on reading each of these files, as `read_verdict` says."""
+    if isinstance(policy, TieredPolicy):
+        tiers = [read_verdicts(tier, targets) for tier in policy.policies]
+        return [max(verdicts, key=STRICTNESS.__getitem__) for verdicts in zip(*tiers, strict=True)]
+    if isinstance(policy, RulePolicy) and targets:
+        return policy.judge_paths(_reading(targets[0]), targets)
+    return [read_verdict(policy, target) for target in targets]
 
 
 def read_verdict(policy: Policy, target: PathTarget) -> Verdict:
     """The verdict on reading a file that was located already."""
+    return policy.judge(_reading(target)).verdict
+
+
+def _reading(target: PathTarget) -> Request:
     call = Call(id=_NO_CALL, operation=_READ.name, arguments={"path": target.location.given})
-    return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict
+    return Request(call=call, tool=_READ, targets=(target,))
 
 
 def _path(each: Json) -> str | None:
