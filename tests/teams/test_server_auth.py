@@ -46,8 +46,10 @@ async def test_a_token_identifies_its_team_and_an_operator_has_more_tools(tmp_pa
         assert (await call(url, alpha, "teams_ask", team="beta", question="hi"))["text"] == "echo[1]: hi"
         forged = await call(url, alpha, "teams_ask", team="beta", question="hi", fromTeam="gamma")
         assert forged["code"] == "ask-refused"
+        assert "holdfast teams serve --from gamma" in forged["hint"]
         refused = await call(url, alpha, "teams_status")
         assert refused["code"] == "invalid-input"
+        assert "--operator" in refused["hint"]
         assert (await call(url, alpha, "teams_ask", team="beta", question="hi", timeout=-2))[
             "code"
         ] == "invalid-input"

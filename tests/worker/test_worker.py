@@ -268,7 +268,9 @@ async def test_a_worker_that_stops_lets_the_call_of_a_program_end_and_begins_no_
     await runtime.close()
 
 
-async def test_a_worker_keeps_a_session_without_its_lease_until_another_process_takes_it(bench: Bench) -> None:
+async def test_a_worker_keeps_a_session_without_its_lease_until_another_process_takes_it(
+    bench: Bench,
+) -> None:
     bench.model.may_answer.set()
     opened: list[SessionId] = []
     resume = bench.worker._resume

@@ -28,13 +28,18 @@ async def call_tool(broker: Broker, caller: Caller, name: str, arguments: JsonOb
     try:
         tool = next((tool for tool in tools_for(caller) if tool.name == name), None)
         if tool is None:
-            raise InvalidInput(f"there is no tool {name!r} for {caller.team}")
+            is_for_operators = any(each.name == name for each in TOOLS)
+            hint = "serve it with `holdfast teams serve --operator`" if is_for_operators else None
+            raise InvalidInput(f"there is no tool {name!r} for {caller.team}", hint=hint)
         # Null stands for an argument that is left out, as in `fromTeam: null` for an external caller.
         arguments = {key: value for key, value in arguments.items() if value is not None}
         tool.check(arguments)
         declared = arguments.get("fromTeam") or caller.team
         if declared != caller.team and not caller.is_operator:
-            raise AskRefused(f"this token belongs to {caller.team}, not to {declared}")
+            raise AskRefused(
+                f"this connection speaks for {caller.team}, not for {declared}",
+                hint=f"leave fromTeam out, or connect as that team: `holdfast teams serve --from {declared}`, or its token over HTTP",
+            )
         content = await tool.run(ToolRequest(broker, caller, str(declared), arguments))
         return ToolAnswer(content=content, is_error=is_failed(content))
     except HoldfastError as error:
