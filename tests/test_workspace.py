@@ -7,7 +7,7 @@ import pytest
 
 import holdfast.workspace as workspace
 from holdfast.app import Runtime
-from holdfast.core import Ok
+from holdfast.core import Error, Ok
 from holdfast.core.errors import InvalidId, PathRefused, SessionNotFound
 from holdfast.policy import FixedPolicy
 from holdfast.session import Settings
@@ -111,5 +111,8 @@ async def test_a_sandbox_sees_only_its_own_session(runtime: Runtime, home: Home)
     peek = await other.execute(f"open('/workspace/../../{one.id}/workspace/d.txt').read()")
     assert not isinstance(peek, Ok)
     await one.close()
+    asked = await runtime.sandbox(sandbox="python", can_ask=False)
+    for path in ("../x", "/etc/passwd", f"../{one.id}/d.txt"):
+        assert isinstance(await asked.execute(f"open({path!r}).read()"), Error), "refused, and not waiting"
     again = await runtime.sandbox(one.id, sandbox="python", policy=policy)
     assert await again.execute("kept") == Ok(value=1)

@@ -8,7 +8,7 @@ from typing import Unpack
 from holdfast.app.resources import compose_resources
 from holdfast.commands import CommandSandboxes
 from holdfast.config import project_budget
-from holdfast.core import Clock, Limits, Toolset, parse_limits
+from holdfast.core import Clock, Limits, Toolset, check_session_id, parse_limits
 from holdfast.core.errors import SessionNotFound
 from holdfast.gate import GateSettings
 from holdfast.guests import Engines, Sandbox
@@ -134,13 +134,34 @@ class Runtime:
         return await resume_session(self._shared, reference, options)
 
     async def sandbox(
-        self, session: str | None = None, *, sandbox: Sandbox = "wasi", policy: Policy | str | None = None
+        self,
+        session: str | None = None,
+        *,
+        sandbox: Sandbox = "wasi",
+        policy: Policy | str | None = None,
+        can_ask: bool = True,
     ) -> Session:
-        """A session that only runs code, without a model: new, or the one with this id and its files and variables."""
-        known = {each.id for each in await self.store.sessions()} if session is not None else set()
-        if session in known:
-            return await self.resume(str(session), sandbox=sandbox, policy=policy, needs_model=False)
-        return await self.create(session=session, sandbox=sandbox, policy=policy, needs_model=False)
+        """A session that only runs code, without a model: new, or the one with this id and its files and variables.
+
+        Where nobody answers questions, pass `can_ask=False`: a call that needs approval, such as one that reads outside the
+        session's folder, is then refused at once.
+        """
+        options: SessionOptions = {
+            "sandbox": sandbox,
+            "policy": policy,
+            "can_ask": can_ask,
+            "needs_model": False,
+        }
+        if session is not None and await self._is_known(session):
+            return await self.resume(session, **options)
+        return await self.create(session=session, **options)
+
+    async def _is_known(self, session: str) -> bool:
+        try:
+            await self.store.summary(check_session_id(session))
+        except SessionNotFound:
+            return False
+        return True
 
     async def fork(
         self,
