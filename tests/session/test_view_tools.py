@@ -43,3 +43,8 @@ async def test_f17_the_id_is_that_of_the_session_in_every_turn() -> None:
         asks = script({"call": "session.id"})
         assert await session.execute(asks) == Ok(value=session.id)
         assert await session.execute(asks) == Ok(value=session.id)
+
+
+async def test_a_session_whose_code_runs_is_active() -> None:
+    async with memory_session() as session:
+        assert await session.execute(script({"call": "session.status"})) == Ok(value="active")

@@ -76,7 +76,7 @@ def _tool(verb: str, description: str, argument: str = "") -> Tool:
 
 VIEW_TOOLS = (
     _tool("turn_number", "The number of the running turn."),
-    _tool("status", "What the session does: ready, processing or waiting."),
+    _tool("status", "How far the session is: active, paused, completed or aborted."),
     _tool("budget_remaining", "How much is left of a dimension; null without a limit.", "dimension"),
     _tool("allowed", "Whether calls of an operation could pass.", "operation"),
     _tool("read_only", "Whether no write could pass."),
@@ -139,7 +139,8 @@ class ViewToolset:
             case "turn_number":
                 return len(self._status.turns)
             case "status":
-                return self._status.activity
+                lifecycle = self._status.lifecycle
+                return "active" if lifecycle == "open" else lifecycle
             case "budget_remaining":
                 return self._remaining(str(call.arguments["dimension"]))
             case "allowed":
