@@ -175,7 +175,7 @@ TOOLS = (
 SHOWN = {
     "an unfinished file to a tool that names it": ("f.write('b')\nweb.fetch(url='file:out.txt')", b"ab"),
     "an unfinished file to a program": ("f.write('b')\nshell.run(command='make')", b"ab"),
-    "nothing to other tools": ("f.write('b')\nweb.fetch(url='http://a')", None),
+    "nothing to other tools": ("f.write('b')\nweb.fetch(url='http://a/layout.txt')", None),
     "a single write to every tool": ("web.fetch(url='http://a')", b"a"),
 }
 

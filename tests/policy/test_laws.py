@@ -72,12 +72,12 @@ def judged_at_once(seed: int, policies: int) -> Counter[str]:
 
 
 def test_many_paths_at_once_get_the_verdicts_that_each_gets_alone() -> None:
-    assert {"allow", "deny", "escalate", "stage"} <= set(judged_at_once(1, 60))
+    assert {"allow", "deny", "escalate", "stage"} <= set(judged_at_once(1, 30))
 
 
 @pytest.mark.soak
 def test_very_many_paths_at_once_get_the_verdicts_that_each_gets_alone() -> None:
-    judged_at_once(2, 5_000)
+    judged_at_once(2, 600)
 
 
 def agree(seed: int, policies: int) -> None:

@@ -9,6 +9,7 @@ anything that could see the file: an operation on its path, a tool whose argumen
 import base64
 import codecs
 import posixpath
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -103,7 +104,8 @@ class FileCalls:
 
         def should(held: HeldFile) -> bool:
             if held.when == "name":
-                return tool.startswith(_PROGRAMS) or _names(arguments, posixpath.basename(held.path))
+                name = re.escape(posixpath.basename(held.path))
+                return tool.startswith(_PROGRAMS) or _has_text(arguments, re.compile(rf"(?<!\w){name}(?!\w)"))
             return held.when in ("tool", "any")
 
         if self._progress.held:
@@ -315,13 +317,13 @@ class FileCalls:
         return size if isinstance(size, int) else 0
 
 
-def _names(value: Json, name: str) -> bool:
-    """Whether a text in the arguments of a call contains the name of a file."""
+def _has_text(value: Json, text: re.Pattern[str]) -> bool:
+    """Whether the arguments of a call contain a text."""
     if isinstance(value, str):
-        return name in value
+        return text.search(value) is not None
     if isinstance(value, dict):
-        return any(_names(each, name) for each in value.values())
-    return isinstance(value, list) and any(_names(each, name) for each in value)
+        return any(_has_text(each, text) for each in value.values())
+    return isinstance(value, list) and any(_has_text(each, text) for each in value)
 
 
 def _is_within(path: str, folder: str) -> bool:
