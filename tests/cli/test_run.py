@@ -58,6 +58,23 @@ def test_what_a_program_changed_is_staged_and_a_commit_leaves_what_asks(run: Run
     assert (project / "Makefile").read_text() == "all:\n"
 
 
+def test_symlinks_refused_hosts_and_many_files_are_reported_shortly(run: Run, project: Path) -> None:
+    (project.parent / "hosts.yaml").write_text(
+        POLICY + "  - {name: hosts, allow: net.connect, hosts: [known.example]}\n"
+    )
+    fetch = "import urllib.request as u; u.urlopen('http://unknown.example/')"
+    script = f'ln -s a.txt link; ln -s /etc out; touch f1 f2 f3 f4 f5 f6 f7 f8 f9 Makefile; python3 -c "{fetch}" 2>&1'
+    done = run("run", "--trust", "-p", "../hosts.yaml", script)
+    said = " ".join(done.err.split())
+    assert "not reached: unknown.example: " in said
+    assert "not kept: out: is a link to '/etc'" in said
+    assert "staged, not committed: Makefile (asks), f1," in said
+    assert "and 1 more" in said
+    run("proposals", "commit", said.partition("proposals show ")[2].partition(",")[0])
+    assert (project / "link").readlink() == Path("a.txt")
+    assert not (project / "out").is_symlink()
+
+
 def test_a_signal_ends_a_program_with_the_shells_code(run: Run, project: Path) -> None:
     assert run("run", "--trust", "-p", "../commands.yaml", "kill -9 $$").code == 137
 

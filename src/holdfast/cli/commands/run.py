@@ -30,6 +30,9 @@ from holdfast.store import Home
 
 PROGRESS = "running"
 MAX_WAIT_SECONDS, PAUSE_SECONDS = 600.0, 0.1
+MAX_NAMES = 10
+"""How many staged files are named after a program."""
+_REFUSED = "refused: "
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -152,11 +155,19 @@ def _print_changes(result: dict[str, Json], session: Session, console: Console) 
         if isinstance(each, dict):
             because = escape_invisible(str(each.get("because", "")))
             console.say(f"not kept: {escape_invisible(str(each.get('path')))}: {because}", "bad", folds=True)
+    hosts = result.get("hosts")
+    for each in hosts if isinstance(hosts, list) else ():
+        verdict = str(each.get("verdict")) if isinstance(each, dict) else ""
+        if verdict.startswith(_REFUSED):
+            # The program saw the reason too, but many do not show what a proxy answers.
+            because = escape_invisible(verdict.removeprefix(_REFUSED))
+            console.say(f"not reached: {because}", "bad", folds=True)
     if proposals := session.proposals():
-        names = ", ".join(
-            escape_invisible(each.path) + (" (asks)" if each.asks else "") for each in proposals
-        )
-        console.say(f"staged, not committed: {names}", "ask", folds=True)
+        # What asks comes first: it is committed only by name.
+        first = sorted(proposals, key=lambda each: not each.asks)[:MAX_NAMES]
+        names = ", ".join(escape_invisible(each.path) + (" (asks)" if each.asks else "") for each in first)
+        more = f" and {len(proposals) - MAX_NAMES} more" if len(proposals) > MAX_NAMES else ""
+        console.say(f"staged, not committed: {names}{more}", "ask", folds=True)
         console.say(f"hint: holdfast proposals show {session.id}, then commit or reject", folds=True)
 
 
