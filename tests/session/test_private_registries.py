@@ -4,13 +4,15 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.commands import ScriptedProcess, ScriptedSandboxes
+from holdfast.commands import ScriptedProcess, ScriptedSandboxes, ShellSettings
 from holdfast.commands.network.addresses import SystemNetwork
+from holdfast.core import Escalation, Response
 from holdfast.models import ScriptedModel, use
 from holdfast.session import Settings
 
@@ -59,7 +61,14 @@ async def fetch(process: ScriptedProcess) -> int:
 
 
 async def reached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, address: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    address: str,
+    *,
+    private_hosts: tuple[str, ...] = (),
+    answer: Response | None = None,
+    asked: list[Escalation] | None = None,
 ) -> list[tuple[str, int]]:
     """What is dialled when a program of a session asks for a URL whose host has this address."""
     network = PrivateNetwork(address)
@@ -73,14 +82,23 @@ async def reached(
     network.port = server.sockets[0].getsockname()[1]
     runtime = await Runtime.start(
         home=tmp_path / "home",
-        settings=Settings(acts_with="tools"),
+        settings=Settings(acts_with="tools", shell=ShellSettings(private_hosts=private_hosts)),
         servers=(),
         sandboxes=ScriptedSandboxes({"fetch": fetch}),
     )
     try:
         model = ScriptedModel([use("shell__run", {"argv": ["fetch", url]}), "Done."])
-        session = await runtime.create(model=model, workspace=tmp_path / "project", policy=str(policy))
-        await session.send("install it")
+        session = await runtime.create(
+            model=model, workspace=tmp_path / "project", policy=str(policy), can_ask=answer is not None
+        )
+        sending = asyncio.create_task(session.send("install it"))
+        if answer is not None and asked is not None:
+            while not sending.done() and not asked:
+                asked += session.escalations()
+                await asyncio.sleep(0.01)
+            if asked:
+                await session.resolve(asked[0].id, answer)
+        await sending
     finally:
         await runtime.close()
         server.close()
@@ -124,3 +142,37 @@ async def test_a_registry_that_only_the_project_names_may_not(
     assert await reached(tmp_path, monkeypatch, "http://other.example/a", "93.184.215.14") == [
         ("93.184.215.14", 80)
     ], "its public address is reached, because the policy names the host"
+
+
+@pytest.mark.parametrize("address", [PRIVATE, "203.0.113.80"])
+async def test_a_host_that_config_names_as_private_is_reached_without_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    found = await reached(
+        tmp_path, monkeypatch, "http://other.example/a", address, private_hosts=("other.example",)
+    )
+    assert found == [(address, 80)]
+
+
+@pytest.mark.parametrize("host", ["*", "*.example", "localhost", "Other.Example", "http://other.example"])
+def test_only_exact_names_can_be_private_hosts(host: str) -> None:
+    with pytest.raises(ValueError, match="private_hosts"):
+        ShellSettings(private_hosts=(host,))
+
+
+@pytest.mark.parametrize(("verdict", "dialled"), [("approve", [(PRIVATE, 80)]), ("deny", [])])
+async def test_a_person_is_asked_about_the_private_address_of_an_allowed_host(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verdict: Literal["approve", "deny"],
+    dialled: list[tuple[str, int]],
+) -> None:
+    asked: list[Escalation] = []
+    answer = Response(verdict=verdict)
+    found = await reached(
+        tmp_path, monkeypatch, "http://other.example/a", PRIVATE, answer=answer, asked=asked
+    )
+    assert found == dialled
+    assert [each.call.arguments["address"] for each in asked] == [PRIVATE]
+    assert f"other.example is at {PRIVATE}" in asked[0].decision.reason
+    assert asked[0].offers == ()

@@ -6,7 +6,7 @@ caller then writes, stages or drops it. The sandbox itself judges nothing and ne
 """
 
 import socket
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from holdfast.core import FileEffect as FileEffect
@@ -108,8 +108,12 @@ class HostVerdict(Value):
     """Whether the host may be in a private network: the person's own configuration names it. Loopback never is."""
 
 
-JudgeHost = Callable[[str, int], Awaitable[HostVerdict]]
-"""Judges a connection to (canonical host name, port). May wait for a person; the connection is held meanwhile."""
+class JudgeHost(Protocol):
+    """Judges a connection to a canonical host name and port. May wait for a person; the connection is held meanwhile."""
+
+    async def __call__(self, host: str, port: int, address: str = "") -> HostVerdict:
+        """With `address`: the host is allowed, and that address, where it lies, is not public."""
+        ...
 
 
 class CommandSandbox(Protocol):

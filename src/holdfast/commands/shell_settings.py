@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from holdfast.core import Value
+from holdfast.core import Value, canonical_host
 
 
 class ShellSettings(Value, forbid_unknown_fields=True):
@@ -28,3 +28,13 @@ class ShellSettings(Value, forbid_unknown_fields=True):
     """Names of environment variables that are passed to programs."""
     ports: tuple[int, ...] = ()
     """Ports of this machine's loopback that programs may connect to."""
+    private_hosts: tuple[str, ...] = ()
+    """Hosts in a private network that programs may connect to without a question about their address, such as a company's
+    mirror of a registry. The policy still judges the host. Names without patterns; never this machine."""
+
+    def __post_init__(self) -> None:
+        for host in self.private_hosts:
+            if canonical_host(host) != host or host == "localhost":
+                raise ValueError(
+                    f"private_hosts: {host!r} is not the name of a host in its usual form, such as pypi.example.com"
+                )

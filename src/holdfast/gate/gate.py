@@ -331,9 +331,14 @@ class Gate:
             raise CommandError("this session has no workspace that programs can change")
         return await self._effects.judge(call, effects)
 
-    async def judge_host(self, call: Call, host: str, port: int, ask: AskPerson) -> HostVerdict:
-        """Judge a connection of a command's programs. `ask` asks a person here, where the policy escalates."""
-        return await self._hosts.judge(call, host, port, ask)
+    async def judge_host(
+        self, call: Call, host: str, port: int, ask: AskPerson, *, address: str = ""
+    ) -> HostVerdict:
+        """Judge a connection of a command's programs. `ask` asks a person here, where the policy escalates.
+
+        With `address` the host is allowed and lies at that address, which is not public: the person is asked.
+        """
+        return await self._hosts.judge(call, host, port, ask, address=address)
 
     async def ask_model(
         self, *, turn: int, step: int, model: Model, prompt: Prompt, on_piece: OnPiece

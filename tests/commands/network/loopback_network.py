@@ -52,9 +52,14 @@ class ProxyUnderTest:
         self._judged_more = asyncio.Condition()
         self.allowed = {"example.com"}
         self.private = set[str]()
+        self.asked_addresses: list[str] = []
+        self.allowed_addresses = set[str]()
         self.before_verdict: Callable[[], Awaitable[None]] | None = None
 
-    async def judge(self, host: str, port: int) -> HostVerdict:
+    async def judge(self, host: str, port: int, address: str = "") -> HostVerdict:
+        if address:
+            self.asked_addresses.append(address)
+            return HostVerdict(is_allowed=address in self.allowed_addresses, reason="nobody approved it")
         self.judged.append((host, port))
         async with self._judged_more:
             self._judged_more.notify_all()

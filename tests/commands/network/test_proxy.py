@@ -142,6 +142,32 @@ async def test_a_private_address_is_dialled_only_if_the_host_was_named(network: 
         assert b" 403 " in await proxy.ask(b"CONNECT nexus.corp:8081 HTTP/1.1\r\n\r\n")
 
 
+async def test_a_private_address_is_asked_about_and_only_that_one_is_dialled(
+    network: LoopbackNetwork,
+) -> None:
+    network.names["mirror.corp"] = [["203.0.113.8", "10.0.0.7"]]
+    async with echo_server(network, "203.0.113.8", 443), running_proxy(network) as proxy:
+        proxy.allowed = {"mirror.corp"}
+        refused = await proxy.ask(b"CONNECT mirror.corp:443 HTTP/1.1\r\n\r\n")
+        assert b" 403 " in refused
+        assert b"203.0.113.8, which is not an address of the public internet; nobody approved it" in refused
+        assert network.dialled == []
+        proxy.allowed_addresses = {"203.0.113.8"}
+        _, writer, head = await proxy.connect_to("mirror.corp:443")
+        writer.close()
+        assert b" 200 " in head
+        assert network.dialled == [("203.0.113.8", 443)]
+        network.names["mirror.corp"] = [
+            ["127.0.0.1"],
+            ["169.254.169.254"],
+            ["100.100.100.200"],
+            ["224.0.0.1"],
+        ]
+        for _ in range(4):
+            assert b" 403 " in await proxy.ask(b"CONNECT mirror.corp:443 HTTP/1.1\r\n\r\n")
+        assert proxy.asked_addresses == ["203.0.113.8", "203.0.113.8"]
+
+
 @pytest.mark.parametrize(
     "authority", ["example.com:25", "example.com:8080", f"{PUBLIC}:22", "example.com:6379"]
 )

@@ -18,8 +18,12 @@ MAX_ADDRESSES = 4
 
 _PRIVATE_NETWORKS = tuple(
     ipaddress.ip_network(network)
-    for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
-)
+    for network in (
+        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7",
+        # Set aside for documentation and measurements: laboratories use them.
+        "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "198.18.0.0/15", "2001:db8::/32",
+    )
+)  # fmt: skip
 _METADATA = frozenset(
     ipaddress.ip_address(address) for address in ("100.100.100.200", "fd00:ec2::254", "fd20:ce::254")
 )
@@ -66,6 +70,8 @@ class ChosenAddresses(Value):
 
     addresses: tuple[str, ...] = ()
     problem: str = ""
+    private: tuple[str, ...] = ()
+    """If none may be dialled: those that may be if the person allows a private address."""
 
 
 async def choose_addresses(
@@ -79,7 +85,8 @@ async def choose_addresses(
     allowed = tuple(address for address in found if _may_dial(address, allows_private))[:MAX_ADDRESSES]
     if found and not allowed:
         return ChosenAddresses(
-            problem=f"the host is at {found[0]}, which is not an address of the public internet"
+            problem=f"the host is at {found[0]}, which is not an address of the public internet",
+            private=tuple(address for address in found if _may_dial(address, allows_private=True)),
         )
     return ChosenAddresses(addresses=allowed, problem="" if allowed else "the host has no address")
 

@@ -17,14 +17,16 @@ class HostQuestions:
         self._judge = judge
         self._ask_seconds = ask_seconds
         self._slots = asyncio.Semaphore(asking)
-        self._open: dict[tuple[str, int], _Question] = {}
+        self._open: dict[tuple[str, int, str], _Question] = {}
 
-    async def verdict(self, host: str, port: int, *, hung_up: Awaitable[None]) -> HostVerdict | None:
+    async def verdict(
+        self, host: str, port: int, address: str = "", *, hung_up: Awaitable[None]
+    ) -> HostVerdict | None:
         """The verdict, or None if the program hangs up first. A question that nobody waits for is cancelled."""
-        key = (host, port)
+        key = (host, port, address)
         question = self._open.get(key)
         if question is None:
-            question = self._open[key] = _Question(asyncio.create_task(self._ask(host, port)))
+            question = self._open[key] = _Question(asyncio.create_task(self._ask(*key)))
         question.waiting += 1
         watch = asyncio.ensure_future(hung_up)
         try:
@@ -42,10 +44,10 @@ class HostQuestions:
             # The socket is read again only after the watch has let go of it.
             await asyncio.gather(watch, return_exceptions=True)
 
-    async def _ask(self, host: str, port: int) -> HostVerdict:
+    async def _ask(self, host: str, port: int, address: str) -> HostVerdict:
         async with self._slots:
             try:
-                return await self._judge(host, port)
+                return await self._judge(host, port, address)
             except HoldfastError as error:
                 return HostVerdict(is_allowed=False, reason=f"it could not be judged: {error}")
 

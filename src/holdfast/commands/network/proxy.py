@@ -172,7 +172,9 @@ class CommandProxy:
         verdict = await self._verdict(client, request)
         if verdict is None:
             return
-        upstream = await self._connect(request, verdict)
+        upstream = await self._connect(client, request, verdict)
+        if upstream is None:
+            return
         self._report(request, is_allowed=True, verdict=verdict)
         counter = self._counter(request.host)
         counter.connections += 1
@@ -210,14 +212,28 @@ class CommandProxy:
             return True
         return request.port == _SSH_PORT and request.is_tunnel and not is_address(request.host)
 
-    async def _connect(self, request: ProxyRequest, verdict: HostVerdict) -> ByteStream:
+    async def _connect(
+        self, client: ByteStream, request: ProxyRequest, verdict: HostVerdict
+    ) -> ByteStream | None:
+        """A connection to the host, or None if the program hung up meanwhile. Raises _Denied."""
         chosen = await choose_addresses(
             self._network, request.host, request.port, allows_private=verdict.allows_private
         )
-        if not chosen.addresses:
+        addresses = chosen.addresses
+        if chosen.private:
+            # The person sees the address, and only that one is dialled.
+            addresses = chosen.private[:1]
+            answer = await self._questions.verdict(
+                request.host, request.port, addresses[0], hung_up=client.hung_up()
+            )
+            if answer is None:
+                return None
+            if not answer.is_allowed:
+                raise self._denied(request, f"{chosen.problem}; {answer.reason}", answer)
+        if not addresses:
             raise self._denied(request, chosen.problem, verdict)
         try:
-            return ByteStream(await dial(self._network, chosen.addresses, request.port))
+            return ByteStream(await dial(self._network, addresses, request.port))
         except OSError as error:
             raise _Denied(
                 _decision(request, is_allowed=True, reason=f"no connection: {error.strerror or error}"), 502

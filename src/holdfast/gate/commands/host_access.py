@@ -41,11 +41,19 @@ NET_CONNECT = Tool(
     description="Let a program in the command sandbox connect to a host.",
     parameters={
         "type": "object",
-        "properties": {"host": {"type": "string"}, "port": {"type": "integer"}},
+        "properties": {
+            "host": {"type": "string"},
+            "port": {"type": "integer"},
+            "address": {"type": "string", "description": "where the host is, if that is not public"},
+        },
         "required": ["host", "port"],
         "additionalProperties": False,
     },
-    roles={"host": ArgumentRoles(default=("proxy-domain",)), "port": ArgumentRoles(default=("none",))},
+    roles={
+        "host": ArgumentRoles(default=("proxy-domain",)),
+        "port": ArgumentRoles(default=("none",)),
+        "address": ArgumentRoles(default=("none",)),
+    },
 )
 """Not a tool that anyone can call: programs ask by connecting."""
 
@@ -95,27 +103,35 @@ class HostAccess:
         self._can_ask = can_ask
         self._connections = _Connections(journal)
         self._asked: Counter[CallId] = Counter()
-        self._approved: set[tuple[CallId, str, int]] = set()
+        self._approved: set[tuple[CallId, str, int, str]] = set()
         """The connections that a person approved for one command."""
 
-    async def judge(self, call: Call, host: str, port: int, ask: AskPerson) -> HostVerdict:
-        """Decide whether the programs of a call may connect to a host. Waits for a person where the policy escalates."""
+    async def judge(
+        self, call: Call, host: str, port: int, ask: AskPerson, *, address: str = ""
+    ) -> HostVerdict:
+        """Decide whether the programs of a call may connect to a host. Waits for a person where the policy escalates.
+
+        With `address`, which is not public, a person is asked unless the policy denies the host. No grant covers that: a
+        name that leads to a private address today may lead to another one tomorrow.
+        """
         self._asked[call.id] += 1
         made = Call(
             # Below the id of the command, so that it is not counted as a separate call.
             id=CallId(f"{call.id}.{self._asked[call.id]}"),
             operation=NET_CONNECT.name,
-            arguments={"host": host, "port": port},
+            arguments={"host": host, "port": port} | ({"address": address} if address else {}),
             principal=AGENT,
             labels=(Label(source=f"{call.operation} {call.id}"),),
         )
         judgement = await self._judge.judge_host(NET_CONNECT, made)
+        if address and judgement.decision.verdict != "deny":
+            judgement = judgement._replace(decision=_private_address(host, address))
         decision = judgement.decision
         verdict: Verdict = decision.verdict
         reason, grant = decision.reason, None
         if verdict == "escalate":
-            connection = (call.id, host, port)
-            covering = await self._grants.find_covering(judgement.request)
+            connection = (call.id, host, port, address)
+            covering = None if address else await self._grants.find_covering(judgement.request)
             if connection in self._approved:
                 verdict, reason = "allow", "the person approved it for this command"
             elif covering is not None:
@@ -196,5 +212,13 @@ class HostAccess:
             opened_ms=now_ms,
             expires_ms=expiry_ms(now_ms, self._escalation_seconds, decision),
             targets=judgement.request.targets,
-            offers=await self._offers(judgement),
+            offers=() if "address" in judgement.request.call.arguments else await self._offers(judgement),
         )
+
+
+def _private_address(host: str, address: str) -> Decision:
+    reason = (
+        f"{host} is at {address}, which is not an address of the public internet; "
+        "to allow it for good, name the host under [shell] private_hosts in config.toml"
+    )
+    return Decision(verdict="escalate", rule="private-address", reason=reason, source="gate")

@@ -22,8 +22,8 @@ from holdfast.core import Call
 class JudgeHostFor(Protocol):
     """Judges a host on behalf of a command. The gate implements it."""
 
-    async def __call__(self, call: Call, host: str, port: int) -> HostVerdict:
-        """May wait for a person."""
+    async def __call__(self, call: Call, host: str, port: int, address: str = "") -> HostVerdict:
+        """May wait for a person. With `address`: the host is allowed, and that address is not public."""
         ...
 
 
@@ -96,10 +96,10 @@ class SessionNetwork:
         self._listeners.append(listener)
         self._serving.append(asyncio.create_task(serve))
 
-    async def _judge_host(self, host: str, port: int) -> HostVerdict:
+    async def _judge_host(self, host: str, port: int, address: str = "") -> HostVerdict:
         if self._call is None or self._judge is None:
             return HostVerdict(is_allowed=False, reason="no command runs")
-        return await self._judge(self._call, host, port)
+        return await self._judge(self._call, host, port, address)
 
     def _note(self, decision: HostDecision) -> None:
         self._log.add(decision)

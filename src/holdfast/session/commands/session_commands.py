@@ -148,11 +148,11 @@ class SessionCommands:
         await self._network.close()
         await self._sandbox.close()
 
-    async def _judge_host(self, call: Call, host: str, port: int) -> HostVerdict:
-        verdict = await self._connected.judge_host(call, host, port, self.ask_person)
+    async def _judge_host(self, call: Call, host: str, port: int, address: str = "") -> HostVerdict:
+        verdict = await self._connected.judge_host(call, host, port, self.ask_person, address=address)
         # A registry of a company is often in a private network. No file of the workspace can name one.
-        is_configured = (host, port) in self._registries.configured
-        return msgspec.structs.replace(verdict, allows_private=is_configured)
+        is_named = (host, port) in self._registries.configured or host in self._settings.private_hosts
+        return msgspec.structs.replace(verdict, allows_private=is_named)
 
     @property
     def _connected(self) -> Gate:
