@@ -10,6 +10,7 @@ import pytest
 from tests.commands.conftest import Shell, run_outside
 
 from holdfast.commands import CollectedChanges, CommandRequest, CommandSandbox, StagedFile
+from holdfast.core import LINK_MODE
 from holdfast.core.errors import CommandError
 
 
@@ -114,13 +115,78 @@ async def test_what_cannot_be_proposed_is_said_with_the_reason(
         "python3 -c \"import socket; socket.socket(1).bind('sock')\"; touch $'bad\\xff'; echo ok > ok"
     )
     changes = await sandbox.collect()
-    assert effects(changes) == {"ok": "created"}
+    assert effects(changes) == {"ok": "created", "link": "modified"}
     said = refused(changes)
-    assert said.keys() == {"pipe", "out", "link", "sparse", "run.sh", "sock", "bad\\udcff"}
-    assert "link to '/etc/passwd'" in said["out"]
+    assert said.keys() == {"pipe", "out", "sparse", "run.sh", "sock", "bad\\udcff"}
+    assert "link to '/etc/passwd', which has an absolute target" in said["out"]
     assert "1,073,741,824 bytes" in said["sparse"]
     assert "hidden" in said["run.sh"]
     assert (workspace / "run.sh").read_text() == "#!/bin/sh\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("ln -s d0/s0 l; ln -s ../../run.sh d1/s1/up", {"l": "created", "d1/s1/up": "created"}),
+        ("rm link", {"link": "deleted"}),
+        ("ln -sfn d1 link", {"link": "modified"}),
+        ("ln -sfn d1 link; ln -sfn d0/s0/f0 link; touch -h link", {}),
+        ("rm link; echo file > link", {"link": "modified"}),
+        ("rm run.sh; ln -s d0 run.sh", {"run.sh": "modified"}),
+        ("rm -r d0; ln -s d1 d0", {"d0": "created"} | {f"d0/{each}": "deleted" for each in ("s0/f0", "s1/f4", "s2/f2")}),
+        ("rm link; mkdir link; echo 1 > link/f", {"link": "deleted", "link/f": "created"}),
+        ("mv link moved", {"link": "deleted", "moved": "created"}),
+        ("echo through > link", {"d0/s0/f0": "modified"}),
+    ],
+)  # fmt: skip
+async def test_links_are_collected_as_names(
+    sandbox: CommandSandbox, shell: Shell, script: str, expected: dict[str, str]
+) -> None:
+    await sandbox.show([])
+    assert (await shell(script)).outcome.code == 0
+    changes = await sandbox.collect()
+    assert effects(changes) == expected
+    assert changes.not_collected == ()
+    staged = [
+        StagedFile(
+            path=each.path,
+            content=None if each.kind == "deleted" else sandbox.read_changed(each.path),
+            mode=each.mode,
+        )
+        for each in changes.effects
+    ]
+    shown = (await shell("find . -type l -printf '%p %l\\n' -o -type f -print0 | sort -z")).output
+    await sandbox.show(staged)
+    assert (await shell("find . -type l -printf '%p %l\\n' -o -type f -print0 | sort -z")).output == shown
+    assert (await sandbox.collect()).effects == ()
+
+
+async def test_a_link_that_leads_out_is_refused_with_the_reason(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path
+) -> None:
+    (workspace / "absolute").symlink_to("/etc/hostname")
+    await sandbox.show([])
+    await shell(
+        "ln -s ../x up; ln -s d0/../../x around; ln -s /tmp t; ln -sfn /etc/shadow absolute; ln -s .. d0/top"
+    )
+    changes = await sandbox.collect()
+    assert effects(changes) == {"d0/top": "created"}
+    assert refused(changes).keys() == {"up", "around", "t", "absolute"}
+    assert "leads out of the workspace" in refused(changes)["up"]
+
+
+async def test_staged_links_are_shown_beside_a_running_program(sandbox: CommandSandbox, shell: Shell) -> None:
+    await sandbox.show([])
+    process = await sandbox.start(
+        CommandRequest(argv=("sleep", "600"), environment={}), name="sleep", on_output=lambda _: None
+    )
+    await sandbox.show([StagedFile(path="l", content=b"d0/s0/f0", mode=LINK_MODE)])
+    assert (await shell("readlink l; cat l")).output == "d0/s0/f0\n0\n"
+    await shell("ln -sfn d1 link")
+    assert effects(await sandbox.collect()) == {"link": "modified"}
+    await sandbox.show([StagedFile(path="l", content=b"d0/s0/f0", mode=LINK_MODE)])
+    assert (await shell("readlink l link")).output == "d0/s0/f0\nd0/s0/f0\n"
+    await sandbox.stop(process)
 
 
 async def test_deep_trees_and_many_files_are_bounded(sandbox: CommandSandbox, shell: Shell) -> None:

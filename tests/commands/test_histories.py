@@ -12,6 +12,7 @@ import pytest
 from tests.commands.conftest import run_in, run_outside
 
 from holdfast.commands import CommandSandbox, SandboxStatus, StagedFile, open_sandbox, probe_sandbox
+from holdfast.core import LINK_MODE
 
 FILES = (*(f"d{n % 3}/s{n % 2}/f{n}" for n in range(12)), "x", "d0/y", "d1/z", "odd name\n")
 FOLDERS = ("d0", "d1", "d0/s0", "d1/s1", "d2", "new", "d0/new")
@@ -32,7 +33,12 @@ SCRIPTS = (
     "touch {f}",
     "ln {f} {g}",
     "cat {f} {g} > {f}.both",
+    "ln -s $(basename {f}) {l}",
+    "ln -sfn {f} {l}",
+    "rm -f {l}",
+    "rm -rf {f}; ln -s x {f}",
 )
+LINKS = ("link", "d0/link", "new/link")
 SHORT, LONG = 80, 10_000
 SHORT_STEPS, LONG_STEPS = 2, 5
 PER_SANDBOX = 20
@@ -43,11 +49,17 @@ Tree = dict[str, tuple[bytes, int]]
 
 def tree(folder: Path) -> Tree:
     found = {}
-    for top, _, names in os.walk(folder):
-        for name in names:
+    for top, folders, names in os.walk(folder):
+        for name in (*names, *(each for each in folders if Path(top, each).is_symlink())):
             path = Path(top, name)
-            found[str(path.relative_to(folder))] = (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+            found[str(path.relative_to(folder))] = content_of(path)
     return found
+
+
+def content_of(path: Path) -> tuple[bytes, int]:
+    if path.is_symlink():
+        return os.fsencode(os.readlink(path)), LINK_MODE
+    return path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
 
 
 def script(chance: random.Random) -> str:
@@ -64,7 +76,13 @@ def words(chance: random.Random) -> dict[str, str]:
     other = chance.choice(
         [each for each in FOLDERS if not each.startswith(folder) and not folder.startswith(each)]
     )
-    quoted = {"f": chance.choice(FILES), "g": chance.choice(FILES), "d": folder, "e": other}
+    quoted = {
+        "l": chance.choice(LINKS),
+        "f": chance.choice(FILES),
+        "g": chance.choice(FILES),
+        "d": folder,
+        "e": other,
+    }
     return {"r": str(chance.randrange(99)), **{name: f"'{path}'" for name, path in quoted.items()}}
 
 
@@ -97,7 +115,7 @@ def separate_links(plain: Path) -> None:
     """Two names of one file become two files, as they do in the world."""
     for name in tree(plain):
         path = plain / name
-        if path.stat().st_nlink > 1:
+        if not path.is_symlink() and path.stat().st_nlink > 1:
             shutil.copy(path, plain / "separate")
             (plain / "separate").rename(path)
 
@@ -115,20 +133,31 @@ def seen(workspace: Path, staged: dict[str, StagedFile]) -> Tree:
 
 def commit(workspace: Path, staged: dict[str, StagedFile]) -> None:
     for path in sorted(path for path, file in staged.items() if file.content is None):
-        if (workspace / path).is_file():
-            (workspace / path).unlink()
+        if not is_folder(workspace / path):
+            (workspace / path).unlink(missing_ok=True)
     for path, file in staged.items():
-        if file.content is not None:
-            if (workspace / path).is_dir():
-                shutil.rmtree(workspace / path)
-            (workspace / path).parent.mkdir(parents=True, exist_ok=True)
-            (workspace / path).write_bytes(file.content)
-            (workspace / path).chmod(0o644 if file.mode is None else file.mode)
+        if file.content is None:
+            continue
+        if is_folder(workspace / path):
+            shutil.rmtree(workspace / path)
+        (workspace / path).unlink(missing_ok=True)
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        if file.mode == LINK_MODE:
+            (workspace / path).symlink_to(os.fsdecode(file.content))
+            continue
+        (workspace / path).write_bytes(file.content)
+        (workspace / path).chmod(0o644 if file.mode is None else file.mode)
+
+
+def is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def edit(plain: Path, staged: dict[str, StagedFile], chance: random.Random) -> None:
     """An edit by the agent's own tools: a file that exists, or a new one in its own folder."""
     path = chance.choice([*tree(plain), f"edited/{chance.randrange(5)}"])
+    if (plain / path).is_symlink():
+        return
     if chance.random() < 0.3 and (plain / path).exists():
         (plain / path).unlink()
         staged[path] = StagedFile(path=path, content=None)
@@ -145,8 +174,8 @@ def edit(plain: Path, staged: dict[str, StagedFile], chance: random.Random) -> N
 def replace(plain: Path, workspace: Path) -> None:
     """Make the workspace what the plain copy is. The folder itself stays: a sandbox holds it."""
     for path in workspace.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    shutil.copytree(plain, workspace, dirs_exist_ok=True)
+        shutil.rmtree(path) if is_folder(path) else path.unlink()
+    shutil.copytree(plain, workspace, symlinks=True, dirs_exist_ok=True)
 
 
 async def histories(folder: Path, status: SandboxStatus, *, count: int, steps: int, seed: int) -> None:

@@ -31,6 +31,9 @@ class FakePaths:
             case _:
                 return Location(given=path, real=f"/w/{path}")
 
+    def locate_name(self, given: str) -> Location:
+        return self.locate(given)
+
     def closed_below(self, location: Location) -> str | None:
         return None
 

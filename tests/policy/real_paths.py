@@ -28,6 +28,9 @@ class RealPaths:
         inside = os.path.relpath(real, self._root) if _within(real, self._root) else None
         return Location(given=given, real=real, inside=inside, protected=protected)
 
+    def locate_name(self, given: str) -> Location:
+        return self.locate(given)
+
     def closed_below(self, location: Location) -> str | None:
         return None
 

@@ -31,16 +31,21 @@ NAMES = ("a", "b", "d/a", "d/e/b", "d", "x y", "ü")
 POLICY = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "stage"})
 
 
+LINKS = ("b", "d/l", "x y")
+"""Names that become symlinks. Not a folder: what is below a symlink whose change is not committed cannot be staged."""
+
+
 class File(NamedTuple):
     content: str
     is_executable: bool = False
+    is_link: bool = False
 
 
 Files = dict[str, File]
 
 
 class Op(NamedTuple):
-    """A step of a program: write a file, delete a path, or make a file executable."""
+    """A step of a program: write a file, delete a path, make a file executable, or make a symlink."""
 
     verb: str
     path: str
@@ -55,28 +60,37 @@ class Op(NamedTuple):
                 for each in (*below, *above):
                     del files[each]
                 files[self.path] = File(self.content, self.path in files and files[self.path].is_executable)
+            case "link":
+                above = [each for each in files if self.path.startswith(f"{each}/")]
+                for each in (*below, *above):
+                    del files[each]
+                files[self.path] = File(self.content, is_link=True)
             case "delete":
                 for each in below:
                     del files[each]
                 files.pop(self.path, None)
             case _:
-                if self.path in files:
+                if self.path in files and not files[self.path].is_link:
                     files[self.path] = File(files[self.path].content, True)
 
     def script(self) -> str:
         """The same for a shell."""
         path = shlex.quote(self.path)
         match self.verb:
-            case "write":
+            case "write" | "link":
                 above = [self.path[:place] for place, sign in enumerate(self.path) if sign == "/"]
                 clear = [f"[ ! -f {shlex.quote(each)} ] || rm {shlex.quote(each)}" for each in above]
                 make = [f"mkdir -p {shlex.quote(above[-1])}"] if above else []
-                write = f"printf %s {shlex.quote(self.content)} > {path}"
-                return "; ".join([*clear, *make, f"[ ! -d {path} ] || rm -r {path}", write])
+                clear.append(f"[ ! -L {path} ] || rm {path}")
+                if self.verb == "link":
+                    write = f"rm -rf {path}; ln -s {shlex.quote(self.content)} {path}"
+                else:
+                    write = f"[ ! -d {path} ] || rm -r {path}; printf %s {shlex.quote(self.content)} > {path}"
+                return "; ".join([*clear, *make, write])
             case "delete":
                 return f"rm -rf {path}"
             case _:
-                return f"[ ! -f {path} ] || chmod 755 {path}"
+                return f"[ ! -f {path} ] || [ -L {path} ] || chmod 755 {path}"
 
 
 async def steps(process: ScriptedProcess) -> int:
@@ -140,7 +154,7 @@ class History:
         for _ in range(self.random.randint(1, 3)):
             if self.random.random() < 0.4:
                 path, content = self.random.choice(NAMES), str(self.random.randrange(1000))
-                if _fits(self.view, path):
+                if _fits(self.view, self.base, path):
                     self.view[path] = File(content, path in self.view and self.view[path].is_executable)
                     self.calls.append(("world__write", {"path": path, "content": content}))
                 continue
@@ -158,7 +172,9 @@ class History:
         self.points.append((dict(self.base), dict(self.view)))
 
     def op(self) -> Op:
-        verb = self.random.choice(("write", "write", "delete", "chmod"))
+        verb = self.random.choice(("write", "write", "delete", "chmod", *(("link",) if self.is_real else ())))
+        if verb == "link":
+            return Op(verb, self.random.choice(LINKS), self.random.choice(("a", "e/b", "gone", ".")))
         return Op(verb, self.random.choice(NAMES), str(self.random.randrange(1000)))
 
     def staged(self) -> list[str]:
@@ -192,16 +208,25 @@ class History:
         assert sorted(each.path for each in session.proposals()) == self.staged(), proposed
 
 
-def _fits(files: Files, path: str) -> bool:
+def _fits(files: Files, base: Files, path: str) -> bool:
+    """Whether the agent's own tools can write a path: they follow symlinks, and leave folders alone."""
+    if any(path in each and each[path].is_link for each in (files, base)):
+        return False
     return not any(each.startswith(f"{path}/") or path.startswith(f"{each}/") for each in files)
 
 
 def _files(root: Path) -> Files:
     return {
-        path.relative_to(root).as_posix(): File(path.read_text(), path.stat().st_mode & 0o100 != 0)
+        path.relative_to(root).as_posix(): _file(path)
         for path in root.rglob("*")
-        if path.is_file()
+        if path.is_file() or path.is_symlink()
     }
+
+
+def _file(path: Path) -> File:
+    if path.is_symlink():
+        return File(os.readlink(path), is_link=True)
+    return File(path.read_text(), path.stat().st_mode & 0o100 != 0)
 
 
 @pytest.fixture

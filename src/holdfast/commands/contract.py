@@ -80,10 +80,11 @@ class StagedFile(Value):
     path: str
     content: bytes | None
     mode: int | None = None
+    """LINK_MODE: a symlink, whose content is its target."""
 
 
 class NotCollected(Value):
-    """Something that programs made and that cannot become a change: a link, a FIFO, a huge file, a hidden file."""
+    """Something that programs made and that cannot become a change: a link to the outside, a FIFO, a huge file, a hidden file."""
 
     path: str
     because: str

@@ -118,6 +118,7 @@ from holdfast.core.outcomes import (
     read_outcome,
 )
 from holdfast.core.shell_words import ScriptWords, SimpleCommand, split_argv, split_script
+from holdfast.core.symlinks import LINK_MODE, link_destination, link_problem
 from holdfast.core.targets import (
     ApprovedPaths,
     CommandTarget,
@@ -176,6 +177,7 @@ __all__ = [
     "EXECUTED_FILES",
     "EXTERNAL",
     "LEVELS",
+    "LINK_MODE",
     "MAX_DEPTH",
     "MAX_NAME_LENGTH",
     "PERSON",
@@ -302,6 +304,8 @@ __all__ = [
     "is_success",
     "is_this_machine",
     "is_too_deep",
+    "link_destination",
+    "link_problem",
     "lowest",
     "mark_lookalikes",
     "named_person",

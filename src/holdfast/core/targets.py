@@ -35,6 +35,10 @@ class Paths(Protocol):
         """Resolve a path that a guest gave. Never raises, even on hostile input."""
         ...
 
+    def locate_name(self, given: str) -> Location:
+        """Resolve a path whose last name is meant itself, even if it is a symlink. Never raises."""
+        ...
+
     def closed_below(self, location: Location) -> str | None:
         """What is closed to changes inside a folder, such as a git repository; None if nothing is. Walks the folder, so call it
         in a thread. Never raises."""

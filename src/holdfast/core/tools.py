@@ -125,7 +125,7 @@ class FileEffect(Value):
     """SHA-256 of the new content; empty if deleted."""
     size: int = 0
     mode: int | None = None
-    """The new mode bits, without setuid, setgid and sticky."""
+    """The new mode bits, without setuid, setgid and sticky; LINK_MODE for a symlink, whose content is its target."""
 
 
 class Performed(Value):

@@ -20,6 +20,7 @@ from holdfast.core import (
     JsonObject,
     Label,
     LargeArguments,
+    Location,
     Paths,
     PathTarget,
     Reviewable,
@@ -242,7 +243,7 @@ class Judge:
         if registered is None:
             denied = deny("unknown-tool", "this session has no workspace that can be changed")
             return Judgement(Request(call=made, tool=None), denied, None, made.digest)
-        targets = await self._resolver.targets(registered.tool, arguments, self._paths)
+        targets = await self._resolver.targets(registered.tool, arguments, _Names(self._paths))
         request = Request(call=made, tool=registered.tool, targets=targets)
         return Judgement(request, self.policy.judge(request), registered, made.digest)
 
@@ -298,6 +299,25 @@ class Judge:
             ):
                 return "a path resolves to a different file than when the call was judged"
         return ""
+
+
+class _Names:
+    """Paths of effects. A program changed the name itself: what a symlink of that name leads to is another file."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+
+    def locate(self, given: str) -> Location:
+        return self._paths.locate_name(given)
+
+    def locate_name(self, given: str) -> Location:
+        return self._paths.locate_name(given)
+
+    def closed_below(self, location: Location) -> str | None:
+        return self._paths.closed_below(location)
+
+    def locate_all(self, given: Sequence[str]) -> list[Location]:
+        return [self.locate(each) for each in given]
 
 
 def sanitize_call(call: Call, *, max_bytes: int) -> tuple[Call, str, str]:

@@ -32,6 +32,9 @@ class LexicalPaths:
         inside = real[len(self._root) + 1 :] or "." if _is_within(real, self._root) else None
         return Location(given=given, real=real, inside=inside, protected=protected)
 
+    def locate_name(self, given: str) -> Location:
+        return self.locate(given)
+
     def closed_below(self, location: Location) -> str | None:
         return None
 

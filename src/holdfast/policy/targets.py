@@ -105,7 +105,9 @@ def _is_carried(target: PathTarget, targets: Sequence[Target]) -> bool:
     """Whether the call affects everything in a folder that is there."""
     location = target.location
     is_open = location.problem is None and location.protected is None and location.read_only is None
-    return is_open and includes_subtree(target, targets) and os.path.isdir(location.real)
+    # A symlink that is meant itself is not a folder, wherever it leads.
+    is_folder = os.path.isdir(location.real) and not os.path.islink(location.real)
+    return is_open and includes_subtree(target, targets) and is_folder
 
 
 def _closed_below(targets: Sequence[PathTarget], paths: Paths) -> dict[str, str]:

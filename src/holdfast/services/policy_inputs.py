@@ -122,6 +122,9 @@ class _HomeExpandingPaths:
     def locate(self, given: str) -> Location:
         return self._paths.locate(os.path.expanduser(given) if given.startswith("~") else given)
 
+    def locate_name(self, given: str) -> Location:
+        return self._paths.locate_name(given)
+
     def closed_below(self, location: Location) -> str | None:
         return self._paths.closed_below(location)
 

@@ -5,11 +5,14 @@ errors are Python's own: FileNotFoundError, IsADirectoryError and so on. A finge
 """
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from holdfast.core import Change, Value, digest_bytes
+import msgspec
+
+from holdfast.core import LINK_MODE, Change, Value, digest_bytes
 
 NOT_EMPTY = "the folder is not empty; use recursive to remove it with everything in it"
 
@@ -42,6 +45,14 @@ class World(Protocol):
 
     def resolve(self, path: str) -> str:
         """The canonical path: relative, normalized, symlinks resolved; `.` is the workspace. Raises PathRefused."""
+        ...
+
+    def resolve_name(self, path: str) -> str:
+        """The canonical path of a name that is meant itself, even if it is a symlink: only its folders are resolved."""
+        ...
+
+    def normal(self, path: str) -> str:
+        """The path as it is written: relative and normalized, symlinks not resolved. Raises PathRefused."""
         ...
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
@@ -78,6 +89,14 @@ class World(Protocol):
         """Raise PathRefused if the path is protected from changes, as the data of a git repository is."""
         ...
 
+    def check_name(self, path: str) -> None:
+        """As `check_change`, for the last name itself, even if it is a symlink."""
+        ...
+
+    def check_link(self, path: str, target: str) -> None:
+        """Raise PathRefused unless a new symlink would stay in the workspace and lead to nothing that is protected."""
+        ...
+
     def append(self, path: str, content: bytes) -> Change:
         """Append to a file; create it if it does not exist."""
         ...
@@ -94,6 +113,21 @@ class World(Protocol):
         """Rename a file or folder. A file at the destination is replaced."""
         ...
 
+    def link_target(self, path: str) -> str | None:
+        """The target of the symlink that the last name of a path is; None if it is not one."""
+        ...
+
+    def make_link(self, path: str, target: str, *, is_original: bool = False) -> Change:
+        """Create a symlink, or replace a file or another symlink by it. Raises PathRefused if it may lead outside.
+
+        One that is restored as it was (`is_original`) may lead anywhere.
+        """
+        ...
+
+    def remove_link(self, path: str) -> Change:
+        """Remove a symlink and not what it leads to."""
+        ...
+
     def copy_in(self, source: Path, path: str, *, overwrite: bool = False) -> tuple[Change, ...]:
         """Copy a file or a folder from the host into the world."""
         ...
@@ -108,6 +142,10 @@ class World(Protocol):
 
     def fingerprint(self, path: str | None = None) -> str:
         """SHA-256 of one file's content, or of the whole tree; empty if the file does not exist."""
+        ...
+
+    def links(self) -> tuple[str, ...]:
+        """Every symlink, sorted. `files` has none of them."""
         ...
 
     def sync(self, paths: Sequence[str]) -> None:
@@ -131,6 +169,52 @@ NOTHING = ""
 """The fingerprint of a file that does not exist."""
 
 fingerprint_of = digest_bytes
+
+
+class NamedContent(NamedTuple):
+    """What a name itself has: the content and mode of a file, or the target and LINK_MODE of a symlink; None if neither."""
+
+    content: bytes | None
+    mode: int | None
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the content, NOTHING if there is none."""
+        return NOTHING if self.content is None else fingerprint_of(self.content)
+
+
+def read_name(world: World, path: str) -> NamedContent:
+    """What is at a path, a symlink as itself. Raises PathRefused or OSError."""
+    target = world.link_target(path)
+    if target is not None:
+        return NamedContent(os.fsencode(target), LINK_MODE)
+    try:
+        return NamedContent(world.read(path), world.stat(path).mode)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return NamedContent(None, None)
+
+
+def fingerprint_name(world: World, path: str) -> str:
+    """SHA-256 of what is at a path, a symlink as itself; NOTHING if there is no file."""
+    target = world.link_target(path)
+    return world.fingerprint(path) if target is None else fingerprint_of(os.fsencode(target))
+
+
+def write_name(
+    world: World, path: str, content: bytes, *, mode: int | None, is_original: bool = False
+) -> Change:
+    """Write what a name itself shall have: a file, or a symlink if the mode says so."""
+    if mode == LINK_MODE:
+        return world.make_link(path, os.fsdecode(content), is_original=is_original)
+    if world.link_target(path) is None:
+        return world.write(path, content, mode=mode)
+    before = world.remove_link(path).before
+    return msgspec.structs.replace(world.write(path, content, mode=mode), kind="modified", before=before)
+
+
+def delete_name(world: World, path: str) -> tuple[Change, ...]:
+    """Remove a file, an empty folder, or a symlink and not what it leads to."""
+    return world.delete(path) if world.link_target(path) is None else (world.remove_link(path),)
 
 
 def tree_fingerprint(files: Iterable[tuple[str, str]]) -> str:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from holdfast.core import Change, FileEffect
 from holdfast.core.errors import HoldfastError, PathRefused
-from holdfast.world.contract import World
+from holdfast.world.contract import World, delete_name, write_name
 from holdfast.world.paths.names import folders_above
 from holdfast.world.staging.staged_world import StagedWorld
 
@@ -27,19 +27,20 @@ class EffectWriter:
         """Write or stage one effect. Raises PathRefused, QuotaExceeded or OSError, and then nothing is changed."""
         staged = self._staged
         # A program changed the name itself. Following a symlink would change another file.
-        if staged.resolve(effect.path) != effect.path:
-            raise PathRefused(f"{effect.path!r} is a symlink, or is reached through one")
+        if staged.resolve_name(effect.path) != effect.path:
+            raise PathRefused(f"{effect.path!r} is reached through a symlink")
         # A file with a staged change is changed in the overlay, which would otherwise hide the new content.
-        into: World = staged if is_staged or staged.has_staged(effect.path) else staged.base
+        into: World = staged if is_staged or staged.has_staged(effect.path, is_name=True) else staged.base
         if effect.kind == "deleted":
-            changes = into.delete(effect.path) if into.exists(effect.path) else ()
+            is_there = into.link_target(effect.path) is not None or into.exists(effect.path)
+            changes = delete_name(into, effect.path) if is_there else ()
             self._left.update(dict.fromkeys(folders_above(effect.path)[:1], into))
         else:
             content = read()
             if effect.kind == "created" and _is_folder(into, effect.path):
                 # A program replaced the folder by a file. What it did not delete must not go with it.
                 into.delete(effect.path, recursive=not _has_files(into, effect.path))
-            changes = (into.write(effect.path, content, mode=effect.mode),)
+            changes = (write_name(into, effect.path, content, mode=effect.mode),)
         if not asks:
             return changes
         return tuple(staged.ask_about(change, asks) if change.is_staged else change for change in changes)
@@ -58,7 +59,7 @@ class EffectWriter:
 
 def _is_folder(world: World, path: str) -> bool:
     try:
-        return world.stat(path).kind == "folder"
+        return world.link_target(path) is None and world.stat(path).kind == "folder"
     except (FileNotFoundError, NotADirectoryError):
         return False
 

@@ -4,7 +4,7 @@ import errno
 import os
 from pathlib import Path
 
-from holdfast.core import Change
+from holdfast.core import Change, link_problem
 from holdfast.world.contract import World
 from holdfast.world.paths.names import is_within
 
@@ -38,17 +38,35 @@ class HostCopyMixin:
         )
 
     def copy_out(self: World, path: str, destination: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
-        """Copy a file or a folder from the world to the host. A symlink at the destination is never followed."""
+        """Copy a file or a folder from the world to the host. A symlink at the destination is never followed.
+
+        Symlinks in a folder are copied if they stay in it.
+        """
         found = self.stat(path)
         if found.kind == "file":
             return (_write(self, found.path, destination, overwrite=overwrite),)
         prefix = "" if found.path == "." else f"{found.path}/"
         inside = [each for each in self.files() if found.path == "." or is_within(each, found.path)]
         destination.mkdir(parents=True, exist_ok=True)
-        return tuple(
+        copied = [
             _write(self, each, destination / each.removeprefix(prefix), overwrite=overwrite)
             for each in inside
-        )
+        ]
+        for each in self.links():
+            target = self.link_target(each) or ""
+            inner = each.removeprefix(prefix)
+            # A symlink that leads out of the copied folder would lead elsewhere, or to the original.
+            if (found.path == "." or is_within(each, found.path)) and not link_problem(inner, target):
+                copied.append(_link(target, destination / inner, overwrite=overwrite))
+        return tuple(copied)
+
+
+def _link(target: str, at: Path, *, overwrite: bool) -> Path:
+    at.parent.mkdir(parents=True, exist_ok=True)
+    if overwrite:
+        at.unlink(missing_ok=True)
+    os.symlink(target, at)
+    return at
 
 
 def _write(world: World, path: str, target: Path, *, overwrite: bool) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.core import Change, Clock, SystemClock
+from holdfast.core.errors import PathRefused
 from holdfast.core.globs import compile_file_glob
 from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
 from holdfast.world.folder.quota import DiskUsage, Quota, UsageMeter
@@ -37,6 +38,31 @@ class MemoryWorld(HostCopyMixin):
 
     def resolve(self, path: str) -> str:
         return relative(path)
+
+    def resolve_name(self, path: str) -> str:
+        return relative(path)
+
+    def normal(self, path: str) -> str:
+        return relative(path)
+
+    def check_name(self, path: str) -> None:
+        self.check_change(path)
+
+    def check_link(self, path: str, target: str) -> None:
+        raise PathRefused(f"{path!r} cannot be a symlink: files in memory have none")
+
+    def link_target(self, path: str) -> str | None:
+        return None
+
+    def make_link(self, path: str, target: str, *, is_original: bool = False) -> Change:
+        self.check_link(path, target)
+        raise AssertionError("unreachable: every symlink is refused")
+
+    def remove_link(self, path: str) -> Change:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def links(self) -> tuple[str, ...]:
+        return ()
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         content = self._file(self._checked(path)).content

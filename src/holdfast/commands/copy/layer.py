@@ -14,7 +14,7 @@ from holdfast.commands.layers.collect import MAX_CHANGES, MAX_FILE_BYTES, read_v
 from holdfast.commands.layers.entries import status_beneath
 from holdfast.commands.layers.layer import digest_of, signature_of
 from holdfast.commands.layers.scratch import Scratch
-from holdfast.core import Value
+from holdfast.core import LINK_MODE, Value, link_problem
 
 _GIT_CONFIG = re.compile(r"(^|/)\.git/(modules/.+/)?config(\.worktree)?$")
 
@@ -53,7 +53,8 @@ class CopyLayer:
             # Also empty ones: git does not take a folder without them for a repository.
             os.close(beneath.open_folder(self.descriptor, folder, mode_of=self.base, create=True))
         for path, status in _files(self.base):
-            if path in wanted or path in hidden or not stat.S_ISREG(status.st_mode):
+            is_content = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
+            if path in wanted or path in hidden or not is_content:
                 continue
             kept = self._kept(path, status)
             if kept is None and scratch.covers_any_parent(path) and status_beneath(self.descriptor, path):
@@ -67,7 +68,6 @@ class CopyLayer:
                 path in hidden or path in wanted or not scratch.covers_any_parent(path)
             ):
                 beneath.remove(self.descriptor, path)
-        self._copy_links(hidden)
         self._shown, self._hidden = shown, frozenset(hidden)
 
     def collect(self) -> CollectedChanges:
@@ -117,17 +117,18 @@ class CopyLayer:
     ) -> FileEffect | NotCollected | None:
         if path in self._hidden:
             return NotCollected(path=path, because="is hidden from commands, so they cannot write it")
-        if stat.S_ISLNK(status.st_mode):
-            before = status_beneath(self.base, path)
-            if before is not None and stat.S_ISLNK(before.st_mode):
-                return None
-            return NotCollected(path=path, because="is a link; links cannot be proposed")
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+        is_link = stat.S_ISLNK(status.st_mode)
+        if is_link and (problem := link_problem(path, beneath.read_link(self.descriptor, path) or "")):
+            return NotCollected(
+                path=path,
+                because=f"is a link, which {problem}; only relative links inside the workspace are proposed",
+            )
+        if not (is_link or stat.S_ISREG(status.st_mode)) or status.st_size > MAX_FILE_BYTES:
             return NotCollected(path=path, because="is not a regular file, or too large to be proposed")
         found = read_version(self.descriptor, path)
         if found is None:
             return NotCollected(path=path, because="cannot be read")
-        mode = status.st_mode & 0o777
+        mode = LINK_MODE if is_link else status.st_mode & 0o777
         if shown is not None and shown.digest == found[1] and shown.mode == mode:
             return None
         return FileEffect(
@@ -147,6 +148,9 @@ class CopyLayer:
         return shown if shown.source == signature_of(status) else None
 
     def _copy(self, path: str, status: os.stat_result) -> _Shown:
+        if stat.S_ISLNK(status.st_mode):
+            target = beneath.read_link(self.base, path) or ""
+            return self._write_link(path, os.fsencode(target), source=signature_of(status))
         content = _read_all(self.base, path)
         if _GIT_CONFIG.search(path):
             content = clean_git_config(content)
@@ -160,23 +164,16 @@ class CopyLayer:
         before = status_beneath(self.base, path)
         kept = 0o644 if before is None or not stat.S_ISREG(before.st_mode) else before.st_mode & 0o777
         kept = kept if mode is None else mode & 0o777
+        if mode == LINK_MODE:
+            return self._write_link(path, content, source=None)
         written = beneath.write_file(self.descriptor, path, content, kept, mode_of=self.base)
         return _Shown(digest=digest_of(content), mode=kept, signature=signature_of(written), source=None)
 
-    def _copy_links(self, hidden: Collection[str]) -> None:
-        for path, status in _files(self.base):
-            if (
-                stat.S_ISLNK(status.st_mode)
-                and path not in hidden
-                and not status_beneath(self.descriptor, path)
-            ):
-                parent, name = beneath.open_parent(self.descriptor, path, mode_of=self.base, create=True)
-                base, _ = beneath.open_parent(self.base, path)
-                try:
-                    os.symlink(os.readlink(name, dir_fd=base), name, dir_fd=parent)
-                finally:
-                    os.close(parent)
-                    os.close(base)
+    def _write_link(self, path: str, target: bytes, *, source: tuple[int, int, int] | None) -> _Shown:
+        written = beneath.write_link(self.descriptor, path, os.fsdecode(target), mode_of=self.base)
+        return _Shown(
+            digest=digest_of(target), mode=LINK_MODE, signature=signature_of(written), source=source
+        )
 
 
 def _files(top: int) -> Iterator[tuple[str, os.stat_result]]:

@@ -15,6 +15,7 @@ from holdfast.commands.full.streams import content_descriptor
 from holdfast.commands.layers.collect import collect, read_version
 from holdfast.commands.layers.entries import status_beneath
 from holdfast.commands.layers.layer import ShownFile, WorkspaceLayer, digest_of, signature_of
+from holdfast.core import LINK_MODE
 
 
 async def show_beside_programs(
@@ -30,7 +31,7 @@ async def show_beside_programs(
         if path in changed or layer.shown.get(path, ShownFile(digest="")).digest != target.digest:
             await _put(channel, file, target.mode)
         status = status_beneath(layer.descriptor, path)
-        is_copy = status is not None and stat.S_ISREG(status.st_mode)
+        is_copy = status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
         if is_copy or target.digest is None:
             signature = signature_of(status) if status is not None and is_copy else None
             shown[path] = ShownFile(digest=target.digest, mode=target.mode, signature=signature)
@@ -44,7 +45,8 @@ async def show_beside_programs(
 def _from_base(layer: WorkspaceLayer, path: str) -> StagedFile:
     found = read_version(layer.base, path)
     status = status_beneath(layer.base, path)
-    mode = None if status is None else status.st_mode & 0o777
+    is_link = status is not None and stat.S_ISLNK(status.st_mode)
+    mode = None if status is None else LINK_MODE if is_link else status.st_mode & 0o777
     return StagedFile(path=path, content=None if found is None else found[0], mode=mode)
 
 

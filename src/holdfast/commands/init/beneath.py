@@ -103,6 +103,35 @@ def write_file(
         os.close(parent)
 
 
+def write_link(top: int, path: str, target: str, *, mode_of: "int | None" = None) -> os.stat_result:
+    """Replace whatever is at a path by a symlink at once. Returns its status. Raises OSError."""
+    parent, name = open_parent(top, path, mode_of=mode_of, create=True)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_TEMPORARY, dir_fd=parent)
+        os.symlink(target, _TEMPORARY, dir_fd=parent)
+        if is_folder(parent, name):
+            remove_tree(parent, name)
+        os.rename(_TEMPORARY, name, src_dir_fd=parent, dst_dir_fd=parent)
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    finally:
+        os.close(parent)
+
+
+def read_link(top: int, path: str) -> "str | None":
+    """The target of a symlink; None if there is none at the path."""
+    try:
+        parent, name = open_parent(top, path)
+    except OSError:
+        return None
+    try:
+        return os.readlink(name, dir_fd=parent)
+    except OSError:
+        return None
+    finally:
+        os.close(parent)
+
+
 def remove(top: int, path: str) -> None:
     """Remove a file, a link or a whole folder, if it exists. Raises OSError."""
     try:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _BACKLOG = 128
 _CHUNK = 1 << 20
+_LINK_MODE = 0o120000
 
 
 class RequestResult:
@@ -147,7 +148,10 @@ class Requests:
         try:
             if descriptors:
                 content = b"".join(iter(lambda: os.read(descriptors[0], _CHUNK), b""))
-                beneath.write_file(top, path, content, mode)
+                if mode == _LINK_MODE:
+                    beneath.write_link(top, path, os.fsdecode(content))
+                else:
+                    beneath.write_file(top, path, content, mode)
             else:
                 beneath.remove(top, path)
         finally:

@@ -12,9 +12,9 @@ from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollecte
 from holdfast.commands.init import beneath
 from holdfast.commands.layers.entries import hides_base, names_beneath, open_file_beneath, status_beneath
 from holdfast.commands.layers.git_credentials import holds_only_cleaned
-from holdfast.commands.layers.layer import MAX_DEPTH, ShownFile, WorkspaceLayer, signature_of
+from holdfast.commands.layers.layer import MAX_DEPTH, ShownFile, WorkspaceLayer, digest_of, signature_of
 from holdfast.commands.layers.scratch import GIT
-from holdfast.core import Value
+from holdfast.core import LINK_MODE, Value, link_problem
 
 MAX_FILE_BYTES = 32 << 20
 MAX_CHANGES = 5000
@@ -35,10 +35,14 @@ def collect(layer: WorkspaceLayer) -> CollectedChanges:
 
 
 def read_version(top: int, path: str) -> tuple[bytes, str] | None:
-    """The content and digest of a regular file beneath a folder; None if it is not one, or too large."""
+    """The content and digest of a regular file beneath a folder, or of a symlink: its target. None for anything else.
+
+    A file that is too large counts as something else.
+    """
     file = open_file_beneath(top, path, max_bytes=MAX_FILE_BYTES)
     if file is None:
-        return None
+        target = beneath.read_link(top, path)
+        return None if target is None else (os.fsencode(target), digest_of(os.fsencode(target)))
     with open(file, "rb") as opened:
         content = opened.read(MAX_FILE_BYTES + 1)
     return None if len(content) > MAX_FILE_BYTES else (content, hashlib.sha256(content).hexdigest())
@@ -113,9 +117,9 @@ class _Collection:
             self._refuse(path.encode("utf-8", "backslashreplace").decode(), "has a name that is not UTF-8")
         elif is_folder:
             self._folder(path, is_opaque, folders)
-        elif stat.S_ISLNK(mode):
-            self._link(path)
-        elif not stat.S_ISREG(mode):
+        elif stat.S_ISLNK(mode) and (problem := self._link_problem(path)):
+            self._refuse(path, problem)
+        elif not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
             self._refuse(path, "is not a regular file")
         elif status.st_size > MAX_FILE_BYTES:
             self._refuse(path, f"has {status.st_size:,} bytes; at most {MAX_FILE_BYTES:,} can be proposed")
@@ -133,15 +137,20 @@ class _Collection:
         shown = self._layer.shown.get(path)
         before = status_beneath(self._layer.base, path)
         # Where a deletion was shown, only its own files say what is in the folder.
-        if shown.digest is not None if shown else before is not None and stat.S_ISREG(before.st_mode):
+        if shown.digest is not None if shown else before is not None and _is_content(before):
             self._gone(path)
         folders.append((path, is_opaque))
 
-    def _link(self, path: str) -> None:
-        target = _read_link(self._layer.descriptor, path)
-        if target != _read_link(self._layer.base, path):
-            shown = target if len(target) <= _MAX_LINK_WORDS else f"{target[:_MAX_LINK_WORDS]}..."
-            self._refuse(path, f"is a link to {shown!r}; links cannot be proposed")
+    def _link_problem(self, path: str) -> str:
+        """Why a symlink of the layer cannot be proposed; empty if it can, or is the one of the base."""
+        target = beneath.read_link(self._layer.descriptor, path) or ""
+        problem = link_problem(path, target)
+        if not problem or target == beneath.read_link(self._layer.base, path):
+            return ""
+        words = target if len(target) <= _MAX_LINK_WORDS else f"{target[:_MAX_LINK_WORDS]}..."
+        return (
+            f"is a link to {words!r}, which {problem}; only relative links inside the workspace are proposed"
+        )
 
     def _file(self, path: str, status: os.stat_result) -> None:
         self._seen.add(path)
@@ -152,7 +161,7 @@ class _Collection:
         if found is None:
             self._refuse(path, "cannot be read")
             return
-        now = _Version(digest=found[1], size=len(found[0]), mode=status.st_mode & 0o777)
+        now = _Version(digest=found[1], size=len(found[0]), mode=_mode_of(status))
         self._layer.collected[path] = ShownFile(
             digest=now.digest, mode=now.mode, signature=signature_of(status)
         )
@@ -160,9 +169,6 @@ class _Collection:
         if shown is None and before is not None and stat.S_ISDIR(before.st_mode):
             self._gone(path)  # a file took the place of a folder
             before = None
-        if shown is None and before is not None and stat.S_ISLNK(before.st_mode):
-            self._refuse(path, "replaces a link; links cannot be changed")
-            return
         if not self._is_same(path, now, shown, before):
             had_content = _had_content(shown, before)
             self._effects.append(
@@ -180,9 +186,9 @@ class _Collection:
     ) -> bool:
         if shown is not None:
             return shown.digest == now.digest and shown.mode == now.mode
-        if before is None or not stat.S_ISREG(before.st_mode):
+        if before is None or not _is_content(before):
             return False
-        if before.st_size != now.size or before.st_mode & 0o777 != now.mode:
+        if before.st_size != now.size or _mode_of(before) != now.mode:
             return False
         content = read_version(self._layer.base, path)
         return content is not None and content[1] == now.digest
@@ -206,8 +212,6 @@ class _Collection:
             shown = self._layer.shown.get(each)
             if each in self._layer.hidden:
                 self._refuse(each, "is hidden from commands, so they cannot delete it")
-            elif shown is None and status is not None and stat.S_ISLNK(status.st_mode):
-                self._refuse(each, "is a link; links cannot be changed")
             elif _had_content(shown, status):
                 self._effects.append(FileEffect(path=each, kind="deleted"))
 
@@ -215,7 +219,7 @@ class _Collection:
         """A staged file that the walk did not meet: it is gone, or lies in scratch."""
         shown = self._layer.shown[path]
         status = status_beneath(self._layer.descriptor, path)
-        if status is not None and stat.S_ISREG(status.st_mode):
+        if status is not None and _is_content(status):
             self._file(path, status)
         elif shown.digest is not None:
             self._seen.add(path)
@@ -244,17 +248,12 @@ def _is_utf8(path: str) -> bool:
     return True
 
 
-def _read_link(top: int, path: str) -> str:
-    try:
-        parent, name = beneath.open_parent(top, path)
-    except OSError:
-        return ""
-    try:
-        return os.readlink(name, dir_fd=parent)
-    except OSError:
-        return ""
-    finally:
-        os.close(parent)
+def _is_content(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
+
+
+def _mode_of(status: os.stat_result) -> int:
+    return LINK_MODE if stat.S_ISLNK(status.st_mode) else status.st_mode & 0o777
 
 
 def _join(folder: str, name: str) -> str:

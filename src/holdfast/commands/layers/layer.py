@@ -16,7 +16,7 @@ from holdfast.commands.init import beneath
 from holdfast.commands.layers.entries import OPAQUE, hides_base, names_beneath, status_beneath
 from holdfast.commands.layers.git_credentials import find_git_folders, hide_credentials
 from holdfast.commands.layers.scratch import Scratch
-from holdfast.core import Value
+from holdfast.core import LINK_MODE, Value
 
 MAX_DEPTH = 256
 
@@ -102,6 +102,8 @@ class WorkspaceLayer:
 
     def mode_of(self, path: str, mode: int | None) -> int:
         """The mode for a staged file: as given, else that of the base, else that of a new file."""
+        if mode == LINK_MODE:
+            return mode
         if mode is not None:
             return stat.S_IMODE(mode) & 0o777
         found = status_beneath(self.base, path)
@@ -126,6 +128,9 @@ class WorkspaceLayer:
 
     def _write(self, path: str, content: bytes, mode: int | None) -> ShownFile:
         kept = self.mode_of(path, mode)
+        if kept == LINK_MODE:
+            status = beneath.write_link(self.descriptor, path, os.fsdecode(content), mode_of=self.base)
+            return ShownFile(digest=digest_of(content), mode=kept, signature=signature_of(status))
         status = beneath.write_file(self.descriptor, path, content, kept, mode_of=self.base)
         return ShownFile(digest=digest_of(content), mode=kept, signature=signature_of(status))
 

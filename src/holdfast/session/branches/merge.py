@@ -156,7 +156,11 @@ class Merge:
 
     def stage(self, paths: Sequence[str]) -> None:
         """Stage every change, or only those at and beneath some paths; collect the conflicts."""
-        for path in self._chosen(paths):
+        chosen = self._chosen(paths)
+        links = {path for path in chosen if self._is_link(path)}
+        for path in sorted(links):
+            self._conflicts.append(MergeConflict(path=path, reason="it is a symlink, which is not merged"))
+        for path in (each for each in chosen if each not in links):
             # Deletions first: a file may take the place of a folder, and a folder that of a file.
             if not self._fork.exists(path) or self._fork.stat(path).kind != "file":
                 self._stage(path, None)
@@ -164,7 +168,7 @@ class Merge:
             for folder in sorted(self._folder.gone_folders, reverse=True):
                 if self._staged.exists(folder) and not self._staged.entries(folder):
                     self._staged.delete(folder)
-        for path in self._chosen(paths):
+        for path in (each for each in chosen if each not in links):
             if self._fork.exists(path) and self._fork.stat(path).kind == "file":
                 self._stage(path, self._fork.read(path))
         if not paths:
@@ -181,6 +185,13 @@ class Merge:
         if not chosen:
             raise InvalidInput("the fork changed nothing at these paths", hint="leave out the paths")
         return chosen
+
+    def _is_link(self, path: str) -> bool:
+        """Whether a path is a symlink in the fork, or a change of one."""
+        try:
+            return self._fork.link_target(path) is not None or self._fork.base.link_target(path) is not None
+        except PathRefused:
+            return False
 
     def _stage(self, path: str, content: bytes | None) -> None:
         mode = self._fork.stat(path).mode if content is not None else None

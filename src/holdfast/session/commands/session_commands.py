@@ -160,7 +160,7 @@ class SessionCommands:
         return self._gate
 
     def _staged_files(self) -> Sequence[StagedFile]:
-        contents, modes = self._staged.staged_contents(), self._staged.staged_modes()
         return [
-            StagedFile(path=path, content=content, mode=modes.get(path)) for path, content in contents.items()
+            StagedFile(path=path, content=content, mode=mode)
+            for path, (content, mode) in self._staged.staged_names().items()
         ]

@@ -131,6 +131,30 @@ class PlainFiles:
             finally:
                 os.close(opened)
 
+    def link_target(self, path: str) -> str | None:
+        """The target of a symlink; None if there is none at the path."""
+        if path == ".":
+            return None
+        parent, name = parent_and_name(path)
+        try:
+            with self.root.folder(parent) as folder:
+                return os.readlink(name, dir_fd=folder)
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):
+                return None
+            raise
+
+    def replace_by_link(self, path: str, target: str) -> None:
+        """Create a symlink, or atomically replace a file or a symlink by it, and create its folders."""
+        with self._made_parent(path) as (folder, name):
+            scratch = scratch_name()
+            os.symlink(target, scratch, dir_fd=folder)
+            try:
+                os.rename(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError as error:
+                os.unlink(scratch, dir_fd=folder)
+                raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
+
     def append(self, path: str, content: bytes) -> tuple[str, str]:
         """Append to a file and return its fingerprints before and after."""
         with self.opened(path, os.O_RDWR | os.O_APPEND) as opened:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from holdfast.core import Change
+from holdfast.core import LINK_MODE, Change, link_destination, link_problem
 from holdfast.core.errors import PathRefused
 from holdfast.core.globs import compile_file_glob
 from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
@@ -21,7 +21,14 @@ from holdfast.world.folder.files import PERMISSIONS, PlainFiles, is_abandoned
 from holdfast.world.folder.fsync import sync_files
 from holdfast.world.folder.quota import DiskUsage, Quota, UsageMeter
 from holdfast.world.host_copy import HostCopyMixin
-from holdfast.world.paths.names import GUEST_ROOTS, is_reachable, is_within, parent_and_name, relative
+from holdfast.world.paths.names import (
+    GUEST_ROOTS,
+    check_text,
+    is_reachable,
+    is_within,
+    parent_and_name,
+    relative,
+)
 from holdfast.world.paths.open_beneath import BeneathRoot, Opener, SymlinkEncountered
 from holdfast.world.paths.protected import Protections, may_change_repository
 from holdfast.world.paths.walk import children, walk
@@ -52,6 +59,17 @@ class FolderWorld(HostCopyMixin):
 
     def resolve(self, path: str) -> str:
         return self.root.resolve(relative(path, self._roots))
+
+    def resolve_name(self, path: str) -> str:
+        given = relative(path, self._roots)
+        if given == ".":
+            return given
+        parent, name = parent_and_name(given)
+        real = self.root.resolve(parent)
+        return name if real == "." else f"{real}/{name}"
+
+    def normal(self, path: str) -> str:
+        return relative(path, self._roots)
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         return self._at(path, lambda real: self._files.read(real, offset=offset, length=length))
@@ -92,6 +110,23 @@ class FolderWorld(HostCopyMixin):
     def check_change(self, path: str) -> None:
         self._check(self.resolve(path), is_change=True)
 
+    def check_name(self, path: str) -> None:
+        self._check(self.resolve_name(path), is_change=True)
+
+    def check_link(self, path: str, target: str) -> None:
+        name = self.resolve_name(path)
+        self._check(name, is_change=True)
+        problem = link_problem(name, target)
+        if problem:
+            raise PathRefused(
+                f"the symlink {name!r} {problem}", hint="use a relative target in the workspace"
+            )
+        check_text(target)
+        destination = link_destination(name, target)
+        self._check(destination, is_change=True)
+        # A symlink that is there already may lead further.
+        self._check(self.root.resolve(destination), is_change=True)
+
     def append(self, path: str, content: bytes) -> Change:
         return self._at(path, lambda real: self._append(real, content), is_change=True)
 
@@ -107,6 +142,44 @@ class FolderWorld(HostCopyMixin):
         there = self.resolve(destination)
         self._check(there, is_change=True)
         return self._at(source, lambda real: self._move(real, there), is_change=True, is_name=True)
+
+    def link_target(self, path: str) -> str | None:
+        return self._files.link_target(self.resolve_name(path))
+
+    def make_link(self, path: str, target: str, *, is_original: bool = False) -> Change:
+        name = self.resolve_name(path)
+        if is_original:
+            self._check(name, is_change=True)
+        else:
+            self.check_link(path, target)
+        old = self.link_target(name)
+        there = self._names.find(name) if old is None else None
+        if there is not None and stat.S_ISDIR(there.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        before = self._names.fingerprint(name) if there is not None else _link_fingerprint(old)
+        self._files.replace_by_link(name, target)
+        if there is not None:
+            self._meter.record(bytes=-there.st_size, files=-1)
+        return Change(
+            path=name,
+            kind="modified" if before else "created",
+            before=before,
+            after=_link_fingerprint(target),
+            mode=LINK_MODE,
+        )
+
+    def remove_link(self, path: str) -> Change:
+        name = self.resolve_name(path)
+        self._check(name, is_change=True)
+        target = self.link_target(name)
+        if target is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        self._files.remove(name)
+        return Change(path=name, kind="deleted", before=_link_fingerprint(target))
+
+    def links(self) -> tuple[str, ...]:
+        found = (each.path for each in walk(self.root) if each.entry.is_symlink())
+        return tuple(sorted(path for path in found if self._is_listed(path)))
 
     def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
         return search_files(self.list(pattern), self.read, query, limit=limit)
@@ -272,6 +345,10 @@ class FolderWorld(HostCopyMixin):
             if each.entry.is_file(follow_symlinks=False)
         ]
         return DiskUsage(bytes=sum(sizes), files=len(sizes))
+
+
+def _link_fingerprint(target: str | None) -> str | None:
+    return None if target is None else fingerprint_of(os.fsencode(target))
 
 
 def _stat(path: str, found: os.stat_result) -> Stat:

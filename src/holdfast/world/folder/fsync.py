@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from holdfast.world.paths.names import parent_and_name
-from holdfast.world.paths.open_beneath import BeneathRoot
+from holdfast.world.paths.open_beneath import BeneathRoot, SymlinkEncountered
 
 MAX_SINGLE_SYNCS = 64
 """Up to this many files are synced one by one, because syncing a busy file system also waits for other writers."""
@@ -19,7 +19,8 @@ def sync_files(root: BeneathRoot, paths: Sequence[str]) -> None:
         return
     folders = {parent_and_name(path)[0] for path in paths}
     for path in (*paths, *sorted(folders)):
-        with suppress(FileNotFoundError, NotADirectoryError):  # deleted, perhaps with its folder
+        # Deleted, perhaps with its folder; or a symlink, which its folder holds.
+        with suppress(FileNotFoundError, NotADirectoryError, SymlinkEncountered):
             _sync_at(root, path)
 
 

@@ -71,6 +71,22 @@ class WorldPaths:
         except OSError as error:
             return Location(given=_showable(given), problem=os.strerror(error.errno or 0))
 
+    def locate_name(self, given: str) -> Location:
+        """Where a path is whose last name is meant itself, even if it is a symlink."""
+        try:
+            path = relative(given, self._roots)
+            if not self._root.is_symlink(path):
+                return self.locate(given)
+        except SymlinkEncountered:
+            return Location(
+                given=_showable(given), problem=f"{_showable(given)!r} is reached through a symlink"
+            )
+        except PathRefused as refused:
+            return Location(given=_showable(given), problem=str(refused))
+        except OSError as error:
+            return Location(given=_showable(given), problem=os.strerror(error.errno or 0))
+        return self._at(given, path, f"{self._root.real}/{path}", problem=None)
+
     def closed_below(self, location: Location) -> str | None:
         """What is closed to changes in a folder: a repository, a protected name, or more than can be looked at."""
         count = 0
@@ -153,6 +169,9 @@ class WorldPaths:
             pass
         except PathRefused as refused:
             problem = str(refused)
+        return self._at(given, path, real, problem=problem)
+
+    def _at(self, given: str, path: str, real: str, *, problem: str | None) -> Location:
         return Location(
             given=given,
             real=real,

@@ -97,15 +97,20 @@ class BeneathRoot:
             raise PathRefused(f"{path!r} leads out of the workspace through a symlink")
         return inside
 
-    def _has_links(self, path: str) -> bool:
+    def is_symlink(self, path: str) -> bool:
+        """Whether the last name of a normal path is a symlink. Raises SymlinkEncountered if there is one above it."""
         parent, _, name = path.rpartition("/")
         try:
             with self.folder(parent or ".") as folder:
                 return stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
-        except SymlinkEncountered:
-            return True
         except (FileNotFoundError, NotADirectoryError):
             return False  # a missing name is not a symlink, and none was found above it
+
+    def _has_links(self, path: str) -> bool:
+        try:
+            return self.is_symlink(path)
+        except SymlinkEncountered:
+            return True
 
 
 def best_opener() -> Opener:

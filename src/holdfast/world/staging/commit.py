@@ -15,7 +15,14 @@ import msgspec
 from holdfast.core import Change, Value
 from holdfast.core.errors import CommitConflict, HoldfastError, JournalDamaged, PathRefused
 from holdfast.store import replace_private, sync_folder
-from holdfast.world.contract import NOTHING, World, fingerprint_of
+from holdfast.world.contract import (
+    NOTHING,
+    World,
+    delete_name,
+    fingerprint_name,
+    fingerprint_of,
+    write_name,
+)
 from holdfast.world.paths.names import folders_above
 
 
@@ -122,7 +129,7 @@ class UndoJournal:
             content = None if entry.size is None else body[place : place + entry.size]
             place += entry.size or 0
             # The file is as before the commit or as after it; anything else is another process's change.
-            if base.fingerprint(entry.path) in (entry.before, entry.after):
+            if fingerprint_name(base, entry.path) in (entry.before, entry.after):
                 old.append(OriginalFile(entry.path, content, entry.mode))
             else:
                 left.append(entry.path)
@@ -164,14 +171,14 @@ class Commit(Value):
         # Deletions first: a file may take the place of a folder, and a folder that of a file.
         for step in self.steps:
             if step.after is None:
-                changes += base.delete(step.path)
+                changes += delete_name(base, step.path)
         written = (step.path for step in self.steps if step.after is not None)
         remove_empty(base, (*self.gone_folders, *(path for path in written if is_folder(base, path))))
         for folder in self.made_folders:
             base.make_folder(folder)
         for step in self.steps:
             if step.after is not None:
-                changes.append(base.write(step.path, step.after, mode=step.after_mode))
+                changes.append(write_name(base, step.path, step.after, mode=step.after_mode))
         return tuple(sorted(changes, key=lambda change: change.path))
 
     def _missing_folders(self, base: World) -> tuple[str, ...]:
@@ -185,7 +192,7 @@ class Commit(Value):
 def is_folder(base: World, path: str) -> bool:
     """Whether there is a folder at a path. A protected folder counts, because only its contents can be asked for."""
     try:
-        return base.exists(path) and base.stat(path).kind == "folder"
+        return base.link_target(path) is None and base.exists(path) and base.stat(path).kind == "folder"
     except PathRefused:
         return True
 
@@ -194,12 +201,12 @@ def put_back(base: World, old: Iterable[OriginalFile], new_folders: Iterable[str
     """Restore the old files. New files are removed first, so that they do not block a restored folder."""
     files = tuple(old)
     for file in files:
-        if file.content is None and base.exists(file.path):
-            base.delete(file.path)
+        if file.content is None and (base.link_target(file.path) is not None or base.exists(file.path)):
+            delete_name(base, file.path)
     remove_empty(base, new_folders)
     for file in files:
         if file.content is not None:
-            base.write(file.path, file.content, mode=file.mode)
+            write_name(base, file.path, file.content, mode=file.mode, is_original=True)
     base.sync([file.path for file in files])
 
 
@@ -207,5 +214,7 @@ def remove_empty(base: World, folders: Iterable[str]) -> None:
     """Remove the folders that are empty, including empty folders inside them."""
     for folder in sorted(folders, reverse=True):
         with suppress(OSError, HoldfastError):
+            if base.link_target(folder) is not None:
+                continue  # what it leads to is another folder
             remove_empty(base, [each.path for each in base.entries(folder) if each.kind == "folder"])
             base.delete(folder)

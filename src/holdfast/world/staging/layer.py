@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from holdfast.core import LINK_MODE
 from holdfast.world.paths.names import folders_above
 from holdfast.world.paths.protected import may_lead_to_repository
 
@@ -19,6 +20,13 @@ class Staged(NamedTuple):
     """The size of the file in the base, or None."""
     asks: str = ""
     """Why a person must approve the change by name before it is committed; empty if nobody must."""
+    replaces_link: bool = False
+    """Whether the base has a symlink of this name."""
+
+    @property
+    def is_link(self) -> bool:
+        """Whether this is a symlink; its content is the target."""
+        return self.content is not None and self.mode == LINK_MODE
 
     @property
     def kind(self) -> Literal["created", "modified", "deleted"]:
@@ -50,6 +58,8 @@ class Layer:
         self.grown_files = 0
         self.repository_parts: set[str] = set()
         """Staged files and made folders that could be part of a repository."""
+        self.links: set[str] = set()
+        """Staged symlinks, and changes of names that are symlinks in the base: no path is resolved through one of them."""
         self._written_in: Counter[str] = Counter()
         self._changed_in: Counter[str] = Counter()
         self._names_in: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -73,8 +83,11 @@ class Layer:
                     self._count_name(folder, name, sign)
                     name = folder
                 self._count_name(".", name, sign)
+        self.links.discard(path)
         if staged is not None:
             self.files[path] = staged
+            if staged.is_link or staged.replaces_link:
+                self.links.add(path)
         if staged is not None and staged.content is not None and may_lead_to_repository(path):
             self.repository_parts.add(path)
 
@@ -85,6 +98,7 @@ class Layer:
         self._changed_in.clear()
         self._names_in.clear()
         self.repository_parts.clear()
+        self.links.clear()
         self.held_bytes = self.grown_bytes = self.grown_files = 0
         self.clear_folders()
 
@@ -136,9 +150,10 @@ class Layer:
         return path in self.files or self.is_removed(path)
 
     def written(self) -> set[str]:
-        """The files that have content here."""
+        """The files that have content here, without symlinks."""
         # From a copy, because searches run in a thread while the next call may already change the overlay.
-        return {path for path, each in tuple(self.files.items()) if each.content is not None}
+        files = tuple(self.files.items())
+        return {path for path, each in files if each.content is not None and not each.is_link}
 
     def names_in(self, folder: str) -> set[str]:
         """The names directly in a folder that come from the overlay."""

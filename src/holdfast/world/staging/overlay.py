@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from holdfast.core import Change, Clock, SystemClock
+from holdfast.core import LINK_MODE, Change, Clock, SystemClock
 from holdfast.core.errors import PathRefused, QuotaExceeded
 from holdfast.core.globs import compile_file_glob
 from holdfast.world.contract import (
     NOT_EMPTY,
     NOTHING,
     Hit,
+    NamedContent,
     Stat,
     World,
     as_bytes,
@@ -43,12 +44,36 @@ class Overlay(HostCopyMixin):
         self._protections = Protections()
 
     def resolve(self, path: str) -> str:
-        return self.base.resolve(path)
+        if not self._layer.links:
+            return self.base.resolve(path)
+        name = self.resolve_name(path)
+        if name in self._layer.links:
+            return name  # what is done with it must be about the symlink itself
+        real = self.base.resolve(path)
+        # A staged symlink is not followed: the policy judged the path without it.
+        for each in (
+            *folders_above(self.base.normal(path)),
+            *folders_above(name),
+            *folders_above(real),
+            real,
+        ):
+            if each in self._layer.links:
+                raise PathRefused(
+                    f"{path!r} leads through the symlink {each!r}, which is not committed yet",
+                    hint="use the path of its target",
+                )
+        return real
+
+    def resolve_name(self, path: str) -> str:
+        return self.base.resolve_name(path)
+
+    def normal(self, path: str) -> str:
+        return self.base.normal(path)
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         real = self.resolve(path)
         staged = self._layer.files.get(real)
-        if staged is not None and staged.content is not None:
+        if staged is not None and staged.content is not None and not staged.is_link:
             return staged.content[offset : None if length is None else offset + length]
         if staged is None and not self._layer.is_removed(real) and not self._layer.has_made(real):
             with suppress(FileNotFoundError, NotADirectoryError):  # `_refuse` gives the better reason
@@ -70,7 +95,7 @@ class Overlay(HostCopyMixin):
         listed = self.base.entries(folder.path) if self._base_has_folder(folder.path) else ()
         shown = {each.path: each for each in listed if not self._layer.overrides(each.path)}
         for path in self._layer.names_in(folder.path):
-            found = self._find(path)
+            found = None if path in self._layer.links else self._find(path)
             if found is not None:
                 shown[path] = found
         return tuple(shown[path] for path in sorted(shown))
@@ -99,6 +124,51 @@ class Overlay(HostCopyMixin):
 
     def check_change(self, path: str) -> None:
         self._check_change(self.resolve(path))
+
+    def check_name(self, path: str) -> None:
+        name = self.resolve_name(path)
+        self.base.check_name(name)
+        if self._layer.repository_parts:
+            self._protections.check_change(name, self._has)
+
+    def check_link(self, path: str, target: str) -> None:
+        self.base.check_link(self.resolve_name(path), target)
+
+    def link_target(self, path: str) -> str | None:
+        name = self.resolve_name(path)
+        staged = self._layer.files.get(name)
+        if staged is not None:
+            return os.fsdecode(staged.content or b"") if staged.is_link else None
+        return None if self._layer.is_removed(name) else self.base.link_target(name)
+
+    def make_link(self, path: str, target: str, *, is_original: bool = False) -> Change:
+        if not is_original:
+            self.check_link(path, target)
+        name = self.resolve_name(path)
+        if name not in self._layer.links and self.link_target(name) is None:
+            there = self._find(name)
+            if there is not None and there.kind == "folder":
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        self._check_parents(name)
+        return self._stage(name, os.fsencode(target), LINK_MODE, is_name=True)
+
+    def remove_link(self, path: str) -> Change:
+        name = self.resolve_name(path)
+        if self.link_target(name) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        change = self._stage(name, None, None, is_name=True)
+        with suppress(PathRefused):
+            self.make_folder(parent_and_name(name)[0])
+        return change
+
+    def links(self) -> tuple[str, ...]:
+        staged = {path for path, each in self._layer.files.items() if each.is_link}
+        return self._seen(staged, self.base.links())
+
+    def _base_link(self, name: str) -> NamedContent | None:
+        """The symlink that the base has at a name itself, or None."""
+        target = self.base.link_target(name)
+        return None if target is None else NamedContent(os.fsencode(target), LINK_MODE)
 
     def _check_change(self, real: str) -> None:
         self.base.check_change(real)
@@ -200,10 +270,19 @@ class Overlay(HostCopyMixin):
         except PathRefused:
             return True
 
-    def _stage(self, path: str, content: bytes | None, mode: int | None) -> Change:
-        self._check_change(path)
+    def _stage(self, path: str, content: bytes | None, mode: int | None, *, is_name: bool = False) -> Change:
+        """Stage a change of a resolved path. With `is_name` it may be a symlink, which is meant itself."""
         known = self._layer.files.get(path)
-        before = known.before if known else self.base.fingerprint(path)
+        is_name = is_name or path in self._layer.links
+        replaced = self._base_link(path) if is_name else None
+        if is_name:
+            self.check_name(path)
+        else:
+            self._check_change(path)
+        if known is not None:
+            before = known.before
+        else:
+            before = replaced.fingerprint if replaced is not None else self.base.fingerprint(path)
         after = NOTHING if content is None else fingerprint_of(content)
         held = self._layer.held_bytes - (len(known.content or b"") if known else 0)
         if content and held + len(content) > self._max_bytes:
@@ -211,8 +290,13 @@ class Overlay(HostCopyMixin):
                 f"staged changes may have at most {self._max_bytes} bytes in total",
                 hint="commit or reject staged changes",
             )
-        is_effect = after != before or (content is not None and self._has_other_mode(path, mode))
-        staged = Staged(content, before, mode, self._clock.now_ms(), self._size_in_base(path))
+        size: int | None
+        if replaced is not None:
+            is_other, size = mode != replaced.mode, len(replaced.content or b"")
+        else:
+            is_other, size = self._has_other_mode(path, mode), self._size_in_base(path)
+        is_effect = after != before or (content is not None and is_other)
+        staged = Staged(content, before, mode, self._clock.now_ms(), size, replaces_link=replaced is not None)
         if content is not None:
             self.check_room(
                 bytes=staged.grown_bytes - (known.grown_bytes if known else 0),
@@ -230,7 +314,9 @@ class Overlay(HostCopyMixin):
 
     def _hide_emptied_folders(self) -> None:
         """Remove the folders of the base whose files are all deleted here: which of them were removed is not recorded."""
-        for path in self._layer.written():
+        for path, staged in self._layer.files.items():
+            if staged.content is None or staged.replaces_link:
+                continue
             with suppress(OSError, PathRefused):
                 if self._base_has_folder(path):  # the file took its place
                     self._layer.remove_folder(path)
@@ -276,8 +362,12 @@ class Overlay(HostCopyMixin):
         return tuple(sorted({*staged, *(path for path in in_base if not self._layer.overrides(path))}))
 
     def _find(self, path: str) -> Stat | None:
-        """What the overlay shows at a resolved path. Raises PathRefused if the base does."""
+        """What the overlay shows at a resolved path. Raises PathRefused if the base does, and for a staged symlink."""
         staged = self._layer.files.get(path)
+        if staged is not None and staged.is_link:
+            raise PathRefused(
+                f"{path!r} is a symlink, which is not committed yet", hint="use the path of its target"
+            )
         if staged is not None and staged.content is not None:
             return Stat(
                 path=path,
@@ -293,6 +383,7 @@ class Overlay(HostCopyMixin):
 
     def _refuse(self, path: str) -> NoReturn:
         """Raise the error that explains why there is no file at a path."""
+        self._find(path)  # refuses a symlink
         if self._layer.has_made(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         self._check_parents(path)

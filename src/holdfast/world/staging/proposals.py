@@ -1,8 +1,9 @@
 """Proposals: staged changes that are not yet committed, shown as unified diffs."""
 
+import os
 from typing import Literal
 
-from holdfast.core import Value, pluralize, runs_when
+from holdfast.core import LINK_MODE, Value, pluralize, runs_when
 from holdfast.world.contract import fingerprint_of
 from holdfast.world.staging.line_diff import unified_diff
 
@@ -37,6 +38,12 @@ def describe(
     kind: Literal["created", "modified", "deleted"] = (
         "created" if before is None else "deleted" if after is None else "modified"
     )
+    if kind == "modified" and (mode == LINK_MODE) != (mode_before == LINK_MODE):
+        what = f"{_name_and_content(before, mode_before)} -> {_name_and_content(after, mode)}"
+        return Proposal(
+            path=path, kind=kind, diff=f"{path}: {what}\n", is_binary=True, mode=mode, asks=asks,
+            runs_when=runs_when(path),
+        )  # fmt: skip
     old, new = _text(before), _text(after)
     is_binary = old is None or new is None
     names = (
@@ -49,6 +56,9 @@ def describe(
         diff = f"{what} file {path}: {_size_and_hash(before)} -> {_size_and_hash(after)}\n"
     else:
         diff = compared or _empty_file(path, kind, mode if after is not None else mode_before)
+    if kind != "modified" and LINK_MODE in (mode, mode_before):
+        verb = "new" if kind == "created" else "deleted"
+        diff = f"diff --git a/{path} b/{path}\n{verb} file mode {LINK_MODE:o}\n{diff}"
     if kind == "modified" and mode is not None and mode != mode_before:
         end = (
             diff or "\n"
@@ -85,6 +95,12 @@ def _text(content: bytes | None) -> str | None:
         return content.decode()
     except UnicodeDecodeError:
         return None
+
+
+def _name_and_content(content: bytes | None, mode: int | None) -> str:
+    if mode == LINK_MODE:
+        return f"symlink to {os.fsdecode(content or b'')!r}"
+    return f"file of {_size_and_hash(content)}"
 
 
 def _size_and_hash(content: bytes | None) -> str:

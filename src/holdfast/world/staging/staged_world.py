@@ -1,5 +1,6 @@
 """A world whose changes are proposals, with the operations of the host: show, commit, reject and rebuild them."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ import msgspec
 
 from holdfast.core import Change, Clock
 from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
-from holdfast.world.contract import NOTHING, World, fingerprint_of
+from holdfast.world.contract import NOTHING, NamedContent, World, fingerprint_of, read_name
 from holdfast.world.paths.names import is_within
 from holdfast.world.staging.commit import Commit, Step, UndoJournal
 from holdfast.world.staging.hunks import HunkDecision, apply_hunks, check_decision, hunks_of, unit_count
@@ -54,14 +55,14 @@ class StagedWorld(Overlay):
         return {path: each.kind for path, each in sorted(self._layer.files.items())}
 
     def staged_contents(self) -> dict[str, bytes | None]:
-        """The staged content of each changed file; None if it is deleted."""
+        """The staged content of each changed file; None if it is deleted or became a symlink."""
         files = dict(self._layer.files)  # a copy, because an engine calls this from a thread
-        return {path: each.content for path, each in files.items()}
+        return {path: None if each.is_link else each.content for path, each in files.items()}
 
-    def staged_modes(self) -> dict[str, int | None]:
-        """The staged mode of each changed file; None if it is deleted or has none of its own."""
+    def staged_names(self) -> dict[str, NamedContent]:
+        """The staged content and mode of each changed name, symlinks as themselves."""
         files = dict(self._layer.files)
-        return {path: each.mode for path, each in files.items()}
+        return {path: NamedContent(each.content, each.mode) for path, each in files.items()}
 
     def asking(self) -> dict[str, str]:
         """The staged changes that a person must approve by name before they are committed, each with the reason."""
@@ -85,7 +86,8 @@ class StagedWorld(Overlay):
         """Commit staged changes, all of the chosen ones or none. Raises CommitConflict."""
         chosen = self.chosen(paths)
         # Before the first change: what is staged may come from a journal that somebody else wrote.
-        self._check_changes(chosen)
+        for path in chosen:
+            self._check_staged(path)
         steps = tuple(self._step(path) for path in chosen)
         conflicts = tuple(
             step.path for step in steps if _fingerprint(step.before) != self._layer.files[step.path].before
@@ -215,8 +217,12 @@ class StagedWorld(Overlay):
             if _is_withdrawn(change) or self.is_committed(change):
                 continue
             text = None if change.after is None else content(change.after)
-            before, size = change.before or NOTHING, self._size_in_base(path)
-            self._put(path, Staged(text, before, change.mode, self._clock.now_ms(), size, change.asks))
+            replaced = self._replaced(path)
+            size = self._size_in_base(path) if replaced is None else len(replaced.content or b"")
+            staged = Staged(
+                text, change.before or NOTHING, change.mode, self._clock.now_ms(), size, change.asks
+            )
+            self._put(path, staged._replace(replaces_link=replaced is not None))
         self._hide_emptied_folders()
 
     def is_committed(self, change: Change) -> bool:
@@ -224,13 +230,31 @@ class StagedWorld(Overlay):
         if _is_withdrawn(change):
             return False
         with suppress(PathRefused):  # refused in the meantime: it stays staged, and a commit reports why
+            link = self._base_link(change.path)
+            if link is not None:
+                return link.fingerprint == change.after and change.mode == link.mode
             is_there = self.base.fingerprint(change.path) == (change.after or NOTHING)
             return is_there and not self._has_other_mode(change.path, change.mode)
         return False
 
-    def has_staged(self, path: str) -> bool:
-        """Whether a change is staged at a path, above it or beneath it."""
-        return self._layer.has_changes_at(self.resolve(path))
+    def _replaced(self, path: str) -> NamedContent | None:
+        with suppress(PathRefused):
+            return self._base_link(path)
+        return None
+
+    def _check_staged(self, path: str) -> None:
+        """Raise PathRefused if a staged change may not be made."""
+        staged = self._layer.files[path]
+        if staged.is_link:
+            self.check_link(path, os.fsdecode(staged.content or b""))
+        if path in self._layer.links:
+            self.check_name(path)
+        else:
+            self._check_change(path)
+
+    def has_staged(self, path: str, *, is_name: bool = False) -> bool:
+        """Whether a change is staged at a path, above it or beneath it. With `is_name` a symlink is meant itself."""
+        return self._layer.has_changes_at(self.resolve_name(path) if is_name else self.resolve(path))
 
     def withdraw(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
         """Drop staged changes for a guest. The returned changes record that each file is as in the base again."""
@@ -268,7 +292,7 @@ class StagedWorld(Overlay):
         with suppress(
             OSError, PathRefused
         ):  # a file that can no longer be read can still be shown and rejected
-            before, mode_before = self.base.read(path), self.base.stat(path).mode
+            before, mode_before = read_name(self.base, path)
         source = gone.get(fingerprint_of(staged.content)) if staged.content and before is None else None
         return describe(
             path,
@@ -282,9 +306,7 @@ class StagedWorld(Overlay):
 
     def _step(self, path: str) -> Step:
         staged = self._layer.files[path]
-        before, mode = None, None
-        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            before, mode = self.base.read(path), self.base.stat(path).mode
+        before, mode = read_name(self.base, path)
         return Step(path=path, before=before, before_mode=mode, after=staged.content, after_mode=staged.mode)
 
     def _drop(self, paths: Iterable[str]) -> None:
