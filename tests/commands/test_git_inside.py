@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.commands.conftest import Open, Shell, run_in, run_outside
 
-from holdfast.commands import CommandSandbox, SandboxStatus, open_sandbox
+from holdfast.commands import CommandRequest, CommandSandbox, SandboxStatus, open_sandbox
 from holdfast.commands.layers.git_folder import outside_git_folder
 
 COMMIT = ("git", "-c", "user.name=Person", "-c", "user.email=p@example.com", "commit", "-q", "-m", "first")
@@ -115,6 +115,34 @@ async def test_credentials_of_nested_repositories_are_not_shown(open_here: Open,
     await sandbox.collect()
     await sandbox.show([])
     assert "SECRET" not in (await run_in(sandbox, "cat nested/.git/config")).output
+
+
+async def test_credentials_of_bare_and_of_later_repositories_are_not_shown(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path
+) -> None:
+    await sandbox.show([])
+    secret = '[remote "origin"]\n\turl = https://person:SECRET@example.com/x.git\n'
+    run_outside("git", "init", "-q", "--bare", "mirror/bare.git", cwd=workspace)
+    run_outside("git", "init", "-q", "later", cwd=workspace)
+    for config in ("mirror/bare.git/config", "later/.git/config"):
+        with (workspace / config).open("a") as file:
+            file.write(secret)
+    read = "cat mirror/bare.git/config later/.git/config; git -C mirror/bare.git remote get-url origin"
+    while True:
+        await sandbox.show([])
+        ran = await shell(read)
+        if "SECRET" not in ran.output:  # the search is repeated after twenty times its own duration
+            break
+    assert ran.output.endswith("https://example.com/x.git\n")
+    assert (await sandbox.collect()).effects == ()
+    process = await sandbox.start(
+        CommandRequest(argv=("sleep", "600"), environment={}), name="sleep", on_output=lambda _: None
+    )
+    await shell("echo '[a]' >> mirror/bare.git/config")
+    assert [each.path for each in (await sandbox.collect()).effects] == ["mirror/bare.git/config"]
+    await sandbox.show([])
+    assert "SECRET" not in (await shell(read)).output
+    await sandbox.stop(process)
 
 
 async def test_a_cleaned_configuration_is_not_a_change(

@@ -11,7 +11,8 @@ from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollecte
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.init import beneath
 from holdfast.commands.layers.collect import MAX_CHANGES, MAX_FILE_BYTES, read_version
-from holdfast.commands.layers.entries import status_beneath
+from holdfast.commands.layers.entries import names_beneath, status_beneath
+from holdfast.commands.layers.git_credentials import is_repository
 from holdfast.commands.layers.layer import digest_of, signature_of
 from holdfast.commands.layers.scratch import Scratch
 from holdfast.core import LINK_MODE, Value, link_problem
@@ -152,13 +153,17 @@ class CopyLayer:
             target = beneath.read_link(self.base, path) or ""
             return self._write_link(path, os.fsencode(target), source=signature_of(status))
         content = _read_all(self.base, path)
-        if _GIT_CONFIG.search(path):
+        if _GIT_CONFIG.search(path) or self._is_bare_config(path):
             content = clean_git_config(content)
         mode = status.st_mode & 0o777
         written = beneath.write_file(self.descriptor, path, content, mode, mode_of=self.base)
         return _Shown(
             digest=digest_of(content), mode=mode, signature=signature_of(written), source=signature_of(status)
         )
+
+    def _is_bare_config(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        return name == "config" and is_repository(names_beneath(self.base, folder))
 
     def _write(self, path: str, content: bytes, mode: int | None) -> _Shown:
         before = status_beneath(self.base, path)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from holdfast.commands.contract import StagedFile
 from holdfast.commands.full.channel import Channel
 from holdfast.commands.full.streams import content_descriptor
+from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.layers.collect import collect, read_version
 from holdfast.commands.layers.entries import status_beneath
 from holdfast.commands.layers.layer import ShownFile, WorkspaceLayer, digest_of, signature_of
@@ -47,7 +48,10 @@ def _from_base(layer: WorkspaceLayer, path: str) -> StagedFile:
     status = status_beneath(layer.base, path)
     is_link = status is not None and stat.S_ISLNK(status.st_mode)
     mode = None if status is None else LINK_MODE if is_link else status.st_mode & 0o777
-    return StagedFile(path=path, content=None if found is None else found[0], mode=mode)
+    content = None if found is None else found[0]
+    if content is not None and path in layer.cleaned:
+        content = clean_git_config(content)
+    return StagedFile(path=path, content=content, mode=mode)
 
 
 def _target(layer: WorkspaceLayer, file: StagedFile) -> ShownFile:

@@ -155,7 +155,8 @@ class _Collection:
     def _file(self, path: str, status: os.stat_result) -> None:
         self._seen.add(path)
         shown = self._layer.shown.get(path)
-        if shown is not None and shown.signature == signature_of(status):
+        signature = signature_of(status)
+        if signature == self._layer.cleaned.get(path) or (shown and signature == shown.signature):
             return
         found = read_version(self._layer.descriptor, path)
         if found is None:

@@ -1,10 +1,11 @@
 """Git configurations without credentials: cleaned copies in a layer, over those of the base.
 
-They cover the workspace's repository, the repositories nested in it, and their submodules.
+They cover the workspace's repository, the repositories nested in it, bare ones included, and their submodules.
 """
 
 import os
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 from holdfast.commands.git.clean_config import clean_git_config
@@ -12,40 +13,53 @@ from holdfast.commands.git.config_text import parse_config, render_config
 from holdfast.commands.init import beneath
 from holdfast.commands.layers.entries import hides_base, open_file_beneath, status_beneath
 
-MAX_FOLDERS = 10_000
+MAX_FOLDERS = 1_000_000
 _MAX_BYTES = 1 << 20
 _MAX_MODULES = 200
 _NAMES = ("config", "config.worktree")
+_REPOSITORY = frozenset({"HEAD", "objects", "refs", "config"})
 
 
 def find_git_folders(workspace: Path) -> list[str]:
-    """The `.git` folders of nested repositories, nearest first. At most MAX_FOLDERS folders are searched."""
+    """The git folders of nested repositories, nearest first: `.git`, and bare repositories. At most MAX_FOLDERS are searched."""
     found: list[str] = []
     folders = [""]
     for folder in folders:
         try:
             with os.scandir(workspace / folder) as entries:
-                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+                is_folder = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
         except OSError:
             continue
+        names = [name for name, is_it in is_folder.items() if is_it]
         if folder and ".git" in names:
             found.append(f"{folder}/.git")
+        elif folder and is_repository(is_folder):
+            found.append(folder)
+            continue
         free = MAX_FOLDERS - len(folders)
         folders += [_join(folder, name) for name in names if name != ".git"][:free]
     return found
 
 
-def hide_credentials(layer: int, base: int, git: str) -> None:
-    """Put cleaned copies of the configurations of a git folder, and of its submodules, into a layer.
+def is_repository(names: Collection[str]) -> bool:
+    """Whether a folder with these names is a git folder, as a bare repository is."""
+    return _REPOSITORY.issubset(names)
+
+
+def hide_credentials(layer: int, base: int, git: str) -> list[str]:
+    """Put cleaned copies of the configurations of a git folder, and of its submodules, into a layer. Returns their paths.
 
     A copy that programs changed stays, unless the base changed after it. Raises OSError.
     """
+    written: list[str] = []
     for path in _configs(base, git):
         content, changed_ns = _read(base, path)
         if not _may_hold_credentials(content) or not _shows_base(layer, path):
             continue
         if _read(layer, path)[1] <= changed_ns:
             beneath.write_file(layer, path, clean_git_config(content), 0o644, mode_of=base)
+            written.append(path)
+    return written
 
 
 def holds_only_cleaned(layer: int, base: int, git: str) -> bool:

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from holdfast.commands.contract import StagedFile
 from holdfast.commands.init import beneath
 from holdfast.commands.layers.entries import OPAQUE, hides_base, names_beneath, status_beneath
 from holdfast.commands.layers.git_credentials import find_git_folders, hide_credentials
-from holdfast.commands.layers.scratch import Scratch
+from holdfast.commands.layers.scratch import GIT, Scratch
 from holdfast.core import LINK_MODE, Value
 
 MAX_DEPTH = 256
+SEARCH_SHARE = 20
+"""Repositories are searched again once this many times the duration of a search has passed: it costs at most a twentieth."""
 
 
 class ShownFile(Value):
@@ -43,8 +46,11 @@ class WorkspaceLayer:
         self.collected: dict[str, ShownFile] = {}
         """Files as the last collection found them: what a caller stages of it need not be written again."""
         self.hidden: frozenset[str] = frozenset()
-        self._git_folders: list[str] | None = None
+        self.cleaned: dict[str, tuple[int, int, int]] = {}
+        """The signatures of cleaned copies of configurations outside `.git`: those of bare repositories."""
+        self._git_folders: list[str] = []
         """Of nested repositories; a search through the whole workspace is too slow for each command."""
+        self._search_at = 0.0
 
     def close(self) -> None:
         """Close the descriptors; the layer stays."""
@@ -84,10 +90,17 @@ class WorkspaceLayer:
 
     def hide_credentials(self) -> None:
         """Let programs see git's configuration without credentials. Raises OSError."""
-        if self._git_folders is None:
+        started = time.monotonic()
+        if started >= self._search_at:
             self._git_folders = find_git_folders(self.workspace)
+            ended = time.monotonic()
+            self._search_at = ended + (ended - started) * SEARCH_SHARE
+        self.cleaned = {}
         for folder in (".git", *self._git_folders):
-            hide_credentials(self.descriptor, self.base, folder)
+            for path in hide_credentials(self.descriptor, self.base, folder):
+                status = status_beneath(self.descriptor, path)
+                if status is not None and folder.rpartition("/")[2] != GIT:
+                    self.cleaned[path] = signature_of(status)
         if self._git is not None:
             hide_credentials(*self._git, "")
 
@@ -98,7 +111,7 @@ class WorkspaceLayer:
             for name in os.listdir(layer):
                 beneath.remove_tree(layer, name)
         self.shown = {}
-        self._git_folders = None
+        self._search_at = 0.0
 
     def mode_of(self, path: str, mode: int | None) -> int:
         """The mode for a staged file: as given, else that of the base, else that of a new file."""
