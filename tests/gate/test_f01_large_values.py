@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.core import (
     PERSON,
+    BlobRef,
     Call,
     FakeClock,
     FunctionToolset,
@@ -23,6 +24,7 @@ from holdfast.core import (
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import CallIntended, CallRefused, CallSettled, MessagePosted, SessionOpened
 from holdfast.gate import Gate, OutputFilter
+from holdfast.gate.large_values import decode_blob
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import Journal, MemoryStore, Redactor
 
@@ -164,3 +166,9 @@ async def test_f01_no_blob_has_a_known_secret() -> None:
     assert intended.call.large is not None
     for digest in (answer.blob, intended.call.large.blobs["what"].digest):
         assert b"s3cr3t-value" not in await store.blob(digest)
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"[" * 900 + b"]" * 900, b'["\xff"]', b"[1", b"[NaN]"])
+def test_a_blob_that_is_not_a_value_is_damage(content: bytes) -> None:
+    with pytest.raises(JournalDamaged):
+        decode_blob(content, BlobRef(digest=digest_bytes(content), size=len(content), format="json"))

@@ -82,6 +82,7 @@ async def test_a_chunked_response_is_read(listen: Listen) -> None:
         b"SSH-2.0-OpenSSH\r\n",
         b"HTTP/1.0 404 Not Found\r\n\r\n{}",
         b"HTTP/1.0 200 OK\r\n\r\n<html>",
+        b"HTTP/1.0 200 OK\r\n\r\n" + b"[" * 10_000,
         b'HTTP/1.0 200 OK\r\n\r\n{"data": "no list"}',
         b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],

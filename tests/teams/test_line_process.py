@@ -114,3 +114,12 @@ async def test_l8_a_program_that_cannot_be_started_is_reported(tmp_path: Path) -
     await program.wait()
     assert not program.is_running
     await program.stop()
+
+
+@pytest.mark.parametrize("line", [b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", b'{"a": "\xff"}'])
+async def test_a_message_that_no_parser_takes_ends_the_program(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "line").write_bytes(line + b"\n")
+    program = await run(tmp_path, "say(open('line', 'rb').read()); time.sleep(600)")
+    await program.process.wait()
+    assert "broken message" in program.process.exit_description
+    await program.process.stop()

@@ -9,7 +9,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from holdfast.core import BlobRef, Call, Escalation, Json, LargeArguments, digest_bytes, encode
+from holdfast.core import BlobRef, Call, Escalation, Json, LargeArguments, digest_bytes, encode, is_too_deep
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import (
     CallIntended,
@@ -141,10 +141,13 @@ class LargeValues:
 
 def decode_blob(content: bytes, ref: BlobRef) -> Json:
     """The value in a blob. Raises JournalDamaged."""
+    damaged = JournalDamaged(f"the blob {ref.digest!r} is not the recorded value")
     try:
         value: Json = content.decode() if ref.format == "text" else msgspec.json.decode(content)
-    except ValueError:  # not UTF-8, or not JSON
-        raise JournalDamaged(f"the blob {ref.digest!r} is not the recorded value") from None
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, or nested without end
+        raise damaged from None
+    if is_too_deep(value):
+        raise damaged
     return value
 
 

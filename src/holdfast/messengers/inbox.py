@@ -50,7 +50,7 @@ class Inbox:
         """Everything that is not handled yet, oldest first. A file that cannot be read is left out."""
         found: list[tuple[Path, Incoming]] = []
         for path in sorted(self._files()):
-            with suppress(OSError, msgspec.MsgspecError):
+            with suppress(OSError, ValueError, RecursionError):
                 found.append((path, msgspec.json.decode(path.read_bytes(), type=Incoming)))
         return found
 

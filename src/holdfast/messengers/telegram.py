@@ -203,7 +203,7 @@ class Telegram:
                 return answer.status_code, msgspec.json.decode(body)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise MessengerError(type(error).__name__) from None
-        except msgspec.MsgspecError:
+        except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested without end
             return answer.status_code, None
 
 

@@ -61,7 +61,7 @@ async def _query(title: str, port: int, timeout_seconds: float) -> LocalServer |
         async with asyncio.timeout(timeout_seconds):
             body = await _get_models(port)
         listing = msgspec.json.decode(body, type=_ModelList)
-    except (OSError, TimeoutError, msgspec.DecodeError, asyncio.IncompleteReadError, ValueError):
+    except (OSError, TimeoutError, asyncio.IncompleteReadError, ValueError, RecursionError):
         return None  # no server, or a server of another kind
     url = f"http://127.0.0.1:{port}/v1"
     prefix = "ollama:" if (title, port) == (_OLLAMA, _OLLAMA_PORT) else f"server:{url}#"

@@ -47,7 +47,7 @@ async def read_model_list(
         if response.status_code != 200:
             raise ModelUnavailable(f"{provider} sends no list of models: HTTP {response.status_code}")
         names = _names(provider, bytes(body))
-    except (httpx2.HTTPError, ReplyTooLong, msgspec.DecodeError) as error:
+    except (httpx2.HTTPError, ReplyTooLong, ValueError, RecursionError) as error:
         raise ModelUnavailable(f"{provider} sends no list of models: {type(error).__name__}") from error
     return tuple(sorted({name for name in names if 0 < len(name) <= _MAX_NAME_LENGTH}))[:MAX_MODELS]
 

@@ -107,7 +107,7 @@ async def refine_with_model(
     try:
         start, end = reply.index("{"), reply.rindex("}") + 1
         added = msgspec.json.decode(reply[start:end], type=dict[str, list[Role]])
-    except (ValueError, msgspec.MsgspecError):
+    except (ValueError, RecursionError):
         return suggestion  # an unreadable reply adds nothing
     roles = {
         name: ArgumentRoles(default=_union(each.default, added.get(name, [])))

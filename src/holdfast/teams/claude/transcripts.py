@@ -47,7 +47,7 @@ def answer_to(folder: Path, conversation: str, message_id: str) -> str | None:
     for line in path.read_bytes().splitlines():
         try:
             row = msgspec.json.decode(line)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             continue  # a truncated or unknown line; the program skips it too
         if not isinstance(row, dict) or row.get("isSidechain"):
             continue
@@ -67,7 +67,7 @@ def _recorded_folder(path: Path) -> str | None:
         for line in lines:
             try:
                 row = msgspec.json.decode(line)
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 continue
             recorded = row.get("cwd") if isinstance(row, dict) else None
             if isinstance(recorded, str):

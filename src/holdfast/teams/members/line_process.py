@@ -108,7 +108,7 @@ class LineProcess:
     def _parse(self, line: bytes) -> None:
         try:
             value = msgspec.json.decode(line)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested without end
             value = None
         if isinstance(value, dict):
             self._on_line(value)
