@@ -1,17 +1,21 @@
 """One case of docs/security/limits.md in its own process: `python -m tests.bounds_main CASE FOLDER` prints its peak memory in MB."""
 
 import asyncio
+import hashlib
 import io
 import json
 import os
 import sys
 import zipfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.core import digest_bytes
 from holdfast.core.errors import HoldfastError
+from holdfast.core.events import Event
 from holdfast.guests import Sandbox
+from holdfast.store import ArchiveLimits
 
 
 def policy_file(folder: Path) -> None:
@@ -44,6 +48,34 @@ def archive_line(folder: Path) -> None:
         archive.writestr("events.jsonl", b'{"session": "' + os.urandom(30 << 20).hex().encode())
         archive.writestr("manifest.json", "{}")
     _refused(lambda: ArchiveReader(path).journal())
+
+
+def archive_history(folder: Path) -> None:
+    """The import of an archive with the largest history, in events that are as small as possible."""
+    from holdfast.core.events import Noted
+
+    count = (ArchiveLimits().journal_bytes - 2000) // 234  # the bytes of one line
+    _import(folder, (Noted(code="x", text="y") for _ in range(count)))
+
+
+def archive_content(folder: Path) -> None:
+    """The import of an archive with a content of 512 MB, which the person has to ask for."""
+    from holdfast.core.events import Noted
+
+    _import(folder, [Noted(code="x", text="")], [bytes(1 << 20)] * 512, "--large")
+
+
+def archive_files(folder: Path) -> None:
+    """The import of an archive with the longest list of files."""
+    from holdfast.core.events import RestorePointMade
+    from holdfast.world.restore_points.manifest import Manifest, TreeEntry, pack
+
+    entries = tuple(TreeEntry(path=f"{number:x}", kind="folder", mode=0o755) for number in range(370_000))
+    manifest = pack(Manifest(entries=entries))
+    assert (15 << 20) < len(manifest) < (16 << 20), len(manifest)
+    made = RestorePointMade(turn=0, manifest=digest_bytes(manifest))
+    del entries
+    _import(folder, [made], [manifest])
 
 
 def shown_argument(folder: Path) -> None:
@@ -239,7 +271,7 @@ def lisp_text(folder: Path) -> None:
 CASES: dict[str, Callable[[Path], None]] = {
     each.__name__: each
     for each in (
-        policy_file, archive_bomb, archive_line, shown_argument, nested_call, model_line, mcp_line, mcp_endless, mcp_parts,
+        policy_file, archive_bomb, archive_line, archive_history, archive_content, archive_files, shown_argument, nested_call, model_line, mcp_line, mcp_endless, mcp_parts,
         stray_files, roster, large_text, large_binary, large_diff, value_in_variable, file_in_variable, value_at_the_end,
         value_of_controls, large_exception, large_argument, read_controls, system_text, system_controls, system_many, wasi_text,
         wasi_exception, lisp_text,
@@ -253,6 +285,47 @@ def _refused(work: Callable[[], object]) -> None:
     except HoldfastError:
         return
     raise AssertionError("the input was accepted")
+
+
+def _import(folder: Path, events: Iterable[Event], content: Sequence[bytes] = (), *options: str) -> None:
+    """Import an archive, in this process; it is written by another one, whose memory does not count."""
+    path = folder / "session.zip"
+    if (child := os.fork()) == 0:
+        _write_archive(path, events, content)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    from holdfast.cli import main
+
+    os.environ["HOLDFAST_HOME"] = str(folder / "home")
+    sys.stdout = sys.stderr = io.StringIO()
+    code, shown = main(["import", *options, str(path)]), sys.stderr.getvalue()
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    assert code == 0, shown
+
+
+def _write_archive(path: Path, events: Iterable[Event], content: Sequence[bytes]) -> None:
+    from tests.store.sample_events import opened
+
+    from holdfast.core import SessionId, encode
+    from holdfast.core.events import GENESIS, event_hash
+    from holdfast.store.archive.format import RawEvent, pack
+    from holdfast.store.contract import ArchiveManifest
+
+    session, lines, previous = SessionId("2026-01-01-00-00-00-000-aaaa"), [], GENESIS
+    for seq, event in enumerate([opened(), *events], start=1):
+        body = encode(event)
+        previous = event_hash(previous, session, seq, seq, body)
+        lines.append(RawEvent(session=session, seq=seq, at_ms=seq, hash=previous, body=body))
+    manifest = ArchiveManifest(session=session, events=len(lines), last_hash=previous.hex(), exported_ms=1)
+    with path.open("wb") as file:
+        pack(file, manifest, lines, ())
+    hashed = hashlib.sha256()
+    for piece in content:
+        hashed.update(piece)
+    name = f"blobs/{hashed.hexdigest()}"
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive, archive.open(name, "w") as blob:
+        for piece in content:
+            blob.write(piece)
 
 
 def _edit(folder: Path, piece: bytes, count: int, read: str, write: str) -> None:

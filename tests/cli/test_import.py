@@ -256,7 +256,7 @@ def test_a_small_file_can_not_fill_the_disk_with_one_content(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = RestoreLimits(content_bytes=1_000_000, manifest_bytes=100_000)
-    monkeypatch.setattr(sys.modules["holdfast.session.import_archive"], "_LIMITS", limits)
+    monkeypatch.setattr(sys.modules["holdfast.session.import_archive"], "_RESTORE", limits)
     content = b"x" * 100_000
     repeated: dict[str, object] = {**file_entry("big", b""), "chunks": [digest_bytes(content)] * 11}
     for entries in ([repeated], [file_entry(f"f{number}", content) for number in range(11)]):

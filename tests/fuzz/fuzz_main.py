@@ -102,7 +102,7 @@ def _with_atheris(target: str, seconds: float, folder: Path) -> None:
         return mutate(data, chance, corpus)[:max_size]
 
     working = folder / "corpus"
-    working.mkdir()
+    working.mkdir(exist_ok=True)  # an earlier run of the same folder is continued
     options = [
         f"-artifact_prefix={folder}/{target}-",
         f"-timeout={HANG_SECONDS * 3}",  # of the clock, on a machine that may be busy

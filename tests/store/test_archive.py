@@ -30,7 +30,7 @@ from holdfast.core.events import (
 )
 from holdfast.store import Home, Store
 from holdfast.store.archive.format import ArchiveReader, RawEvent, pack
-from holdfast.store.contract import ArchiveManifest
+from holdfast.store.contract import ArchiveLimits, ArchiveManifest
 from holdfast.store.sqlite.store import SqliteStore
 
 Forge = Callable[[dict[str, bytes]], None]
@@ -240,13 +240,27 @@ async def test_a_zip_bomb_is_refused_before_it_expands(disk: SqliteStore, tmp_pa
         await disk.import_session(tmp_path / "bomb.zip", now_ms=5)
 
 
-async def test_a_content_that_does_not_fit_into_memory_is_refused(
-    disk: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("holdfast.store.archive.format.MAX_BLOB_BYTES", 1000)
-    write(tmp_path / "large.zip", {"manifest.json": b"{}", f"blobs/{'0' * 64}": b"x" * 1001})
-    with pytest.raises(InvalidInput, match="unreasonable size"):
-        await disk.import_session(tmp_path / "large.zip", now_ms=5)
+async def test_what_does_not_fit_into_memory_is_refused(durable: Store, tmp_path: Path) -> None:
+    limits = ArchiveLimits(journal_bytes=2000, blob_bytes=1000)
+    for name in (f"blobs/{'0' * 64}", "events.jsonl"):
+        write(tmp_path / "large.zip", {"manifest.json": b"{}", name: b"x" * 2001})
+        with pytest.raises(InvalidInput, match="2,001 bytes") as refused:
+            await durable.import_session(tmp_path / "large.zip", now_ms=5, limits=limits)
+        assert "--large" in refused.value.hint
+
+
+async def test_a_changed_content_leaves_no_file(disk: SqliteStore, clock: FakeClock, tmp_path: Path) -> None:
+    await exported(disk, tmp_path / "s.zip")
+    large = b"x" * 2_000_000
+    write(
+        tmp_path / "forged.zip",
+        entries(tmp_path / "s.zip") | {f"blobs/{digest_bytes(large)}": large[:-1] + b"y"},
+    )
+    other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
+    with pytest.raises(JournalDamaged):
+        await other.import_session(tmp_path / "forged.zip", now_ms=5)
+    assert [path for path in other.home.blobs.rglob("*") if path.is_file()] == []
+    await other.close()
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"no archive", b"PK\x05\x06" + b"\0" * 18])

@@ -18,11 +18,12 @@ from holdfast.core.events import RecordedEvent, RestorePointMade, SessionOpened
 from holdfast.core.projection import ReplayedHistory
 from holdfast.session.branches.rewind_fork import last_point
 from holdfast.session.status import Status, workspace_of
-from holdfast.store import Arrival, Home, Store, private_folder, remove_tree
+from holdfast.store import LARGE_ARCHIVE, ArchiveLimits, Arrival, Home, Store, private_folder, remove_tree
 from holdfast.world import RestoreLimits, RestorePoints, open_folder
 
-_LIMITS = RestoreLimits(content_bytes=4 << 30, manifest_bytes=64 << 20)
+_RESTORE = RestoreLimits(content_bytes=4 << 30, manifest_bytes=16 << 20)
 """As large as an archive may be: a content that many files share is not repeated in it."""
+_LARGE_RESTORE = RestoreLimits(content_bytes=4 << 30, manifest_bytes=64 << 20)
 
 
 class ArchiveChoices(Value):
@@ -54,15 +55,25 @@ async def import_archive(
     now_ms: int,
     model: str = "",
     workspace: Path | None = None,
+    is_large: bool = False,
 ) -> ImportedSession:
     """Import a session. `workspace` is an empty folder for its files; without one it gets its own.
+
+    With `is_large` the archive may take much memory.
 
     Raises InvalidInput, JournalDamaged if the archive was changed, SessionExists. Then nothing is listed or left behind.
     """
     folder = _empty_folder(workspace, home) if workspace is not None else None
-    arriving = _Arriving(store, home, model=model, folder=folder)
+    arriving = _Arriving(
+        store, home, model=model, folder=folder, limits=_LARGE_RESTORE if is_large else _RESTORE
+    )
     try:
-        session = await store.import_session(path, now_ms=now_ms, prepare=arriving.prepare)
+        session = await store.import_session(
+            path,
+            now_ms=now_ms,
+            prepare=arriving.prepare,
+            limits=LARGE_ARCHIVE if is_large else ArchiveLimits(),
+        )
     except SessionExists:
         raise  # another import of the same session won, and the files are its own
     except BaseException:
@@ -74,8 +85,10 @@ async def import_archive(
 class _Arriving:
     """Restores the files of one archive, and removes them again if the import fails."""
 
-    def __init__(self, store: Store, home: Home, *, model: str, folder: Path | None) -> None:
-        self._store, self._home = store, home
+    def __init__(
+        self, store: Store, home: Home, *, model: str, folder: Path | None, limits: RestoreLimits
+    ) -> None:
+        self._store, self._home, self._limits = store, home, limits
         self._model, self._folder = model, folder
         self._own_folder: Path | None = None
         self.result = ImportedSession(session=SessionId(""))
@@ -93,7 +106,7 @@ class _Arriving:
             store=self._store,
             cache=self._home.stat_cache(session),
         )
-        done = await points.restore(point.event.manifest, limits=_LIMITS)
+        done = await points.restore(point.event.manifest, limits=self._limits)
         self.result = msgspec.structs.replace(self.result, missing=done.left, protected=done.protected)
         restored = await points.make()
         points.save()

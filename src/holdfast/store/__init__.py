@@ -3,6 +3,8 @@
 from holdfast.store.blobs.copy_out import read_span
 from holdfast.store.contract import (
     HOST_QUEUE,
+    LARGE_ARCHIVE,
+    ArchiveLimits,
     Arrival,
     BlobInfo,
     BlobIngest,
@@ -58,8 +60,10 @@ from holdfast.store.shared_access import open_when_released, tail, wait_until_re
 
 __all__ = [
     "HOST_QUEUE",
+    "LARGE_ARCHIVE",
     "MIN_SECRET_LENGTH",
     "STORE_VARIABLE",
+    "ArchiveLimits",
     "Arrival",
     "BlobInfo",
     "BlobIngest",

@@ -136,6 +136,18 @@ class ArchiveManifest(Value):
     """Blobs that events refer to and that could not be read."""
 
 
+class ArchiveLimits(Value):
+    """How much of an archive is read. A history is held in memory, and so is a content when its event is looked at."""
+
+    journal_bytes: int = 64 << 20
+    blob_bytes: int = 80 << 20
+    """Files are stored in much smaller parts. The results and arguments of calls have at most 64 MiB by default."""
+
+
+LARGE_ARCHIVE = ArchiveLimits(journal_bytes=1 << 30, blob_bytes=512 << 20)
+"""For an archive that the person trusts to be large."""
+
+
 class Arrival(Value):
     """What this machine decides about a session that arrives in a file."""
 
@@ -391,7 +403,12 @@ class Store(BlobStore, Protocol):
         ...
 
     async def import_session(
-        self, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+        self,
+        path: Path,
+        *,
+        now_ms: int,
+        prepare: PrepareArrival | None = None,
+        limits: ArchiveLimits | None = None,
     ) -> SessionId:
         """Add the session of an archive, completely or not at all. The archive chooses no model, policy or folder here.
 

@@ -37,6 +37,7 @@ from holdfast.store.archive.transfer import arrival_events, check_target, write_
 from holdfast.store.blobs.copy_out import Reflinker, StoredBlob, read_span
 from holdfast.store.blobs.references import digests_in
 from holdfast.store.contract import (
+    ArchiveLimits,
     ArchiveManifest,
     Arrival,
     BlobInfo,
@@ -349,9 +350,14 @@ class MemoryStore:
         return write_archive(path, manifest, lines, [(each, self._blobs[each]) for each in digests])
 
     async def import_session(
-        self, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+        self,
+        path: Path,
+        *,
+        now_ms: int,
+        prepare: PrepareArrival | None = None,
+        limits: ArchiveLimits | None = None,
     ) -> SessionId:
-        reader = ArchiveReader(path)
+        reader = ArchiveReader(path, limits)
         try:
             manifest, lines, events = reader.journal()
             blobs = {digest: reader.blob(digest) for digest in reader.digests()}

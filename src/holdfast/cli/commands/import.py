@@ -42,6 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-w", "--workspace", type=Path, metavar="DIR", help="an empty folder for the files of the session"
     )
+    parser.add_argument(
+        "--large",
+        action="store_true",
+        help="import a file that takes much memory: more than 64 MiB of history, or 80 MiB in one content",
+    )
     parser.add_argument("--json", action="store_true", help="print the session as JSON; several as an array")
 
 
@@ -66,6 +71,7 @@ async def run(arguments: argparse.Namespace) -> int:
                     now_ms=SystemClock().now_ms(),
                     model=model,
                     workspace=arguments.workspace,
+                    is_large=arguments.large,
                 )
             except HoldfastError as problem:
                 if len(arguments.file) == 1:

@@ -31,21 +31,20 @@ from holdfast.core.events import (
     decode_event,
     event_hash,
 )
-from holdfast.store.contract import ArchiveManifest
+from holdfast.store.blobs.copy_out import write_span
+from holdfast.store.contract import LARGE_ARCHIVE, ArchiveLimits, ArchiveManifest
 from holdfast.store.sanity import has_sane_numbers
 
 MAX_TOTAL_BYTES = 4 * 1024**3
-MAX_JOURNAL_BYTES = 1024**3
-"""The journal is held in memory as a whole; blobs are read one at a time."""
 MAX_ENTRIES = 100_000
 MAX_REPLAYED = 1_000_000
 """Events that are read again because of rewinds, all together. A person who rewinds a thousand times stays far below."""
 MAX_LINE_BYTES = 64 * 1024**2
-MAX_BLOB_BYTES = 512 * 1024**2
-"""A blob is read as a whole. Files are stored in much smaller parts, and a value of a call has at most 256 MB."""
 UNCHECKED_RATIO_BYTES = 64 * 1024**2
 """Up to this size, an entry can have any compression ratio."""
 MAX_COMPRESSION_RATIO = 200
+_PIECE_BYTES = 1 << 20
+_LARGE_HINT = "if you trust where it comes from, and have the memory: holdfast import --large FILE"
 EXPECTED_HINT = "choose a file that `holdfast export` wrote"
 _NAME = re.compile(r"manifest\.json|events\.jsonl|verify\.py|blobs/[0-9a-f]{64}")
 _COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -109,13 +108,13 @@ def pack(
 class ArchiveReader:
     """An open archive, checked for names, sizes and compression ratios. Blocking. Raises InvalidInput."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limits: ArchiveLimits | None = None) -> None:
         self._name = path.name or str(path)
         with self._errors_explained():
             self._file = open_regular(path)
             try:
                 self._archive = zipfile.ZipFile(self._file)
-                check_archive(path, self._archive)
+                check_archive(path, self._archive, limits or ArchiveLimits())
             except BaseException:
                 self._file.close()
                 raise
@@ -144,7 +143,7 @@ class ArchiveReader:
     def _check_blob(self, digest: str) -> None:
         hashed = hashlib.sha256()
         with self._errors_explained(), self._archive.open(f"blobs/{digest}") as stream:
-            while piece := stream.read(1 << 20):
+            while piece := stream.read(_PIECE_BYTES):
                 hashed.update(piece)
         if hashed.hexdigest() != digest:
             raise JournalDamaged(f"the blob {digest!r} was changed", hint=_CHANGED_HINT)
@@ -156,6 +155,28 @@ class ArchiveReader:
         if digest_bytes(content) != digest:
             raise JournalDamaged(f"the blob {digest!r} was changed", hint=_CHANGED_HINT)
         return content
+
+    def size(self, digest: str) -> int:
+        """The size of a blob."""
+        return self._archive.getinfo(f"blobs/{digest}").file_size
+
+    def copy_blob(self, digest: str, target: int) -> int:
+        """Write one blob to an open file, piece by piece, check it against its name, and return its size. Raises OSError."""
+        hashed, size = hashlib.sha256(), 0
+        with self._errors_explained():
+            stream = self._archive.open(f"blobs/{digest}")
+        with stream:
+            while piece := self._piece(stream):
+                hashed.update(piece)
+                write_span(target, size, piece)
+                size += len(piece)
+        if hashed.hexdigest() != digest:
+            raise JournalDamaged(f"the blob {digest!r} was changed", hint=_CHANGED_HINT)
+        return size
+
+    def _piece(self, stream: IO[bytes]) -> bytes:
+        with self._errors_explained():
+            return stream.read(_PIECE_BYTES)
 
     def close(self) -> None:
         """Close the file."""
@@ -183,7 +204,7 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def check_archive(path: Path, archive: zipfile.ZipFile) -> None:
+def check_archive(path: Path, archive: zipfile.ZipFile, limits: ArchiveLimits) -> None:
     """Raise InvalidInput if an archive does not have our format or would expand too far."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
@@ -198,6 +219,15 @@ def check_archive(path: Path, archive: zipfile.ZipFile) -> None:
         reason = "would expand to an unreasonable size"
     if reason is not None:
         raise InvalidInput(f"{path.name!r} {reason}; nothing was imported", hint=EXPECTED_HINT)
+    for entry in entries:
+        is_blob = entry.filename.startswith("blobs/")
+        bound = limits.blob_bytes if is_blob else limits.journal_bytes
+        if entry.file_size > bound:
+            raise InvalidInput(
+                f"{path.name!r} has {'one content' if is_blob else 'a history'} of {entry.file_size:,} bytes, which takes several "
+                f"times as much memory, and at most {bound:,} are read; nothing was imported",
+                hint=_LARGE_HINT if limits != LARGE_ARCHIVE else EXPECTED_HINT,
+            )
 
 
 def segments(lines: Sequence[RawEvent]) -> list[list[RawEvent]]:
@@ -211,9 +241,6 @@ def segments(lines: Sequence[RawEvent]) -> list[list[RawEvent]]:
 
 
 def _is_bomb(entry: zipfile.ZipInfo) -> bool:
-    is_blob = entry.filename.startswith("blobs/")
-    if entry.file_size > (MAX_BLOB_BYTES if is_blob else MAX_JOURNAL_BYTES):
-        return True
     return entry.file_size > UNCHECKED_RATIO_BYTES and entry.file_size > MAX_COMPRESSION_RATIO * max(
         entry.compress_size, 1
     )

@@ -9,7 +9,7 @@ import ctypes
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -67,6 +67,24 @@ class BlobWriter:
         if is_new and not is_row:
             self._write(kept.digest, content)
         return kept
+
+    def receive(self, digest: str, write: Callable[[int], int]) -> None:
+        """Store a large blob as a file. `write` gets an open file, writes the whole blob to it and returns its size."""
+        with _errors_explained(self._blobs.folder):
+            draft, opened = self._draft()
+            try:
+                size = write(opened)
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise
+            finally:
+                os.close(opened)
+        with self._lock:
+            is_new = self._add_row(BlobInfo(digest=digest, size=size), None)
+        if is_new:
+            self._add_draft(digest, draft)
+        else:
+            draft.unlink(missing_ok=True)
 
     def finish(self) -> tuple[BlobRow, ...]:
         """Sync every file and give it its name. Returns the rows to insert. Blocking."""

@@ -11,7 +11,7 @@ from holdfast.core.errors import InvalidName, SessionExists
 from holdfast.core.events import RecordedEvent, decode_event
 from holdfast.store.archive.format import ArchiveReader, RawEvent, segments
 from holdfast.store.archive.transfer import arrival_events, write_archive
-from holdfast.store.contract import ArchiveManifest, Arrival
+from holdfast.store.contract import ArchiveLimits, ArchiveManifest, Arrival
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.history import parent_columns
 from holdfast.store.names import alias
@@ -52,9 +52,11 @@ def _blobs(spool: Spool, kept: dict[str, bytes | Span]) -> Iterator[tuple[str, b
         yield digest, content if digest_bytes(content) == digest else None
 
 
-async def read_archive(store: PostgresBlobStore, path: Path) -> tuple[list[RawEvent], list[RecordedEvent]]:
+async def read_archive(
+    store: PostgresBlobStore, path: Path, limits: ArchiveLimits | None = None
+) -> tuple[list[RawEvent], list[RecordedEvent]]:
     """Check an archive, store its blobs and return its journal. Raises InvalidInput, JournalDamaged."""
-    reader = await asyncio.to_thread(ArchiveReader, path)
+    reader = await asyncio.to_thread(ArchiveReader, path, limits)
     try:
         _, lines, events = await asyncio.to_thread(reader.journal)
         for digest in await asyncio.to_thread(reader.digests):

@@ -26,6 +26,7 @@ from holdfast.core.errors import JournalDamaged, StoreUnavailable
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
 from holdfast.store.archive.transfer import check_target
 from holdfast.store.contract import (
+    ArchiveLimits,
     ArchiveManifest,
     Arrival,
     ChangeShares,
@@ -262,9 +263,14 @@ class PostgresStore(PostgresBlobStore):
         return await archive.export(self, inspected, path, name=name, now_ms=now_ms)
 
     async def import_session(
-        self, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+        self,
+        path: Path,
+        *,
+        now_ms: int,
+        prepare: PrepareArrival | None = None,
+        limits: ArchiveLimits | None = None,
     ) -> SessionId:
-        lines, recorded = await archive.read_archive(self, path)
+        lines, recorded = await archive.read_archive(self, path, limits)
         session = lines[-1].session
         await self._database.read(lambda connection: archive.check_absent(connection, session))
         # Files first: a session that is listed is complete, even if this process is killed here.

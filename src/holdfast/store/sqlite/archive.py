@@ -1,5 +1,6 @@
 """Export and import of sessions in the SQLite store. An import is checked, inserted and stripped of its permissions."""
 
+import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -12,8 +13,8 @@ from holdfast.core.errors import InvalidName, JournalDamaged, SessionExists
 from holdfast.core.events import RecordedEvent, decode_event
 from holdfast.store.archive.format import ArchiveReader, RawEvent, segments
 from holdfast.store.archive.transfer import arrival_events, check_target, write_archive
-from holdfast.store.blobs.store import Blobs, referenced_blobs
-from holdfast.store.contract import ArchiveManifest, Arrival, PrepareArrival
+from holdfast.store.blobs.store import MAX_ROW_BYTES, Blobs, referenced_blobs
+from holdfast.store.contract import ArchiveLimits, ArchiveManifest, Arrival, PrepareArrival
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.history import parent_columns
 from holdfast.store.names import alias
@@ -35,15 +36,20 @@ async def export_session(
 
 
 async def import_session(
-    store: SqliteBlobStore, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+    store: SqliteBlobStore,
+    path: Path,
+    *,
+    now_ms: int,
+    prepare: PrepareArrival | None = None,
+    limits: ArchiveLimits | None = None,
 ) -> SessionId:
     """Add the session of an archive. Raises InvalidInput, JournalDamaged if it was changed, SessionExists."""
-    reader = await store.reading(lambda _: ArchiveReader(path))
+    reader = await store.reading(lambda _: ArchiveReader(path, limits))
     try:
         manifest, lines, events = await store.reading(lambda _: reader.journal())
         await store.reading(lambda connection: _check_absent(connection, manifest.session))
         for digest in await store.reading(lambda _: reader.digests()):
-            await store.put_blob(await store.reading(partial(_read_blob, reader, digest)))
+            await _store_blob(store, reader, digest)
     finally:
         reader.close()
     recorded = [
@@ -56,6 +62,15 @@ async def import_session(
         arrival = msgspec.structs.replace(arrival, workspace=str(store.home.workspace(manifest.session)))
     await store.writing(lambda transaction: _insert_session(transaction, lines, recorded, arrival, now_ms))
     return manifest.session
+
+
+async def _store_blob(store: SqliteBlobStore, reader: ArchiveReader, digest: str) -> None:
+    """Store one blob: a large one piece by piece, so that it is never in memory as a whole."""
+    if reader.size(digest) <= MAX_ROW_BYTES:
+        await store.put_blob(await store.reading(partial(_read_blob, reader, digest)))
+        return
+    async with store.ingest() as ingest:
+        await asyncio.to_thread(ingest.receive, digest, partial(reader.copy_blob, digest))
 
 
 def _read_blob(reader: ArchiveReader, digest: str, _: sqlite3.Connection) -> bytes:

@@ -23,6 +23,7 @@ from holdfast.core import Clock, SessionId, check_session_id, new_session_id, pl
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
 from holdfast.store.contract import (
+    ArchiveLimits,
     ArchiveManifest,
     ChangeShares,
     Inspection,
@@ -245,9 +246,14 @@ class SqliteStore(SqliteBlobStore):
         return await archive.export_session(self, session, path, now_ms=now_ms)
 
     async def import_session(
-        self, path: Path, *, now_ms: int, prepare: PrepareArrival | None = None
+        self,
+        path: Path,
+        *,
+        now_ms: int,
+        prepare: PrepareArrival | None = None,
+        limits: ArchiveLimits | None = None,
     ) -> SessionId:
-        return await archive.import_session(self, path, now_ms=now_ms, prepare=prepare)
+        return await archive.import_session(self, path, now_ms=now_ms, prepare=prepare, limits=limits)
 
     async def close(self) -> None:
         if self._is_closed:
