@@ -127,6 +127,37 @@ async def test_what_a_merge_changes_by_itself_is_named(pair: Pair) -> None:
     assert [file.path for file in offered.files] == ["evil.txt", "main.txt", "side.txt"]
 
 
+@pytest.mark.promise("P03")
+async def test_a_merge_that_takes_a_change_back_is_named(pair: Pair) -> None:
+    _, attacker = pair
+    for folder in pair:
+        commit_file(folder, "safe.txt", "weak\n", "weak")
+        commit_file(folder, "safe.txt", "strong\n", "strong")
+    old = git(attacker, "rev-parse", "main~1")
+    tree = git(attacker, "rev-parse", f"{old}^{{tree}}")
+    for parents in (("main", old), (old, "main")):
+        ids = [git(attacker, "rev-parse", each) for each in parents]
+        commit_tree(attacker, tree, *ids)
+        offered = await examined(pair, make_bundle(attacker, "made", "^main"))
+        assert [(file.path, file.kind) for file in offered.files] == [("safe.txt", "written")]
+    root = commit_tree(attacker, git(attacker, "rev-parse", "main~2^{tree}"))
+    commit_tree(attacker, tree, git(attacker, "rev-parse", "main"), root)
+    offered = await examined(pair, make_bundle(attacker, "made", "^main"))
+    assert "safe.txt" in [file.path for file in offered.files], "without a common base"
+
+
+async def test_a_clean_merge_names_only_what_the_commits_change(pair: Pair) -> None:
+    _, attacker = pair
+    for folder in pair:
+        git(folder, "switch", "-qc", "upstream")
+        commit_file(folder, "theirs.txt", "t\n", "theirs")
+        git(folder, "switch", "-q", "main")
+    commit_file(attacker, "own.txt", "o\n", "own")
+    git(attacker, "merge", "-q", "--no-edit", "upstream")
+    offered = await examined(pair, make_bundle(attacker, "main", "^main~2", "^upstream"))
+    assert [file.path for file in offered.files] == ["own.txt"]
+
+
 async def test_names_with_line_breaks_and_escapes_stay_one_name(pair: Pair) -> None:
     _, attacker = pair
     commit_file(attacker, "a\nb\t\x1b[31m", "x", "sub\x1b[31mject")

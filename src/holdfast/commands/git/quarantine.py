@@ -21,10 +21,16 @@ from holdfast.core.errors import CommandError
 MAX_COMMITS = 2_000
 MAX_OBJECTS = 200_000
 MAX_FILES = 10_000
+MAX_MERGES = 100
 MAX_OBJECT_BYTES = 256 << 20
 MAX_TOTAL_BYTES = 1 << 30
 _LISTED_COMMITS = 200
 _LIST_BYTES = 64 << 20
+_EMPTY_TREES = {
+    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+"""The id of a tree without files, by the format of object ids. Git knows it in every repository."""
 
 
 class OfferedCommit(Value):
@@ -196,21 +202,58 @@ async def _commits(git: HostGit, git_dir: str, bundle: Bundle) -> tuple[tuple[Of
 
 
 async def _files(git: HostGit, git_dir: str, bundle: Bundle) -> tuple[OfferedFile, ...]:
-    """The paths that the commits change; of a merge, those that differ from all its parents."""
+    """The paths that the commits change; of a merge, those that differ from all its parents, and what it takes back of one."""
     ids = await git.check("rev-list", "--reverse", "--stdin", git_dir=git_dir, stdin=_range(bundle))
     listing = await git.check(
         "diff-tree", "--stdin", "--no-commit-id", "-r", "-c", "--root", "--raw", "-z", "--no-renames", "--no-ext-diff",
         git_dir=git_dir, stdin=ids, max_output=_LIST_BYTES,
     )  # fmt: skip
+    files = await _taken_back(git, git_dir, bundle) | _changed_files(listing)
+    if len(files) > MAX_FILES:
+        raise CommandError(f"the commits change more than {MAX_FILES:,} files")
+    return tuple(files[path] for path in sorted(files))
+
+
+async def _taken_back(git: HostGit, git_dir: str, bundle: Bundle) -> dict[str, OfferedFile]:
+    """Files in which a merge does not keep what one of its parents changed since their common base.
+
+    A merge that takes the other parent's version of such a file reverts a change, for example with an old commit as parent.
+    """
+    merges = await git.check(
+        "rev-list", "--min-parents=2", "--parents", "--stdin", git_dir=git_dir, stdin=_range(bundle)
+    )
+    lines = merges.decode().splitlines()
+    if len(lines) > MAX_MERGES:
+        raise CommandError(f"there are more than {MAX_MERGES} merges among the commits")
+    files: dict[str, OfferedFile] = {}
+    for merge, *parents in map(str.split, lines):
+        for parent in dict.fromkeys(parents):
+            others = [each for each in parents if each != parent]
+            found = await git.run("merge-base", "--all", parent, *others, git_dir=git_dir)
+            bases = found.output.decode().split() or [_EMPTY_TREES[bundle.object_format]]
+            changed = [await _difference(git, git_dir, base, parent) for base in bases]
+            lost = await _difference(git, git_dir, parent, merge)
+            files |= {path: lost[path] for path in lost if any(path in each for each in changed)}
+    return files
+
+
+async def _difference(git: HostGit, git_dir: str, before: str, after: str) -> dict[str, OfferedFile]:
+    listing = await git.check(
+        "diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-ext-diff", before, after,
+        git_dir=git_dir, max_output=_LIST_BYTES,
+    )  # fmt: skip
+    return _changed_files(listing)
+
+
+def _changed_files(listing: bytes) -> dict[str, OfferedFile]:
+    """By path: the files in the output of `diff-tree --raw -z`."""
     fields = listing.decode("utf-8", "surrogateescape").split("\0")[:-1]
     files: dict[str, OfferedFile] = {}
     for raw, path in zip(fields[::2], fields[1::2], strict=True):
         parents = len(raw) - len(raw.lstrip(":"))
         mode = raw.lstrip(":").split(" ")[parents]  # the modes in the parents, then the mode in the commit
         files[path] = OfferedFile(path=path, kind="deleted" if mode == "000000" else "written", mode=mode)
-        if len(files) > MAX_FILES:
-            raise CommandError(f"the commits change more than {MAX_FILES:,} files")
-    return tuple(files[path] for path in sorted(files))
+    return files
 
 
 def _range(bundle: Bundle) -> bytes:
