@@ -45,7 +45,7 @@ def test_a_file_is_attached_once(files: FolderWorld) -> None:
 
 def test_an_address_or_a_missing_file_stays_a_word(files: FolderWorld) -> None:
     for text in ("mail a@example.org", "ask @nobody", "@", "@..", "@/etc/passwd", "@../secret"):
-        assert attach_files(text, files) == (text, (), ())
+        assert attach_files(text, files) == (text, (), (), None)
 
 
 def test_a_long_file_is_cut_and_a_binary_one_is_not_attached(files: FolderWorld) -> None:

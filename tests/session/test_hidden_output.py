@@ -4,7 +4,7 @@ import pytest
 from tests.session.label_setup import MAILS, POLICY, Desk, asked, desk_session, levels_of
 
 from holdfast.agent.hidden_output import FilledPieces
-from holdfast.core import FunctionToolset, Json, JsonObject, Ok, Tool
+from holdfast.core import ArgumentRoles, FunctionToolset, Json, JsonObject, Ok, Tool
 from holdfast.core.errors import ToolFailed
 from holdfast.models import Prompt, Reply, ReplyPiece, ScriptedReply, say, use
 
@@ -143,3 +143,42 @@ def test_a_name_is_filled_in_wherever_its_pieces_are_cut(size: int) -> None:
         pieces(ReplyPiece(text=text[start : start + size]))
     pieces.flush()
     assert "".join(shown) == "a ONE {b} {{c}} {{out_1_1}}{{out_9_9}} {{out_1_"
+
+
+async def test_an_answer_that_repeats_hidden_words_is_hidden_too() -> None:
+    heard: list[str] = []
+
+    def hear(prompt: Prompt) -> Reply:
+        heard.append(str(tuple(prompt.messages)))
+        return say("Done.")
+
+    replies: list[ScriptedReply] = [
+        use("mail__search", {"query": "bill"}),
+        use("world__read", {"path": "{{call_1_1}}"}),
+        use("world__read", {"path": "a.txt", "offset": "{{call_1_1}}"}),
+        hear,
+    ]
+    async with desk_session(replies, Desk(), policy=HIDING, can_ask=False) as session:
+        await session.send("Read it.")
+    assert WORDS not in heard[0]
+    assert "Refused by rule invalid-arguments" in heard[0]
+
+
+async def test_words_that_an_answer_repeats_keep_their_level() -> None:
+    desk = Desk()
+    parameters: JsonObject = {"type": "object", "properties": {"text": {}}}
+    roles = {"text": ArgumentRoles(default=("none",))}
+    echo = Tool(name="calendar.echo", parameters=parameters, roles=roles)
+    desk.toolset = FunctionToolset({"calendar.echo": (echo, lambda given: given["text"]), **desk.functions})
+    policy = HIDING.replace("own: [calendar.today]", 'own: ["calendar.*"]').replace(
+        "mail.search,", "mail.search, calendar.echo,"
+    )
+    replies: list[ScriptedReply] = [
+        use("mail__search", {"query": "bill"}),
+        use("calendar__echo", {"text": "{{call_1_1}}"}),
+        use("bank__pay", {"to": "{{call_1_2}}", "amount": 1}),
+        "Done.",
+    ]
+    async with desk_session(replies, desk, policy=policy, can_ask=False) as session:
+        await session.send("Pay.")
+        assert asked(session) == ["bank.pay"]

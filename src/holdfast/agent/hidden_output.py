@@ -16,7 +16,7 @@ from holdfast.core import (
     JsonObject,
     Level,
     Origin,
-    Origins,
+    Refused,
     Returned,
     call_id,
     pluralize,
@@ -40,28 +40,26 @@ class HiddenOutputs(Projection[RunEnded | ToolReturned]):
     def reset(self) -> None:
         self.runs: dict[str, RunEnded] = {}
         self.calls: dict[str, CallId] = {}
-        self._operations: dict[str, str] = {}
+        self._origins: dict[str, tuple[Origin, Level]] = {}
+        """Where the words of each name come from, and their recorded level."""
 
     def apply(self, event: RunEnded | ToolReturned, entry: RecordedEvent) -> None:
         if event.hidden is None:
             return
         if isinstance(event, RunEnded):
             self.runs[handle_of(event)] = event
+            self._origins[handle_of(event)] = Origin(kind="session"), event.hidden
         elif (named := _HANDLE.search(event.content)) is not None:
             self.calls[named[0]] = call_id(int(named[1]), int(named[2]))
-            self._operations[named[0]] = event.tool.replace("__", ".", 1)
+            origin = Origin(kind="read", operation=event.tool.replace("__", ".", 1))
+            self._origins[named[0]] = origin, event.hidden
 
-    def origins_in(self, value: Json) -> Origins:
-        """Where the words that a value names come from; nothing, if it names none."""
-        if not (self.runs or self.calls):
-            return frozenset()
-        named = (found[0] for text in texts_in(value) for found in _HANDLE.finditer(text))
-        return frozenset(self._origin(each) for each in named if each in self.runs or each in self.calls)
-
-    def _origin(self, handle: str) -> Origin:
-        if handle in self.runs:
-            return Origin(kind="session")
-        return Origin(kind="read", operation=self._operations[handle])
+    def named_in(self, value: Json) -> list[tuple[Origin, Level]]:
+        """Where the words that a value names come from, and their recorded level; nothing, if it names none."""
+        if not self._origins:
+            return []
+        named = {found[0] for text in texts_in(value) for found in _HANDLE.finditer(text)}
+        return [self._origins[each] for each in named if each in self._origins]
 
 
 def handle_of(ended: RunEnded) -> str:
@@ -85,9 +83,11 @@ def describe_hidden(ended: RunEnded) -> str:
     )
 
 
-def describe_hidden_call(call: CallId, answer: Returned | Failed, level: Level) -> str:
+def describe_hidden_call(call: CallId, answer: Returned | Failed | Refused, level: Level) -> str:
     """What the model gets instead of the words of a call that it made itself."""
     handle = f"{{{{call_{call.replace('.', '_')}}}}}"
+    if isinstance(answer, Refused):
+        return f"[Refused by rule {answer.rule}. Not shown: the reason has words of a {level}.]"
     if isinstance(answer, Failed):
         kind = answer.error if answer.error.replace("-", "").isalnum() else "error"
         return f"[Not shown: the words of the error are a {level}'s. It is kept as {handle}: {kind[:40]}.]"

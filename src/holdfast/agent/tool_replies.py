@@ -57,11 +57,11 @@ def run_returned(turn: int, part: ToolCallPart, ended: RunEnded) -> ToolReturned
 
 
 def hidden_call_returned(
-    turn: int, part: ToolCallPart, call: CallId, answer: Returned | Failed, level: Level
+    turn: int, part: ToolCallPart, call: CallId, answer: Returned | Failed | Refused, level: Level
 ) -> ToolReturned:
     """The tool return for a single call whose words the model is not shown."""
     content = describe_hidden_call(call, answer, level)
-    returned = tool_return(turn, part, content, is_error=isinstance(answer, Failed))
+    returned = tool_return(turn, part, content, is_error=not isinstance(answer, Returned))
     return msgspec.structs.replace(returned, hidden=level)
 
 

@@ -35,12 +35,14 @@ from holdfast.agent.tool_replies import (
 from holdfast.commands import MAX_TIMEOUT_SECONDS
 from holdfast.core import (
     PERSON,
+    UNKNOWN,
     Call,
     CallOrigins,
     Clock,
     Cycle,
     Error,
     Failed,
+    Json,
     Level,
     Needs,
     Origin,
@@ -52,6 +54,7 @@ from holdfast.core import (
     ToolCallPart,
     call_id,
     is_success,
+    reaches,
     read_outcome,
 )
 from holdfast.core.errors import EngineNotBuilt, HoldfastError, InvalidInput, StoreError
@@ -199,17 +202,19 @@ class Turn:
             arguments=fill_arguments(part.arguments, await self._hidden_words()),
         )
         author = self._gate.author_level()
-        origins = None
+        origins, named_level = None, None
         if author is not None:
-            named = {name: self._hidden.origins_in(value) for name, value in part.arguments.items()}
+            named = {name: self._named_origins(value, author) for name, value in part.arguments.items()}
             origins = _written_by(author, call, named)
+            named_level = self._gate.level_of(frozenset[Origin]().union(*named.values()), author=author)
         answer = explain_refusal(
             raise_if_over_budget(await self._gate.submit(call, can_defer_outcome=True, origins=origins))
         )
         if isinstance(answer, Parked):
             return self._waiting_outcome()
-        level = self._gate.hidden_level(call.operation)
-        if level is None or isinstance(answer, Refused):  # a refusal is in our own words
+        # An answer can repeat the words that the arguments named; else a refusal is in our own words.
+        level = self._gate.hidden_level(call.operation, given=named_level)
+        if level is None or (isinstance(answer, Refused) and not self._gate.hides(named_level)):
             returned = call_returned(state.turn, part, answer)
         else:
             returned = hidden_call_returned(state.turn, part, call.id, answer, level)
@@ -284,6 +289,16 @@ class Turn:
                 return Error(message=answer.reason, code="command-interrupted" if is_cut else "command")
             case _:
                 assert_never(answer)
+
+    def _named_origins(self, value: Json, author: Level) -> Origins:
+        """Where the words that an argument names come from."""
+        found: set[Origin] = set()
+        for origin, level in self._hidden.named_in(value):
+            found.add(origin)
+            usual = self._gate.level_of(frozenset({origin}), author=author)
+            if usual is not None and not reaches(level, usual):
+                found.add(UNKNOWN)  # the answer repeated words that the call was given
+        return frozenset(found)
 
     async def _hidden_words(self) -> dict[str, str]:
         """The words that the model knows by name only, by name."""

@@ -30,6 +30,9 @@ MIN_WORD_LENGTH = 3
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w")
 """It begins where a run of its characters begins: a search from every character of a long run would take quadratic time."""
 _URL = re.compile(r"(?:https?://|www\.)[\w./%~?&=#:@-]*\w")
+_WORD_START = r"(?<![\w@.:-])(?<![^/]/)(?<!^/)"
+"""A host after `//` is a whole word, a name after a single `/` is a part of a path."""
+_WORD_END = r"(?![\w@/-]|[.:]\w)"
 _MAX_SCALARS = 2_000
 _NO_CALLER = CallOrigins()
 
@@ -149,7 +152,7 @@ class ArgumentLevels:
         word: re.Pattern[str] | None = None
         for message in self._session.words:
             if text in message:
-                word = word or re.compile(rf"(?<![\w@.-]){re.escape(text)}(?![\w@-])")
+                word = word or re.compile(f"{_WORD_START}{re.escape(text)}{_WORD_END}")
                 if word.search(message):
                     return True
         return False
@@ -237,12 +240,14 @@ class ArgumentLevels:
 
 
 def _scalars(value: Json) -> Iterator[str]:
-    """The texts and numbers in a value, and the keys of objects, as texts."""
+    """The texts, numbers and truth values in a value, and the keys of objects, as texts."""
     waiting: list[Json] = [value]
     while waiting:
         match waiting.pop():
-            case None | bool():
+            case None:
                 pass
+            case bool(truth):
+                yield str(truth).lower()
             case list(items):
                 waiting += items
             case dict(members):

@@ -40,6 +40,7 @@ from holdfast.core import (
     Tool,
     Toolset,
     Value,
+    lowest,
     off_loop,
     reaches,
 )
@@ -229,16 +230,21 @@ class Gate:
         rules = self._levels.rules(self.policy)
         return self._levels.level_of_origins(made_of, author, rules) if rules is not None else None
 
-    def hidden_level(self, operation: str) -> Level | None:
-        """The level of an operation's results, if the model is not shown their words; else None."""
+    def hidden_level(self, operation: str, *, given: Level | None) -> Level | None:
+        """The level of an operation's results, if the model is not shown their words; else None.
+
+        `given` is the level of the words that the model named in the arguments.
+        """
         rules = self._levels.rules(self.policy)
-        level = self.origins.level_of(operation, (), rules) if rules is not None else "own"
+        if rules is None:
+            return None
+        level = lowest(given or "own", self.origins.level_of(operation, (), rules))
         return level if self.hides(level) else None
 
-    def hides(self, level: Level) -> bool:
+    def hides(self, level: Level | None) -> bool:
         """Whether the model is not shown words of this level."""
         rules = self._levels.rules(self.policy)
-        return rules is not None and not reaches(level, rules.shows)
+        return rules is not None and level is not None and not reaches(level, rules.shows)
 
     async def submit(
         self, call: Call, *, can_defer_outcome: bool = False, origins: CallOrigins | None = None
