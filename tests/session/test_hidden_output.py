@@ -4,7 +4,7 @@ import pytest
 from tests.session.label_setup import MAILS, POLICY, Desk, asked, desk_session, levels_of
 
 from holdfast.agent.hidden_output import FilledPieces
-from holdfast.core import ArgumentRoles, FunctionToolset, Json, JsonObject, Ok, Tool
+from holdfast.core import FunctionToolset, Json, JsonObject, Ok, Tool
 from holdfast.core.errors import ToolFailed
 from holdfast.models import Prompt, Reply, ReplyPiece, ScriptedReply, say, use
 
@@ -164,21 +164,14 @@ async def test_an_answer_that_repeats_hidden_words_is_hidden_too() -> None:
     assert "Refused by rule invalid-arguments" in heard[0]
 
 
-async def test_words_that_an_answer_repeats_keep_their_level() -> None:
+async def test_words_that_an_error_repeats_keep_their_level() -> None:
     desk = Desk()
-    parameters: JsonObject = {"type": "object", "properties": {"text": {}}}
-    roles = {"text": ArgumentRoles(default=("none",))}
-    echo = Tool(name="calendar.echo", parameters=parameters, roles=roles)
-    desk.toolset = FunctionToolset({"calendar.echo": (echo, lambda given: given["text"]), **desk.functions})
-    policy = HIDING.replace("own: [calendar.today]", 'own: ["calendar.*"]').replace(
-        "mail.search,", "mail.search, calendar.echo,"
-    )
     replies: list[ScriptedReply] = [
         use("mail__search", {"query": "bill"}),
-        use("calendar__echo", {"text": "{{call_1_1}}"}),
+        use("world__read", {"path": "{{call_1_1}}"}),
         use("bank__pay", {"to": "{{call_1_2}}", "amount": 1}),
         "Done.",
     ]
-    async with desk_session(replies, desk, policy=policy, can_ask=False) as session:
+    async with desk_session(replies, desk, policy=HIDING, can_ask=False) as session:
         await session.send("Pay.")
         assert asked(session) == ["bank.pay"]
