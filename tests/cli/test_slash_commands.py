@@ -17,6 +17,8 @@ TYPED = (
     ("/unfold", "ran 1 line of code"),
     ("/why", "stage by rule stage-writes"),
     ("/why 1.1", "stage by rule stage-writes"),
+    ("/reveal", "nothing is kept from the model"),
+    ("/reveal out_1_1", "there is no hidden output"),
     ("/logs", "1.1 stage world.write path=/workspace/n.txt"),
     ("/accept", "no commits are offered"),
     ("/status", "programs: none"),

@@ -2,6 +2,7 @@
 
 from holdfast.agent.code_run import CodeRun
 from holdfast.agent.conversation import Conversation
+from holdfast.agent.hidden_output import hidden_output
 from holdfast.agent.model_step import ModelStep
 from holdfast.agent.prompt import ActsWith
 from holdfast.agent.rebuild_state import RecordedAnswers
@@ -18,6 +19,7 @@ __all__ = [
     "SessionGuests",
     "Turn",
     "explain_refusal",
+    "hidden_output",
     "outcome_of_error",
     "traceback_note",
 ]

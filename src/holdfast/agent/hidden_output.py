@@ -22,7 +22,7 @@ from holdfast.core import (
     pluralize,
     texts_in,
 )
-from holdfast.core.events import RecordedEvent, RunEnded, ToolReturned
+from holdfast.core.events import Event, OutputRevealed, RecordedEvent, RunEnded, ToolReturned
 from holdfast.core.projection import EventSource, Projection
 from holdfast.models import OnPiece, ReplyPiece
 
@@ -31,8 +31,16 @@ _BEGINNING = re.compile(r"\{(?:\{(?:[a-z]{1,4}(?:_[\d_]{0,13}\}?)?)?)?\Z")
 """The end of a piece of text that may be the beginning of a handle."""
 
 
-class HiddenOutputs(Projection[RunEnded | ToolReturned]):
-    """The outputs that the model knows by name only."""
+def hidden_output(event: Event) -> str | None:
+    """The name of the output that an event hides from the model, such as `out_1_1`; None if it hides none."""
+    if not isinstance(event, RunEnded | ToolReturned) or event.hidden is None:
+        return None
+    named = _HANDLE.search(handle_of(event) if isinstance(event, RunEnded) else event.content)
+    return named[0].strip("{}") if named is not None else None
+
+
+class HiddenOutputs(Projection[RunEnded | ToolReturned | OutputRevealed]):
+    """The outputs that the model got a name for."""
 
     def __init__(self, journal: EventSource) -> None:
         super().__init__(journal)
@@ -42,8 +50,15 @@ class HiddenOutputs(Projection[RunEnded | ToolReturned]):
         self.calls: dict[str, CallId] = {}
         self._origins: dict[str, tuple[Origin, Level]] = {}
         """Where the words of each name come from, and their recorded level."""
+        self.levels: dict[str, Level] = {}
+        """The level of each output that the model may not read yet, by its name."""
 
-    def apply(self, event: RunEnded | ToolReturned, entry: RecordedEvent) -> None:
+    def apply(self, event: RunEnded | ToolReturned | OutputRevealed, entry: RecordedEvent) -> None:
+        if isinstance(event, OutputRevealed):
+            self.levels.pop(event.output, None)
+            return
+        if event.hidden is not None and (name := hidden_output(event)) is not None:
+            self.levels[name] = event.hidden
         if event.hidden is None:
             return
         if isinstance(event, RunEnded):
@@ -78,7 +93,7 @@ def describe_hidden(ended: RunEnded) -> str:
             f"[Not shown: the output has words of a {ended.hidden}. It is kept as {handle_of(ended)}: {' and '.join(sizes) or 'nothing'}.]",
             *failed,
             "The variables of the program are there for later programs. To learn something from the words, ask llm.complete in a program and "
-            f"keep its answer in a variable. To give the words to the person, write {handle_of(ended)} in your answer.",
+            f"keep its answer in a variable. To give the words to the person, write {handle_of(ended)} in your answer. {_offer(handle_of(ended))}",
         ]
     )
 
@@ -93,8 +108,12 @@ def describe_hidden_call(call: CallId, answer: Returned | Failed | Refused, leve
         return f"[Not shown: the words of the error are a {level}'s. It is kept as {handle}: {kind[:40]}.]"
     return (
         f"[Not shown: the result has words of a {level}. It is kept as {handle}: {_shape(answer.value)}.]\n"
-        f"To give the words to the person, or to a tool, write {handle} in your answer or in an argument."
+        f"To give the words to the person, or to a tool, write {handle} in your answer or in an argument. {_offer(handle)}"
     )
+
+
+def _offer(handle: str) -> str:
+    return f"Only the person can let you read them: /reveal {handle.strip('{}')}."
 
 
 def words_of(answer: Answer | None) -> str:

@@ -48,6 +48,11 @@ def run_text(ended: RunEnded) -> tuple[str, bool]:
     return _truncate("\n".join(parts) or "(no output)", rest), ended.status != "ok"
 
 
+def shortened(text: str) -> str:
+    """A text as far as the model receives it."""
+    return _truncate(text, "a person sees everything with `holdfast show --full`")
+
+
 def run_returned(turn: int, part: ToolCallPart, ended: RunEnded) -> ToolReturned:
     """The tool return for code that the model wrote."""
     content, is_error = run_text(ended)

@@ -28,6 +28,7 @@ from holdfast.agent.tool_replies import (
     raise_if_over_budget,
     run_returned,
     run_text,
+    shortened,
     success_outcome,
     tool_return,
     traceback_note,
@@ -49,6 +50,7 @@ from holdfast.core import (
     Origins,
     Outcome,
     Parked,
+    Principal,
     Refused,
     Returned,
     ToolCallPart,
@@ -58,7 +60,7 @@ from holdfast.core import (
     read_outcome,
 )
 from holdfast.core.errors import EngineNotBuilt, HoldfastError, InvalidInput, StoreError
-from holdfast.core.events import CodePosted, Noted, TurnEnded, TurnParked
+from holdfast.core.events import CodePosted, Noted, OutputRevealed, TurnEnded, TurnParked
 from holdfast.gate import Gate, time_limit
 from holdfast.models import OnPiece
 from holdfast.store import Journal
@@ -124,6 +126,29 @@ class Turn:
                 hint="see which with: holdfast doctor, or choose another policy with -p",
             )
         return SHELL
+
+    def hidden_outputs(self) -> dict[str, Level]:
+        """The outputs that the model knows by name only, each with the level of its words."""
+        return dict(self._hidden.levels)
+
+    async def revealed(self, output: str, *, principal: Principal, transport: str) -> OutputRevealed:
+        """The event that lets the model read a hidden output. Raises InvalidInput if there is no such output."""
+        name = output.strip("{}")
+        level = self._hidden.levels.get(name)
+        if level is None:
+            known = ", ".join(self._hidden.levels) or "none"
+            raise InvalidInput(
+                f"there is no hidden output {name[:40]!r}", hint=f"these are hidden: {known[:200]}"
+            )
+        words = (await self._hidden_words())[f"{{{{{name}}}}}"]
+        return OutputRevealed(
+            turn=self._conversation.turn,
+            output=name,
+            content=shortened(words),
+            level=level,
+            principal=principal,
+            transport=transport,
+        )
 
     async def rest(self) -> None:
         """Return when the step that runs is over, or a program is about to make its next call.

@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "notify": "show where you are notified; send a test",
         "grants": "list or revoke saved approvals",
         "audit": "list every call of a session with its decision",
+        "reveal": "let the model read an output that is kept from it",
         "why": "explain the decision about a call",
         "budget": "show or raise the limits of a session",
         "usage": "show cost, tokens, calls and prompts by day or model",

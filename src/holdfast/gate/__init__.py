@@ -24,6 +24,7 @@ from holdfast.gate.control_requests import (
     PreviewPort,
     RaiseBudget,
     RejectProposals,
+    RevealOutput,
     RevokeGrant,
     RewindSession,
     SessionRequest,
@@ -32,7 +33,6 @@ from holdfast.gate.control_requests import (
 )
 from holdfast.gate.deadlines import time_limit
 from holdfast.gate.escalations import Escalations, Ruling
-from holdfast.gate.file_labels import SharedFileLabels
 from holdfast.gate.gate import Checkpoint, Gate, GateSettings
 from holdfast.gate.grants import (
     Grants,
@@ -46,6 +46,7 @@ from holdfast.gate.grants import (
     grant_for,
     record_added_folders,
 )
+from holdfast.gate.labels.file_labels import SharedFileLabels
 from holdfast.gate.large_values import FetchBlob, LargeValues, decode_blob
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.output_filter import OutputFilter
@@ -92,6 +93,7 @@ __all__ = [
     "RaiseBudget",
     "RejectProposals",
     "Reservation",
+    "RevealOutput",
     "RevokeGrant",
     "RewindSession",
     "Ruling",

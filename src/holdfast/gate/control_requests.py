@@ -88,6 +88,12 @@ class RewindSession(ControlRequest, tag="rewind-session"):
     turn: int
 
 
+class RevealOutput(ControlRequest, tag="reveal-output"):
+    """Let the model read an output that it knows by name only."""
+
+    output: str
+
+
 class AnswerEscalation(ControlRequest, tag="answer-escalation"):
     """Approve or deny a call that waits, if it is still the one that the person saw."""
 
@@ -113,6 +119,7 @@ SessionRequest = (
     | DecideHunks
     | RejectProposals
     | RewindSession
+    | RevealOutput
     | AnswerEscalation
     | PreviewPort
 )

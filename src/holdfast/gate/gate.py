@@ -54,7 +54,6 @@ from holdfast.core.events import (
     GrantGiven,
     GrantRevoked,
 )
-from holdfast.gate.argument_levels import ArgumentLevels
 from holdfast.gate.authorize import Authorized, Authorizer
 from holdfast.gate.budget import Budget, cost_of
 from holdfast.gate.call_index import CallIndex, answer_of
@@ -63,16 +62,17 @@ from holdfast.gate.commands.host_access import AskPerson, HostAccess
 from holdfast.gate.control_requests import ControlRequests, JournalRequest, apply_journal_request
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.execute import Executor, at_most
-from holdfast.gate.file_labels import FileLabels, MemoryFileLabels
 from holdfast.gate.grants import Grants, SavedGrants, grant_for
 from holdfast.gate.judge import Judge, ToolRegistry, sanitize_call
+from holdfast.gate.labels.argument_levels import ArgumentLevels
+from holdfast.gate.labels.file_labels import FileLabels, MemoryFileLabels
+from holdfast.gate.labels.session_origins import SessionOrigins
 from holdfast.gate.large_values import FetchBlob, LargeValues, Recorded
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.model_calls import ModelCalls, Summary
 from holdfast.gate.output_filter import MAX_RESULT_BYTES, OutputFilter
 from holdfast.gate.provenance import Provenance
 from holdfast.gate.refusals import deny, exhausted_dimension, over_budget, refused_answer
-from holdfast.gate.session_origins import SessionOrigins
 from holdfast.gate.tree_budget import TreeBudget
 from holdfast.models import Model, OnPiece, Prompt, Reply
 from holdfast.policy import OwnEndpoints, Policy, SessionFacts

@@ -32,8 +32,8 @@ from holdfast.core import (
     text_bytes,
 )
 from holdfast.core import digest as content_digest
-from holdfast.gate.argument_levels import ArgumentLevels
 from holdfast.gate.call_index import CallIndex
+from holdfast.gate.labels.argument_levels import ArgumentLevels
 from holdfast.gate.refusals import deny
 from holdfast.policy import (
     NO_FACTS,

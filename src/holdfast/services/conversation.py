@@ -7,6 +7,7 @@ settles something gives an item with the same key as the one that began it; the 
 from collections.abc import Iterable
 from typing import Literal
 
+from holdfast.agent import hidden_output
 from holdfast.core import (
     Call,
     Cycle,
@@ -39,11 +40,13 @@ from holdfast.core.events import (
     ModelFailed,
     ModelReplied,
     Noted,
+    OutputRevealed,
     ProposalsCommitted,
     ProposalsRejected,
     RunEnded,
     RunStarted,
     SessionRewound,
+    ToolReturned,
     TurnEnded,
 )
 
@@ -65,6 +68,8 @@ class ConversationItem(Value, omit_defaults=False):
     text: str = ""
     state: str = ""
     """How it stands: the verdict and result of a call, or the kind of an outcome."""
+    hidden: str = ""
+    """The name of an output that is kept from the model, and that a person can let it read."""
 
 
 def conversation(recorded: Iterable[tuple[int, int, Event]]) -> list[ConversationItem]:
@@ -76,7 +81,7 @@ def items_of(seq: int, at_ms: int, event: Event) -> list[ConversationItem]:
     """The items of one event."""
 
     def item(
-        kind: ItemKind, title: str, text: str = "", *, key: str = "", state: str = ""
+        kind: ItemKind, title: str, text: str = "", *, key: str = "", state: str = "", hidden: str = ""
     ) -> ConversationItem:
         return ConversationItem(
             key=key or str(seq),
@@ -86,7 +91,13 @@ def items_of(seq: int, at_ms: int, event: Event) -> list[ConversationItem]:
             title=escape_invisible(title),
             text=escape_invisible(_cut(text)),
             state=state,
+            hidden=hidden,
         )
+
+    def kept() -> list[ConversationItem]:
+        name = hidden_output(event)
+        title = f"kept from the model as {name}"
+        return [item("note", title, key=f"hidden {name}", hidden=name)] if name is not None else []
 
     match event:
         case MessagePosted():
@@ -110,7 +121,13 @@ def items_of(seq: int, at_ms: int, event: Event) -> list[ConversationItem]:
             return [item("code", f"code ({event.engine})", event.code)]
         case RunEnded():
             text = "\n".join(part for part in (event.printed, event.error) if part)
-            return [item("output", "output", text, state=event.status)] if text else []
+            output = [item("output", "output", text, state=event.status)] if text else []
+            return [*output, *kept()]
+        case ToolReturned():
+            return kept()
+        case OutputRevealed():
+            title = f"{event.output} was shown to the model by {event.principal}"
+            return [item("note", title, key=f"hidden {event.output}")]
         case CallIntended():
             return [
                 item(

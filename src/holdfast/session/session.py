@@ -20,6 +20,7 @@ from holdfast.core import (
     Grant,
     GrantId,
     JsonObject,
+    Level,
     Limits,
     Nonconverged,
     Outcome,
@@ -38,6 +39,7 @@ from holdfast.core.events import (
     Event,
     MessagePosted,
     Noted,
+    OutputRevealed,
     ProposalsCommitted,
     ProposalsRejected,
     ProposalsSplit,
@@ -305,6 +307,22 @@ class Session:
         """Replace older turns with a summary and return it; the originals stay in the journal."""
         async with self._lock.acquire():
             return await self._model_step.compact(keep_turns=keep_turns)
+
+    def hidden_outputs(self) -> dict[str, Level]:
+        """The outputs that the model knows by name only, each with the level of its words."""
+        return self._turn.hidden_outputs()
+
+    async def reveal(
+        self, output: str, *, principal: Principal = PERSON, transport: str = "library"
+    ) -> OutputRevealed:
+        """Let the model read an output that it knows by name only. What it writes from then on has the level of the words.
+
+        Raises InvalidInput if there is no such output.
+        """
+        async with self._lock.acquire():
+            event = await self._turn.revealed(output, principal=principal, transport=transport)
+            await self._journal.append(event)
+        return event
 
     async def make_title(self) -> str:
         """Ask the model for a title of the session, beside its turns, and return it. Raises BudgetExceeded or ModelError."""

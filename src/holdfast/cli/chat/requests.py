@@ -11,6 +11,7 @@ from holdfast.gate import (
     PostMessage,
     PreviewPort,
     RejectProposals,
+    RevealOutput,
     RewindSession,
     SessionRequest,
 )
@@ -35,6 +36,8 @@ def describe_request(request: SessionRequest) -> str:
             return f"reject {pluralize(len(request.paths), 'change')}"
         case RewindSession():
             return f"rewind to the end of turn {request.turn}"
+        case RevealOutput():
+            return f"let the model read {escape_to_one_line(request.output[:MAX_WORDS])}"
         case AnswerEscalation():
             return f"{request.response.verdict} {request.escalation}"
         case PreviewPort():

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import assert_never
 
+from holdfast.agent import hidden_output
 from holdfast.cli.terminal.console import Tone
 from holdfast.core import (
     Call,
@@ -36,6 +37,7 @@ from holdfast.core.events import (
     RecordedEvent,
     RunEnded,
     RunStarted,
+    ToolReturned,
 )
 
 Say = Callable[[str, Tone], None]
@@ -92,6 +94,10 @@ class Narrator:
                 )
             case EscalationExpired():
                 self._say(f"  answer  none: {event.reason}", "ask")
+            case RunEnded() | ToolReturned() if (name := hidden_output(event)) is not None:
+                self._say(
+                    f"  hidden  kept from the model as {name}; /reveal {name} lets it read the words", "dim"
+                )
             case RunEnded() if event.status != "ok":
                 # A failed call mostly fails its run with the same message: print it once.
                 if (why := run_error_summary(event)) != self._call_error:

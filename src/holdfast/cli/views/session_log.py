@@ -20,6 +20,7 @@ from holdfast.core.events import (
     ModelFailed,
     ModelReplied,
     Noted,
+    OutputRevealed,
     RecordedEvent,
     RunEnded,
     RunStarted,
@@ -92,6 +93,8 @@ def _label_and_text(entry: RecordedEvent) -> tuple[str, str] | None:
             return "answer", f"none: {event.reason}"
         case HistoryCompacted():
             return "note", f"turns up to {event.through} were summarized"
+        case OutputRevealed():
+            return "note", f"{event.output} was shown to the model by {event.principal}"
         case SessionRewound():
             return "note", f"rewound to the end of turn {event.turn}"
         case BudgetWarned():

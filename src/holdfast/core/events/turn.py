@@ -138,6 +138,19 @@ class ToolReturned(Event, tag="tool-returned"):
     """The level of the words that the model got a name for instead."""
 
 
+class OutputRevealed(Event, tag="output-revealed"):
+    """A person let the model read an output that it knew by name only."""
+
+    turn: int
+    output: str
+    """Its name, such as `out_1_1`."""
+    content: str
+    """The words, as the model receives them."""
+    level: Level
+    principal: Principal
+    transport: str = ""
+
+
 class TurnEnded(Event, tag="turn-ended"):
     """A turn has ended. `wall_seconds` is its working time, without the time spent waiting for a person."""
 

@@ -19,6 +19,7 @@ from holdfast.gate import (
     PostMessage,
     PreviewPort,
     RejectProposals,
+    RevealOutput,
     RewindSession,
     SessionRequest,
 )
@@ -110,6 +111,8 @@ async def carry_out(session: Session, request: SessionRequest) -> str:
             await session.reject(*request.paths)
         case RewindSession():
             await session.rewind(request.turn)
+        case RevealOutput():
+            await session.reveal(request.output, transport=request.transport)
         case AnswerEscalation():
             await _answer(session, request)
         case PreviewPort():

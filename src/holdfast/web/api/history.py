@@ -18,6 +18,7 @@ from holdfast.gate import (
     Budget,
     Grants,
     RaiseBudget,
+    RevealOutput,
     RevokeGrant,
     RewindSession,
     SavedGrants,
@@ -56,6 +57,12 @@ class BudgetBody(Value, forbid_unknown_fields=True):
     added: str
 
 
+class OutputBody(Value, forbid_unknown_fields=True):
+    """The output that the model may read, by its name."""
+
+    output: str
+
+
 class ShownGrant(Value, omit_defaults=False):
     """A saved approval, and what it covers in words."""
 
@@ -92,6 +99,17 @@ async def rewind(request: WebRequest) -> Done:
         return await ask_holder(context, session, RewindSession(turn=body.turn, transport="web"))
     async with OpenedSession(context, session) as opened:
         await opened.rewind(body.turn)
+    return Done(by_holder=False)
+
+
+async def reveal(request: WebRequest) -> Done:
+    """Let the model read an output that it knows by name only."""
+    body = request.given(OutputBody)
+    context, session = request.context, request.session
+    if await is_held_elsewhere(context, session):
+        return await ask_holder(context, session, RevealOutput(output=body.output, transport="web"))
+    async with OpenedSession(context, session) as opened:
+        await opened.reveal(body.output, transport="web")
     return Done(by_holder=False)
 
 
@@ -166,6 +184,13 @@ ROUTES = (
         query=("turn",),
     ),
     post("/api/sessions/{session}/rewind", rewind, TurnBody, Done, "Rewind to the end of a turn"),
+    post(
+        "/api/sessions/{session}/reveal",
+        reveal,
+        OutputBody,
+        Done,
+        "Let the model read an output that is kept from it",
+    ),
     post(
         "/api/sessions/{session}/fork", fork, TurnBody, Started, "Start a new session from the end of a turn"
     ),

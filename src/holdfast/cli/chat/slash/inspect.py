@@ -4,7 +4,7 @@ import shlex
 
 from holdfast.cli.approvals.text import describe_cost
 from holdfast.cli.chat.modes import LABELS
-from holdfast.cli.chat.slash.contract import ChatContext
+from holdfast.cli.chat.slash.contract import ChatContext, check_ready
 from holdfast.cli.option_types import budget_increase, budget_lines
 from holdfast.cli.terminal.status_line import remaining_limits, short
 from holdfast.core import Nonconverged, escape_invisible, pluralize
@@ -24,6 +24,24 @@ async def logs(chat: ChatContext, rest: str) -> None:
         chat.screen.say(f"  {line}", folds=True)
     if not lines:
         chat.screen.say("  the log is empty")
+
+
+async def reveal(chat: ChatContext, rest: str) -> None:
+    """List what the model knows by name only, or let it read one of them."""
+    if not rest:
+        hidden = chat.session.hidden_outputs()
+        for name, level in hidden.items():
+            chat.screen.say(f"  {name}  words of a {level}; /reveal {name} shows them to the model")
+        if not hidden:
+            chat.screen.say("  nothing is kept from the model")
+        return
+    await check_ready(chat)
+    revealed = await chat.session.reveal(rest, transport=chat.name)
+    chat.screen.say(
+        f"  the model may read {revealed.output}, which has words of a {revealed.level}; what it writes from now on may ask",
+        "ask",
+        folds=True,
+    )
 
 
 async def budget(chat: ChatContext, rest: str) -> None:

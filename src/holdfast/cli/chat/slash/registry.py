@@ -62,6 +62,7 @@ _ALL = (
     Command("/policy [NAME|FILE]", "show the policy, or switch to another", session.policy),
     Command("/mode [ask|edits|plan]", "show the mode, or switch it (Shift-Tab)", session.mode),
     Command("/go", "carry out the plan of mode plan", session.carry_out),
+    Command("/reveal [NAME]", "list what is kept from the model, or let it read one", inspect.reveal),
     Command("/why [CALL]", "explain the decision about the last call, or this one", inspect.why),
     Command("/sessions", "list sessions", session.sessions),
     Command("/resume SESSION", "switch to another session", session.resume),

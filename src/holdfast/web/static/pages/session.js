@@ -43,13 +43,14 @@ export function Session({ session }) {
     return () => { removeEventListener("scroll", watch); offs.forEach((off) => off()); };
   }, [session]);
   useEffect(() => { if (isAtEnd.current) foot.current?.scrollIntoView({ block: "end" }); }, [talk.items.length, live, waiting.calls?.length]);
+  const reveal = async (output) => { try { await post(path(session, "/reveal"), { output }); load(); } catch (problem) { setError(problem); } };
   const summary = view.data?.summary ?? {}, [words, kind] = STATES[summary.activity ?? "ready"];
   return html`<${Page} title=${view.data ? sessionName(summary) : "Session"} error=${error ?? view.error}>
     <p class="dim">${words && html`<${Tag} kind=${kind}>${words}<//> `}${view.data && `${count(summary.turns ?? 0, "turn")} · ${(summary.tokens ?? 0).toLocaleString("en")} tokens · ${money(summary.cost_usd === undefined ? 0 : summary.cost_usd)} · ${modelName(summary.model)} · ${summary.policy || ""} · ${summary.workspace || "its own folder"}`}
       ${view.data?.is_hosted ? " · run by this server" : view.data?.holder ? ` · held by process ${view.data.holder.pid} on ${view.data.holder.host} since ${when(view.data.holder.since_ms)}` : ""}</p>
     <${SessionTabs} session=${session} on="Conversation"/>
     ${talk.first > 0 && html`<p><button onClick=${older}>Show earlier</button></p>`}
-    <div class="talk" aria-label="Conversation" role="log">${talk.items.map((item, i) => html`<${Item} key=${item.key} live=${live.output} item=${item.kind === "outcome" && item.text === talk.items[i - 1]?.text ? { ...item, text: "" } : item}/>`)}
+    <div class="talk" aria-label="Conversation" role="log">${talk.items.map((item, i) => html`<${Item} key=${item.key} live=${live.output} onReveal=${reveal} item=${item.kind === "outcome" && item.text === talk.items[i - 1]?.text ? { ...item, text: "" } : item}/>`)}
       ${live.thinking && !live.text && html`<div class="said thinking"><div class="who"><span>thinking ...</span></div><${Text} text=${live.thinking.slice(-600)} label="reasoning"/></div>`}${live.text && html`<div class="said reply"><div class="who"><span>writing ...</span></div><${Markdown} text=${live.text}/></div>`}</div>
     ${waiting.calls?.length > 0 && html`<section aria-label="Waits for you"><h2>Waits for you</h2><${Cards} waiting=${waiting}/></section>`}
     ${may("operate") && html`<${Compose} session=${session} isBusy=${summary.activity === "processing" || summary.activity === "waiting"} reload=${view.reload}/>`}<div ref=${foot}></div><//>`;

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from holdfast.core import Change, JsonObject, Level, digest_bytes, lowest, texts_in
 from holdfast.core.errors import PathRefused
 from holdfast.core.events import CallSettled
-from holdfast.gate.file_labels import FileLabels
+from holdfast.gate.labels.file_labels import FileLabels
 from holdfast.world import GUEST_ROOTS, relative
 
 _SHOWS_CONTENT = frozenset(

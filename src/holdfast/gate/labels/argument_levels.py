@@ -22,7 +22,7 @@ from holdfast.core import (
     reaches,
     texts_in,
 )
-from holdfast.gate.session_origins import ReadResult, SessionOrigins
+from holdfast.gate.labels.session_origins import ReadResult, SessionOrigins
 from holdfast.policy import LabelLevels, Policy, roles_of
 
 MIN_WORD_LENGTH = 3

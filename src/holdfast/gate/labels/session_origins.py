@@ -12,6 +12,7 @@ from holdfast.core.events import (
     CodePosted,
     EffectsJudged,
     MessagePosted,
+    OutputRevealed,
     RecordedEvent,
     RunEnded,
     RunStarted,
@@ -19,8 +20,8 @@ from holdfast.core.events import (
     ToolReturned,
 )
 from holdfast.core.projection import EventSource, Projection
-from holdfast.gate.file_labels import FileLabels
-from holdfast.gate.session_files import SessionFiles
+from holdfast.gate.labels.file_labels import FileLabels
+from holdfast.gate.labels.session_files import SessionFiles
 from holdfast.policy import READER_OPERATIONS, LabelLevels
 
 MAX_RESULTS = 400
@@ -41,6 +42,7 @@ _Handled = (
     | RunStarted
     | RunEnded
     | ToolReturned
+    | OutputRevealed
 )
 
 
@@ -102,6 +104,8 @@ class SessionOrigins(Projection[_Handled]):
                 self._run = event
             case RunEnded():
                 self._end_run(event)
+            case OutputRevealed():
+                self._shown_runs = lowest(self._shown_runs, event.level)
             case ToolReturned():
                 if event.tool != _EXECUTE_CODE and event.hidden is None:
                     self._shown_operations.add(event.tool.replace("__", ".", 1))
