@@ -25,8 +25,9 @@ from holdfast.gate import Gate, GateSettings
 from holdfast.policy import LexicalPaths, RulePolicy, parse_policy_text
 from holdfast.store import MemoryStore
 
-ROUNDS = 25
-CALLS = 200
+ROUNDS = 40
+"""Short rounds of each kind in turn. The least time of a call counts: what others do on this machine only adds to it."""
+CALLS = 100
 PLAIN = """
 policy: plain
 rules:
@@ -45,16 +46,21 @@ rules:
 """
 WRITTEN = frozenset({Origin(kind="written", text="hi")})
 SENDER = frozenset({Origin(kind="read", operation="mail.search", path=("sender",), is_whole=True)})
+TEXT = frozenset({Origin(kind="read", operation="mail.search", path=("body",))})
 BODY = "Thank you for your letter of Tuesday, we will look into it and come back to you. " * 3
 
 
 def main() -> None:
     """Measure, and print the table."""
     figures = asyncio.run(_measure())
-    plain, nothing, literal, read = (figures[name] for name in ("plain", "no origins", "literal", "read"))
+    plain, nothing = figures["plain"], figures["no origins"]
     for name, (micros, size) in figures.items():
         print(f"{name:<14}{micros:>9.1f} us of CPU a call{size:>9.0f} bytes a call")
-    for name, figure in (("literals", literal), ("values that were read", read)):
+    for name, figure in (
+        ("literals", figures["literal"]),
+        ("values that were read", figures["read"]),
+        ("values that are looked up", figures["looked up"]),
+    ):
         print(
             f"{name}: {figure[0] - plain[0]:+.1f} us (goal +30), {100 * (figure[1] / plain[1] - 1):+.1f} % bytes (goal +10)"
         )
@@ -68,17 +74,18 @@ async def _measure() -> dict[str, tuple[float, float]]:
         "no origins": (PLAIN, CallOrigins(author="own", arguments=labelled)),
         "literal": (LABELLED, CallOrigins(author="own", arguments=labelled)),
         "read": (LABELLED, CallOrigins(author="own", arguments={"to": SENDER, "body": WRITTEN})),
+        "looked up": (LABELLED, CallOrigins(author="own", arguments={"to": TEXT, "body": WRITTEN})),
     }
     micros: dict[str, list[float]] = {name: [] for name in kinds}
     sizes: dict[str, float] = {}
     for _ in range(ROUNDS):
         for name, (policy, origins) in kinds.items():
             spent, sizes[name] = await _round(policy, origins)
-            micros[name].append(spent)
+            micros[name] += spent
     return {name: (min(micros[name]), sizes[name]) for name in kinds}
 
 
-async def _round(policy_text: str, origins: CallOrigins | None) -> tuple[float, float]:
+async def _round(policy_text: str, origins: CallOrigins | None) -> tuple[list[float], float]:
     policy, clock = RulePolicy(parse_policy_text(policy_text, source="bench")), SystemClock()
     opened = SessionOpened(
         principal=EXTERNAL, folder="/", workspace="/", policy="bench", policy_digest=policy.digest, model=""
@@ -96,13 +103,14 @@ async def _round(policy_text: str, origins: CallOrigins | None) -> tuple[float, 
     await gate.submit(Call(id=call_id(1, 1), operation="mail.search", arguments={}), origins=origins)
     before = len(journal.recorded)
     arguments: JsonObject = {"to": "ann@example.com", "body": BODY}
-    started = time.process_time()
+    spent: list[float] = []
     for number in range(2, CALLS + 2):
         call = Call(id=call_id(1, number), operation="mail.send", arguments=arguments)
+        started = time.process_time()
         await gate.submit(call, origins=origins)
-    spent = time.process_time() - started
+        spent.append((time.process_time() - started) * 1e6)
     size = sum(len(encode(entry)) for entry in journal.recorded[before:])
-    return spent / CALLS * 1e6, size / CALLS
+    return spent, size / CALLS
 
 
 def _mail() -> FunctionToolset:

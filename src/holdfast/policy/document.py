@@ -101,8 +101,8 @@ class LabelRules(Value):
     """Whether what decided about a value counts like what is in it."""
     shows: Level = "stranger"
     """The lowest level that the model is shown in words; what is lower is kept for it under a name."""
-    asked_roles: tuple[Role, ...] = ()
-    """The roles that some rule asks a level of; set when the policy is parsed."""
+    asked: tuple[LevelTest, ...] = ()
+    """The highest level that a rule asks of each role; set when the policy is parsed."""
 
 
 class Example(Value):

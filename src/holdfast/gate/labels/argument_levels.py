@@ -46,7 +46,10 @@ class ArgumentLevels:
         self._policy_digest = ""
         self._values: dict[Level, set[str]] = {"own": set(), "known": set()}
         self._counted = (0, 0)
-        self._addresses: dict[CallId, dict[re.Pattern[str], frozenset[str]]] = {}
+        self._addresses: dict[tuple[str, str], list[ReadResult]] = {}
+        """The results in which an address stands, by operation and address."""
+        self._searched: dict[CallId, dict[re.Pattern[str], frozenset[str]]] = {}
+        """The addresses in each result, by kind."""
 
     def rules(self, policy: Policy) -> LabelLevels | None:
         """What the policy says about levels; None if it does not ask."""
@@ -79,12 +82,12 @@ class ArgumentLevels:
             if level == "own":
                 continue
             its_roles = roles.get(name, ())
-            is_asked = not levels.asked_roles.isdisjoint(its_roles)
-            if is_asked:
-                level = self._endorsed(value, level, made_of, its_roles, levels)
+            asked = levels.asked_of(its_roles)
+            if asked is not None and not reaches(level, asked):
+                level = self._endorsed(value, level, made_of, its_roles, levels, asked=asked)
             if level != "own":
                 found[name] = level
-            if level != "own" and is_asked and with_sources:
+            if level != "own" and asked is not None and with_sources:
                 sources[name] = self._source(value, made_of, origins.author, levels)
                 if self._is_new(tool.name, name, value):
                     sources[name] += "; never used before"
@@ -119,30 +122,36 @@ class ArgumentLevels:
                 return "stranger"
 
     def _endorsed(
-        self, value: Json, level: Level, made_of: list[Origin], roles: tuple[Role, ...], levels: LabelLevels
+        self,
+        value: Json,
+        level: Level,
+        made_of: list[Origin],
+        roles: tuple[Role, ...],
+        levels: LabelLevels,
+        *,
+        asked: Level,
     ) -> Level:
-        """The level of an argument after its values were looked up: the lowest of them."""
-        found: list[Level] = []
+        """The level of an argument after its values were looked up, as far as the rules ask: the lowest of them."""
+        self._read_values(levels)
+        found: Level = "own"
         for number, scalar in enumerate(_scalars(value)):
             if number == _MAX_SCALARS:
                 return level
-            raised = self._scalar_level(scalar, made_of, roles, levels)
-            found.append(raised if reaches(raised, level) else level)
-            if found[-1] == level == "stranger":
+            raised = self._scalar_level(scalar, made_of, roles, asked)
+            found = lowest(found, raised if reaches(raised, level) else level)
+            if found == level:
                 return level
-        return lowest(*found)
+        return found
 
     def _scalar_level(
-        self, scalar: str, made_of: list[Origin], roles: tuple[Role, ...], levels: LabelLevels
+        self, scalar: str, made_of: list[Origin], roles: tuple[Role, ...], asked: Level
     ) -> Level:
-        if not scalar or self._is_said(scalar):
+        if not scalar or scalar in self._values["own"] or self._is_said(scalar):
             return "own"
-        self._read_values(levels)
-        if scalar in self._values["own"]:
-            return "own"
-        if "payee" not in roles and self._is_named(scalar, made_of):
-            return "own"
-        return "known" if scalar in self._values["known"] else "stranger"
+        known: Level = "known" if scalar in self._values["known"] else "stranger"
+        if reaches(known, asked) or "payee" in roles or not self._is_named(scalar, made_of):
+            return known
+        return "own"
 
     def _is_said(self, scalar: str) -> bool:
         """E1: whether the person wrote it."""
@@ -164,6 +173,7 @@ class ArgumentLevels:
         if generation != session.generation:
             self._values, count = {"own": set(), "known": set()}, 0
             self._addresses.clear()
+            self._searched.clear()
         new = session.read_count - count
         for each in session.results[-new:] if new else ():
             for path, value in _leaves(each.result, ()):
@@ -175,30 +185,31 @@ class ArgumentLevels:
     def _is_named(self, scalar: str, made_of: list[Origin]) -> bool:
         """E3: whether it is the only address of its kind wherever it was read, and the person named each such place."""
         kind = next((each for each in (_EMAIL, _URL) if each.fullmatch(scalar)), None)
-        operations = {one.operation for one in made_of if one.kind == "read"}
         if kind is None or any(one.kind == "unknown" for one in made_of):
             return False
-        hits = [
-            each
-            for each in self._session.results
-            if each.operation in operations and scalar in self._addresses_in(each)[kind]
-        ]
+        self._search_results()
+        operations = {one.operation for one in made_of if one.kind == "read"}
+        hits = [each for name in operations for each in self._addresses.get((name, scalar), ())]
         return bool(hits) and all(
-            self._addresses_in(each)[kind] == {scalar}
+            self._searched[each.call][kind] == {scalar}
             and any(self._is_said(given) for given in _scalars(list(each.arguments.values())))
             for each in hits
         )
 
-    def _addresses_in(self, result: ReadResult) -> dict[re.Pattern[str], frozenset[str]]:
-        """The addresses in a result, by kind; looked for once."""
-        found = self._addresses.get(result.call)
-        if found is None:
-            texts = list(texts_in(result.result))
-            found = self._addresses[result.call] = {
-                kind: frozenset(each for text in texts for each in kind.findall(text))
+    def _search_results(self) -> None:
+        """Look for addresses in the results that are new."""
+        for each in reversed(self._session.results):
+            if each.call in self._searched:
+                return
+            texts = list(texts_in(each.result))
+            found = {
+                kind: frozenset(address for text in texts for address in kind.findall(text))
                 for kind in (_EMAIL, _URL)
             }
-        return found
+            self._searched[each.call] = found
+            for address in found[_EMAIL] | found[_URL]:
+                kept = each._replace(result=None)  # what is found is enough, and results can be large
+                self._addresses.setdefault((each.operation, address), []).append(kept)
 
     def _source(self, value: Json, made_of: list[Origin], author: Level, levels: LabelLevels) -> str:
         """Where an argument came from, in words."""

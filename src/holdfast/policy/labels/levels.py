@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.core import LEVELS, Level, lowest
+from holdfast.core import LEVELS, Level, Role, lowest
 from holdfast.policy.document import FieldLevels, LabelRules, matches_operation
 
 READER_OPERATIONS = frozenset({"llm.complete", "llm.intent"})
@@ -18,10 +18,12 @@ class LabelLevels:
         self._known: dict[tuple[str, tuple[str, ...]], Level] = {}
         self.workspace = lowest(*(rules.workspace for rules in tiers))
         self.counts_choices = any(rules.counts_choices for rules in tiers)
-        self.shows = max((rules.shows for rules in tiers), key=_strictness)
+        self.shows = max((rules.shows for rules in tiers), key=_height)
         """The strictest of the tiers."""
         self._has_secrets = any(rules.secret for rules in tiers)
-        self.asked_roles = frozenset(role for rules in tiers for role in rules.asked_roles)
+        self._asked: dict[Role, Level] = {}
+        for test in (test for rules in tiers for test in rules.asked):
+            self._asked[test.role] = max(test.level, self._asked.get(test.role, test.level), key=_height)
 
     def level_of(self, operation: str, path: tuple[str, ...] = ()) -> Level:
         """The level of a part of a result: the lowest of everything in it."""
@@ -33,12 +35,17 @@ class LabelLevels:
                 self._known[key] = level
         return level
 
+    def asked_of(self, roles: Sequence[Role]) -> Level | None:
+        """The highest level that a rule asks of an argument with these roles; None if no rule asks."""
+        asked = [level for role in roles if (level := self._asked.get(role)) is not None]
+        return max(asked, key=_height, default=None)
+
     def is_secret(self, operation: str) -> bool:
         """Whether results of an operation leave only with an approval."""
         return self._has_secrets and any(_matches(rules.secret, operation) for rules in self._tiers)
 
 
-def _strictness(level: Level) -> int:
+def _height(level: Level) -> int:
     return -LEVELS.index(level)
 
 

@@ -4,7 +4,7 @@ from typing import get_args
 
 import msgspec
 
-from holdfast.core import LEVELS, CallLevels, Level, Role, Verdict, restricts
+from holdfast.core import LEVELS, CallLevels, Level, Role, Verdict, reaches, restricts
 from holdfast.policy.document import FieldLevels, LabelRules, LevelTest, PolicyDocument
 from holdfast.policy.yaml_nodes import YamlField, YamlNode, refuse_unknown_fields
 
@@ -60,8 +60,11 @@ def plan_rules(document: PolicyDocument) -> PolicyDocument:
         for rule in document.rules
     ]
     assert document.labels is not None, "only a policy with labels is planned"
-    asked = tuple(sorted({test.role for rule in rules for test in rule.levels}))
-    labels = msgspec.structs.replace(document.labels, asked_roles=asked)
+    asked: dict[Role, LevelTest] = {}
+    for test in (test for rule in rules for test in rule.levels):
+        if test.role not in asked or reaches(test.level, asked[test.role].level):
+            asked[test.role] = test
+    labels = msgspec.structs.replace(document.labels, asked=tuple(asked.values()))
     return msgspec.structs.replace(document, rules=tuple(rules), labels=labels)
 
 
