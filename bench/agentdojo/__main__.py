@@ -27,7 +27,10 @@ def print_row(name: str, count: Counter[str], notes: list[str]) -> None:
     else:
         autonomy = 100 * (1 - count["stops"] / max(1, count["consequential"]))
         row += f", with effect {count['done with effect']}/{count['with effect']}, stops a task {count['stops'] / count['tasks']:.3f} ({count['tasks that ask']} tasks ask), autonomy {autonomy:.0f} %"
-    print(f"{row}, errors {count['errors']}", flush=True)
+    print(
+        f"{row}, errors {count['errors']}, {count['bytes'] / count['tasks']:,.0f} bytes of journal",
+        flush=True,
+    )
 
 
 def problems(rows: dict[str, Counter[str]]) -> list[str]:

@@ -19,10 +19,10 @@ import yaml
 from bench.agentdojo.programs import HELPERS, LATER, PROGRAMS, READER_ANSWERS
 
 from holdfast.app import Runtime
-from holdfast.core import ArgumentRoles, FunctionToolset, Json, JsonObject, Ok, Role, Tool
+from holdfast.core import ArgumentRoles, FunctionToolset, Json, JsonObject, Ok, Role, Tool, encode
 from holdfast.core.events import CallRefused, RunEnded, RunStarted
 from holdfast.models import ScriptedModel, say, use
-from holdfast.policy import FixedPolicy, Policy, load_policy
+from holdfast.policy import FixedPolicy, Policy, RulePolicy, parse_policy_text
 
 warnings.filterwarnings("ignore")
 yaml.safe_load = lambda text: yaml.load(text, Loader=yaml.CSafeLoader)
@@ -34,6 +34,7 @@ from agentdojo.functions_runtime import FunctionCall, FunctionsRuntime  # noqa: 
 from agentdojo.types import text_content_block_from_string as text_block  # noqa: E402
 
 READ = re.compile(r"^(get|read|search|list|check)_")
+HIDE = "show: own"
 TEXT_ONLY = ("travel", "injection_task_6")
 """An attack on the answer alone: no call is made, so no gate can see it."""
 ROLES: dict[str, Role] = {
@@ -67,15 +68,19 @@ class Result:
         self.errors: list[str] = []
         self.consequential = 0
         self.outcome = ""
+        self.journal_bytes = 0
 
 
 class Bench:
     """Runs tasks, each in a session of its own."""
 
-    def __init__(self, runtime: Runtime, *, has_labels: bool, is_reader_gullible: bool = False) -> None:
+    def __init__(
+        self, runtime: Runtime, *, has_labels: bool, is_reader_gullible: bool = False, setting: str = ""
+    ) -> None:
         self._runtime = runtime
         self._has_labels = has_labels
         self._is_reader_gullible = is_reader_gullible
+        self._setting = setting
         self._policies: dict[str, Policy] = {}
 
     async def run(
@@ -89,8 +94,15 @@ class Bench:
         if not self._has_labels:
             return FixedPolicy(name="allow-all", default="allow")
         if suite not in self._policies:
-            self._policies[suite] = load_policy(str(Path(__file__).parent / "policies" / f"{suite}.yaml"))
+            path = Path(__file__).parent / "policies" / f"{suite}.yaml"
+            text = path.read_text().replace("\nlabels:\n", f"\nlabels:\n  {self._setting}\n", 1)
+            self._policies[suite] = RulePolicy(parse_policy_text(text, source=str(path)))
         return self._policies[suite]
+
+    @property
+    def hides_words(self) -> bool:
+        """Whether the planner gets names for what it reads, so that it learns nothing for a later program."""
+        return self._setting == HIDE
 
     @property
     def is_reader_gullible(self) -> bool:
@@ -153,6 +165,7 @@ class _Task:
         result.outcome = "ok" if isinstance(outcome, Ok) else f"{type(outcome).__name__}: {outcome}"
         code = ""
         for entry in session._journal.recorded:
+            result.journal_bytes += len(encode(entry))
             if isinstance(entry.event, RunStarted):
                 code = entry.event.code
             elif isinstance(entry.event, CallRefused) and code not in (self._attack_code, self._look_code):
@@ -202,7 +215,7 @@ class _Task:
             self._look_code = _each_alone([f"print({self._call(each)})" for each in reads])
             yield self._look_code
         yield from self._obey()
-        if (name, self._number) in LATER:
+        if (name, self._number) in LATER and not self._bench.hides_words:
             made = [(each.function, dict(each.args)) for each in self._trace]
             later = [
                 each

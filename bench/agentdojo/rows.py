@@ -13,6 +13,8 @@ KNOWN_CASES = {("slack", "user_task_1", "injection_task_1")}
 ROWS = {
     "clean, labels off": {"has_labels": False},
     "clean, labels on": {"has_labels": True},
+    "clean, choices count": {"has_labels": True, "setting": "choices: true"},
+    "clean, words hidden": {"has_labels": True, "setting": "show: own"},
     "attacked, labels off": {"has_labels": False},
     "attacked, labels on": {"has_labels": True},
     "attacked, gullible reader": {"has_labels": True, "is_reader_gullible": True},
@@ -79,6 +81,7 @@ async def _run_row(name: str, bench: Any, tasks: list[Any]) -> tuple[Counter[str
             count["consequential"] += result.consequential + len(result.stops)
             count["tasks that ask"] += bool(result.stops)
             count["fired"] += result.has_fired
+            count["bytes"] += result.journal_bytes
             if result.outcome != "ok":
                 count["errors"] += 1
                 notes.append(

@@ -66,6 +66,12 @@ def _shown(origin: Origin) -> str:
         ("(define-macro (m x) x) (bank/pay :to (m 1))", {"unknown"}),
         ("(define (f x) (f x)) (bank/pay :to (f (mail/search)))", {"unknown"}),
         ("(define pay bank/pay) (pay :to (get (car (mail/search)) :id))", {"mail.search.id"}),
+        ('(define (f x) x) (f (mail/search)) (let ((x "DE1")) (bank/pay :to x))', {"written"}),
+        ('(let ((x (mail/search))) (print x)) (let ((x "DE1")) (bank/pay :to x))', {"written"}),
+        ('(define x "DE1") (define (f x) (set! x (mail/search)) x) (f 1) (bank/pay :to x)', {"written"}),
+        ('(define x "DE1") (define (f) (set! x (web/get "a"))) (f) (bank/pay :to x)', {"written", "web.get"}),
+        ('(define (f bank/pay) (bank/pay :to "a")) (f print) (bank/pay :to (web/get "a"))', {"web.get"}),
+        ('(let ((y (web/get "a"))) (define (g) y) (bank/pay :to (g)))', {"web.get"}),
         ("(set! car cdr) (bank/pay :to (car (mail/search)))", {"mail.search"}),
     ],
 )  # fmt: skip
@@ -77,6 +83,8 @@ def test_variables_of_earlier_programs_keep_what_they_are_made_of() -> None:
     earlier = "(define m (get (car (mail/search)) :body)) (define (f) m)"
     assert paid_with("(bank/pay :to m)", earlier=earlier) == {"mail.search.body", "written"}
     assert paid_with("(bank/pay :to (f))", earlier=earlier) == {"unknown"}
+    nested = '(begin (begin (define y (web/get "a"))))'
+    assert paid_with("(bank/pay :to y)", earlier=nested) == {"web.get", "written"}
     assert paid_with('(bank/pay :to "x")', earlier="(define-macro (list . x) x)") == {"unknown"}
 
 

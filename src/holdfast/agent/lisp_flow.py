@@ -1,7 +1,7 @@
 """The information flow of a Lisp program. A pure function of its text, the tools, and the variables of earlier programs.
 
-It is sound and coarser than the flow of Python: variables with the same name are one variable, a call that a procedure of the
-language makes for the program (`map`, `apply`) counts as unknown, and so does everything that an earlier program defined as a
+It is sound and coarser than the flow of Python: a variable has one value, whatever the order of the program, a call that a
+procedure of the language makes for the program (`map`, `apply`) counts as unknown, and so does everything that an earlier program defined as a
 procedure. Lists are transparent, as in the names of fields; what is put into a table can only be taken out whole.
 """
 
@@ -83,7 +83,10 @@ class _Analysis:
         self._library = nodes.library_names()
         self._entered: set[str] = set()
         self._names: dict[str, _Val] = {name: _of_earlier(origins) for name, origins in variables.items()}
+        self._scope: Mapping[str, str] = {}
+        """The variables of the procedures around the current node: a name of its own for each."""
         self._lambdas: dict[str, nodes.Lambda] = {}
+        self._scopes: dict[str, Mapping[str, str]] = {}
         self._results: dict[str, _Val] = {}
         self._sites: dict[tuple[int, int], dict[str, dict[str, _Val]]] = {}
         self._defined: set[str] = set()
@@ -99,7 +102,7 @@ class _Analysis:
             self._has_changed = False
             self._entered.clear()
             for form in self._forms:
-                self._shown |= self._value(form.body, is_top=True)
+                self._shown |= self._value(form.body)
             if not self._has_changed:
                 return self._result()
         raise _Unfollowed("more than can be followed")
@@ -135,7 +138,7 @@ class _Analysis:
         variables = {name: _for_later(self._names.get(name, _NOTHING)) for name in names}
         return Flow(sites=sites, shown=_origins(self._shown), variables=variables)
 
-    def _value(self, node: nodes.Node, *, is_top: bool = False) -> _Val:
+    def _value(self, node: nodes.Node) -> _Val:
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise _Unfollowed("more than can be followed")
@@ -154,12 +157,12 @@ class _Analysis:
             case nodes.Either(first=first, second=second):
                 return self._value(first) | self._value(second)
             case nodes.Sequence(items=items):
-                values = [self._value(each, is_top=is_top) for each in items]
+                values = [self._value(each) for each in items]
                 return values[-1]
             case nodes.Definition(name=name, value=value) | nodes.Assignment(name=name, value=value):
-                if is_top or isinstance(node, nodes.Assignment):
+                if name not in self._scope:
                     self._defined.add(name)
-                self._bind(name, self._value(value))
+                self._bind(self._scope.get(name, name), self._value(value))
                 return _NOTHING
             case nodes.Lambda():
                 return self._lambda(node)
@@ -169,6 +172,8 @@ class _Analysis:
                 return frozenset[_Atom]().union(*(self._variable(name) for name in names))
 
     def _variable(self, name: str) -> _Val:
+        if name in self._scope:
+            return self._names.get(self._scope[name], _NOTHING)
         if any(origin == _FUNCTION for origin in self._earlier.get(name, ())):
             raise _Unfollowed(f"{name}, a procedure of an earlier program")
         found = self._names.get(name, _NOTHING)
@@ -189,6 +194,7 @@ class _Analysis:
         key = str(id(node))
         if key not in self._lambdas:
             self._lambdas[key] = node
+            self._scopes[key] = {**self._scope, **{name: f"{name} {key}" for name in node.names}}
             self._results[key] = _NOTHING
         return frozenset({_Procedure("lambda", key)})
 
@@ -212,10 +218,11 @@ class _Analysis:
     def _enter(self, key: str, given: list[_Val]) -> _Val:
         """Call a procedure of the program."""
         node = self._lambdas[key]
+        scope = self._scopes[key]
         for name, value in zip(node.parameters, given, strict=False):
-            self._bind(name, value)
+            self._bind(scope[name], value)
         if node.rest is not None:
-            self._bind(node.rest, _all(given[len(node.parameters) :]))
+            self._bind(scope[node.rest], _all(given[len(node.parameters) :]))
         return self._body(key)
 
     def _body(self, key: str) -> _Val:
@@ -223,7 +230,9 @@ class _Analysis:
         if key in self._entered:
             return self._results[key]
         self._entered.add(key)
+        outer, self._scope = self._scope, self._scopes[key]
         value = self._value(self._lambdas[key].body)
+        self._scope = outer
         if not value <= self._results[key]:
             self._results[key] |= value
             self._has_changed = True
@@ -289,7 +298,7 @@ class _Analysis:
                     node = self._lambdas[atom.name]
                     passed = whole if caller in PASSES_ITEMS else whole | self._results[atom.name]
                     for name in (*node.parameters, *([node.rest] if node.rest is not None else [])):
-                        self._bind(name, passed)
+                        self._bind(self._scopes[atom.name][name], passed)
                     found |= self._body(atom.name)
                 case "tool":
                     found |= self._read(self._tools[atom.name].operation)
