@@ -1,4 +1,4 @@
-"""Run one benchmark by name, or all."""
+"""Run one benchmark by name, or all. What begins with two dashes is for the benchmark."""
 
 import sys
 from importlib import import_module
@@ -9,7 +9,7 @@ NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not p
 
 def main() -> None:
     """Run the benchmarks named on the command line."""
-    for name in sys.argv[1:] or NAMES:
+    for name in [word for word in sys.argv[1:] if not word.startswith("--")] or NAMES:
         if name not in NAMES:
             sys.exit(f"bench: there is no {name!r}; there are: {', '.join(NAMES)}")
         print(f"== {name}", flush=True)

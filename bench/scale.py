@@ -1,34 +1,51 @@
-"""Sessions in PostgreSQL: what an append, a turn and a job cost, against the same bytes synced to a file and against SQLite.
+"""Sessions in PostgreSQL: what an append, a turn, a job, a takeover and very many sessions cost, with goals and peers.
 
-The server comes from the wheel and syncs every commit. All variants alternate in one run, so that load on the machine affects
-all of them alike. `HOLDFAST_TEST_POSTGRES=URL` measures another server.
+The server comes from the wheel and syncs every commit; `HOLDFAST_TEST_POSTGRES=URL` measures another one. Variants alternate or
+follow each other in one run, so that load on the machine affects all of them alike. Processor time and round trips hardly depend
+on load. `--full` has the full numbers of sessions and takes half an hour; `--simulate` measures nothing and computes what many
+machines would need.
 """
 
 import asyncio
 import os
 import statistics
+import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import asyncpg
 from tests.support.postgres import Databases, Server
 
+from bench._scale_fill import copy_session, fill_sessions
+from bench._scale_peers import peers
+from bench._scale_simulation import simulate
 from bench.turn import ALLOW, InstantModel
 from holdfast.app import Runtime
-from holdfast.core import PERSON, SessionId, SystemClock
+from holdfast.core import PERSON, Response, SessionId, SystemClock
 from holdfast.core.events import MessagePosted, SessionOpened
-from holdfast.session import Settings
+from holdfast.policy import FixedPolicy, Policy
+from holdfast.services import deliver_answer
+from holdfast.session import Session, Settings
 from holdfast.store import Home, Journal, WorkStore, open_store, open_work_store
-from holdfast.worker import install_dispatch, open_dispatch
+from holdfast.worker import Dispatch, Worker, install_dispatch, open_dispatch, post_message
 
-ROUNDS = 300
 AT_ONCE = 50
 OPENED = SessionOpened(principal=PERSON, folder="/", workspace="/", policy="p", policy_digest="", model="m")
 SAID = MessagePosted(turn=1, text="x" * 150, principal=PERSON)
+ASK = FixedPolicy(default="escalate")
+SETTINGS = Settings(acts_with="tools", restore_points="never")
+HEARTBEAT_SECONDS = 8
+PATIENCE_SECONDS = 600
 
 
 def main() -> None:
-    """Measure, and print one line for each figure."""
+    """Measure, and print one line for each figure with its goal."""
+    if "--simulate" in sys.argv:
+        simulate()
+        return
     with tempfile.TemporaryDirectory(prefix="bench-scale-", dir=os.environ.get("BENCH_FOLDER")) as folder:
         Path(folder).chmod(0o755)
         given = os.environ.get("HOLDFAST_TEST_POSTGRES")
@@ -37,95 +54,373 @@ def main() -> None:
             if server is not None:
                 server.create()
                 server.start()
-            asyncio.run(_measure(Path(folder), given or (server.url() if server else "")))
+            url = given or (server.url() if server else "")
+            asyncio.run(_measure(Path(folder), url, is_full="--full" in sys.argv))
         finally:
             if server is not None:
                 server.remove()
 
 
-async def _measure(folder: Path, url: str) -> None:
-    databases = Databases(url, owner="bench")
-    address = await databases.take()
-    await install_dispatch(address)
-    shared = await open_work_store(Home(folder / "shared"), address, clock=SystemClock())
-    local = await open_store(Home(folder / "local"), clock=SystemClock())
+async def _measure(folder: Path, url: str, *, is_full: bool) -> None:
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(f"{'':<62}{'figure':>14}{'goal':>12}")
+    databases = Databases(url, owner=f"bench_{os.getpid()}")
     try:
-        await _appends(folder, await shared.create(OPENED), await local.create(OPENED))
-        await _grouped(shared)
-        await _turns(folder, shared)
-        await _jobs(shared, address)
+        bench = await _Bench.open(folder, await databases.take())
+        try:
+            await _appends(bench)
+            turns = await _turns(bench)
+            await _peer_turns(await databases.take(), turns)
+            await _jobs(bench)
+            await _workers(bench, is_full=is_full)
+            await _takeover(bench)
+            await _parked(bench, 100_000 if is_full else 5_000)
+            await _filled(bench, 1_000_000 if is_full else 100_000)
+        finally:
+            await bench.close()
     finally:
-        await local.close()
-        await shared.close()
         await databases.drop()
 
 
-async def _appends(folder: Path, shared: Journal, local: Journal) -> None:
-    times: dict[str, list[float]] = {"fdatasync": [], "SQLite": [], "PostgreSQL": []}
-    file = os.open(folder / "raw", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for _ in range(ROUNDS):
+class _Bench:
+    """One database with our schema, a store on it, and a runtime."""
+
+    def __init__(self, folder: Path, url: str, store: WorkStore, runtime: Runtime) -> None:
+        self.folder = folder
+        self.url = url
+        self.store = store
+        self.runtime = runtime
+        self.dispatch: Dispatch = open_dispatch(url)
+        self._homes = 0
+
+    @classmethod
+    async def open(cls, folder: Path, url: str) -> "_Bench":
+        await install_dispatch(url)
+        store = await open_work_store(Home(folder / "shared"), url, clock=SystemClock())
+        runtime = await Runtime.start(home=folder / "shared", settings=SETTINGS, store=store, servers=())
+        return cls(folder, url, store, runtime)
+
+    async def close(self) -> None:
+        await self.dispatch.close()
+        await self.runtime.close()
+
+    async def sessions(self, count: int) -> list[SessionId]:
+        """New sessions that nobody holds."""
+        made = []
+        for _ in range(count):
+            session = await self.runtime.create(model=InstantModel(), policy=ALLOW)
+            await session.close()
+            made.append(SessionId(session.id))
+        return made
+
+    async def post(self, sessions: Sequence[SessionId]) -> None:
+        """Send each session a message."""
+        await asyncio.gather(
+            *(post_message(self.store, self.dispatch, session, "go on") for session in sessions)
+        )
+
+    async def until_idle(self) -> None:
+        """Wait until every message became a turn that ended."""
+        connection = await asyncpg.connect(self.url, server_settings={"search_path": "holdfast"})
+        busy = "SELECT EXISTS (SELECT FROM request) OR EXISTS (SELECT FROM lease WHERE worker IS NOT NULL)"
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await connection.fetchval(busy):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await connection.close()
+
+    @asynccontextmanager
+    async def worker(self, *, policy: Policy = ALLOW) -> AsyncIterator[None]:
+        """A worker in this process."""
+
+        async def resume(session: SessionId) -> Session:
+            return await self.runtime.resume(session, model=InstantModel(), policy=policy)
+
+        assert self.runtime.posted_requests is not None
+        worker = Worker(
+            store=self.store, dispatch=self.dispatch, resume=resume, requests=self.runtime.posted_requests
+        )
+        running = asyncio.create_task(worker.run(places=AT_ONCE))
+        try:
+            yield
+        finally:
+            worker.stop()
+            await running
+
+    @asynccontextmanager
+    async def processes(
+        self, count: int, *, places: int, seconds: float
+    ) -> AsyncIterator[list[asyncio.subprocess.Process]]:
+        """Worker processes, each with a data directory of its own."""
+        started: list[asyncio.subprocess.Process] = []
+        try:
+            for _ in range(count):
+                self._homes += 1
+                started.append(
+                    await asyncio.create_subprocess_exec(
+                        *(sys.executable, "-m", "bench._scale_worker_main", self.url),
+                        *(str(self.folder / f"home-{self._homes}"), str(places), str(seconds)),
+                        stdout=asyncio.subprocess.PIPE,
+                    )
+                )
+            for process in started:
+                assert process.stdout is not None
+                await process.stdout.readline()
+            yield started
+        finally:
+            for process in started:
+                if process.returncode is None:
+                    process.terminate()
+                await process.wait()
+
+
+def _show(what: str, figure: str, goal: str = "", *, is_met: bool | None = None) -> None:
+    verdict = "" if is_met is None else "  met" if is_met else "  MISSED"
+    print(f"{what:<62}{figure:>14}{goal:>12}{verdict}", flush=True)
+
+
+async def _timed(work: Callable[[], Awaitable[object]], rounds: int) -> list[float]:
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        await work()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+async def _appends(bench: _Bench) -> None:
+    local = await open_store(Home(bench.folder / "local"), clock=SystemClock())
+    journals = {"SQLite": await local.create(OPENED), "PostgreSQL": await bench.store.create(OPENED)}
+    times: dict[str, list[float]] = {"fdatasync of 400 bytes": []}
+    file = os.open(bench.folder / "raw", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for _ in range(300):
         start = time.perf_counter()
         os.write(file, b"x" * 400)
         os.fdatasync(file)
-        times["fdatasync"].append(time.perf_counter() - start)
-        for name, journal in (("SQLite", local), ("PostgreSQL", shared)):
-            start = time.perf_counter()
-            await journal.append(SAID)
-            times[name].append(time.perf_counter() - start)
+        times["fdatasync of 400 bytes"].append(time.perf_counter() - start)
+        for name, journal in journals.items():
+            times.setdefault(name, []).extend(await _timed(lambda journal=journal: journal.append(SAID), 1))  # type: ignore[misc]
     os.close(file)
-    raw = statistics.median(times["fdatasync"])
+    await local.close()
+    raw = statistics.median(times["fdatasync of 400 bytes"])
     for name, values in times.items():
-        middle = statistics.median(values)
-        print(f"append, {name}: {middle * 1e3:.2f} ms, {middle / raw:.1f} x fdatasync", flush=True)
+        ratio = statistics.median(values) / raw
+        goal = ("2.5 x", ratio <= 2.5) if name == "PostgreSQL" else ("", None)
+        _show(
+            f"append, fenced and durable, {name}, ms",
+            f"{statistics.median(values) * 1e3:.2f} = {ratio:.1f} x",
+            goal[0],
+            is_met=goal[1],
+        )
 
 
-async def _grouped(store: WorkStore) -> None:
-    journals = [await store.create(OPENED) for _ in range(AT_ONCE)]
-
-    async def write(journal: Journal) -> None:
-        for _ in range(40):
-            await journal.append(SAID)
-
-    start = time.perf_counter()
-    await asyncio.gather(*map(write, journals))
-    print(f"appends/s, {AT_ONCE} sessions, one process: {AT_ONCE * 40 / (time.perf_counter() - start):.0f}")
-
-
-async def _turns(folder: Path, store: WorkStore) -> None:
-    settings = Settings(acts_with="tools", restore_points="never")
-    runtime = await Runtime.start(home=folder / "runtime", settings=settings, store=store, servers=())
-    sessions = [await runtime.create(model=InstantModel(), policy=ALLOW) for _ in range(AT_ONCE)]
-    times: list[float] = []
-    for _ in range(40):
-        start = time.perf_counter()
-        await sessions[0].send("go on")
-        times.append(time.perf_counter() - start)
-    print(f"whole turn with one call, one session: {statistics.median(times) * 1e3:.1f} ms")
-    start, used = time.perf_counter(), time.process_time()
-    for _ in range(4):
-        await asyncio.gather(*(session.send("go on") for session in sessions))
-    passed, spent = time.perf_counter() - start, time.process_time() - used
-    count = 4 * AT_ONCE
-    print(
-        f"turns/s, {AT_ONCE} sessions, one process: {count / passed:.0f}, {spent / count * 1e3:.2f} ms of CPU each"
-    )
+async def _turns(bench: _Bench) -> float:
+    """Returns the turns a second with many sessions."""
+    sessions = [await bench.runtime.create(model=InstantModel(), policy=ALLOW) for _ in range(AT_ONCE)]
+    await asyncio.gather(*(session.send("go on") for session in sessions))
+    trips, used = _statements(bench.store), time.process_time()
+    times = await _timed(lambda: sessions[0].send("go on"), 60)
+    middle = statistics.median(times) * 1e3
+    _show("real turn with one call, one session, ms", f"{middle:.1f}", "5", is_met=middle <= 5)
+    _show("  its round trips to append", f"{(_statements(bench.store) - trips) / 60:.1f}")
+    _show("  its processor time here, ms", f"{(time.process_time() - used) / 60 * 1e3:.2f}")
+    trips = _statements(bench.store)
+    rate, cpu = await _rate(lambda number: sessions[number].send("go on"), 8)
+    _show(f"turns/s of a process, {AT_ONCE} sessions", f"{rate:.0f}", "1000", is_met=rate >= 1000)
+    _show("  round trips a turn", f"{(_statements(bench.store) - trips) / (8 * AT_ONCE):.2f}")
+    _show("  processor time a turn here, ms", f"{cpu:.2f}")
     for session in sessions:
         await session.close()
+    return rate
 
 
-async def _jobs(store: WorkStore, url: str) -> None:
-    dispatch = open_dispatch(url)
-    heard: asyncio.Queue[SessionId] = asyncio.Queue()
-    stop = asyncio.Event()
-    running = asyncio.create_task(dispatch.run(heard.put, places=50, stop=stop))
-    await store.in_transaction(lambda transaction: dispatch.post(transaction, SessionId("warm")))
-    await heard.get()
-    times: list[float] = []
-    for _ in range(50):
-        start = time.perf_counter()
-        await store.in_transaction(lambda transaction: dispatch.post(transaction, SessionId("s")))
-        await heard.get()
-        times.append(time.perf_counter() - start)
-    print(f"posted to handled: {statistics.median(times) * 1e3:.1f} ms, at most {max(times) * 1e3:.0f} ms")
-    stop.set()
-    await running
+async def _rate(turn: Callable[[int], Awaitable[object]], rounds: int) -> tuple[float, float]:
+    """Turns a second of many sessions at once, and milliseconds of processor time a turn."""
+
+    async def some(number: int) -> None:
+        for _ in range(rounds):
+            await turn(number)
+
+    start, used = time.perf_counter(), time.process_time()
+    await asyncio.gather(*map(some, range(AT_ONCE)))
+    count = rounds * AT_ONCE
+    return count / (time.perf_counter() - start), (time.process_time() - used) / count * 1e3
+
+
+def _statements(store: WorkStore) -> int:
+    return int(getattr(store, "_writer").statements)  # noqa: B009
+
+
+async def _peer_turns(url: str, ours: float) -> None:
+    best = 0.0
+    for name, open_peer in peers().items():
+        async with open_peer(url) as turn:
+            await turn("warm")
+            times = await _timed(lambda turn=turn: turn("one"), 20)  # type: ignore[misc]
+            rate, cpu = await _rate(lambda number, turn=turn: turn(f"s{number}"), 2)  # type: ignore[misc]
+        best = max(best, rate)
+        _show(f"{name}: turn, ms", f"{statistics.median(times) * 1e3:.1f}")
+        _show(f"{name}: turns/s, {AT_ONCE} sessions", f"{rate:.0f}")
+        _show(f"{name}: processor time a turn, ms", f"{cpu:.1f}")
+    if best:
+        _show("our turns/s to the best peer's", f"{ours / best:.1f} x", "10 x", is_met=ours / best >= 10)
+    else:
+        print("no peer is installed: use make bench NAME=scale")
+
+
+async def _jobs(bench: _Bench) -> None:
+    ids = await bench.sessions(AT_ONCE)
+    async with bench.worker():
+        await bench.post(ids)
+        await bench.until_idle()
+        for name, rounds in (("sessions kept", 6), ("each session opened", 1)):
+            if rounds == 1:
+                ids = await bench.sessions(4 * AT_ONCE)
+            start, used = time.perf_counter(), time.process_time()
+            for _ in range(rounds):
+                await bench.post(ids)
+                await bench.until_idle()
+            count = rounds * len(ids)
+            rate = count / (time.perf_counter() - start)
+            goal = ("600", rate >= 600) if rounds > 1 else ("", None)
+            _show(
+                f"turns/s through the queue, posting included, {name}", f"{rate:.0f}", goal[0], is_met=goal[1]
+            )
+            _show("  processor time a turn here, ms", f"{(time.process_time() - used) / count * 1e3:.2f}")
+        times = await _timed(lambda: _first_event(bench, ids[0]), 30)
+        middle = statistics.median(times) * 1e3
+        _show("posted to first event of the turn, ms", f"{middle:.1f}", "20", is_met=middle <= 20)
+        await bench.until_idle()
+
+
+async def _first_event(bench: _Bench, session: SessionId) -> None:
+    seq = (await bench.store.summary(session)).events
+    with bench.store.watch() as watch:
+        await post_message(bench.store, bench.dispatch, session, "go on")
+        while (await bench.store.summary(session)).events == seq:
+            await watch.changed()
+
+
+async def _workers(bench: _Bench, *, is_full: bool) -> None:
+    places, seconds, turns = (25, 0.5, 40) if is_full else (10, 0.5, 12)
+    rates: dict[int, float] = {}
+    for count in (1, 2, 4) if is_full else (1, 4):
+        async with bench.processes(count, places=places, seconds=seconds):
+            ids = await bench.sessions(count * places)
+            await bench.post(ids)  # opened once before
+            await bench.until_idle()
+            start = time.perf_counter()
+            for _ in range(turns // 4):
+                await bench.post(ids)
+            await bench.until_idle()
+            rates[count] = (turns // 4) * len(ids) / (time.perf_counter() - start)
+        ideal = count * places / (2 * seconds)
+        _show(
+            f"turns/s of {count} workers, {places} places, model 2 x {seconds} s",
+            f"{rates[count]:.1f} of {ideal:.0f}",
+        )
+    scaling = rates[4] / (4 * rates[1])
+    _show("four workers to four times one", f"{scaling:.2f}", "0.9", is_met=scaling >= 0.9)
+
+
+async def _takeover(bench: _Bench) -> None:
+    async with bench.processes(1, places=10, seconds=2.0) as first:
+        (session,) = await bench.sessions(1)
+        seq = (await bench.store.summary(session)).events
+        await bench.post([session])
+        while (await bench.store.summary(session)).events < seq + 2:  # noqa: ASYNC110 - it asks the model
+            await asyncio.sleep(0.02)
+        async with bench.processes(1, places=10, seconds=0.0):
+            holder = await bench.store.holder(session)
+            first[0].kill()
+            start = time.perf_counter()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while (now := await bench.store.holder(session)) is None or now == holder:
+                    if now is None and (await bench.store.summary(session)).activity == "ready":
+                        break
+                    await asyncio.sleep(0.02)
+            passed = time.perf_counter() - start
+            await bench.until_idle()
+    goal = HEARTBEAT_SECONDS + 2
+    _show(
+        "kill -9 of a worker to its turn running elsewhere, s",
+        f"{passed:.1f}",
+        f"{goal}",
+        is_met=passed <= goal,
+    )
+
+
+async def _parked(bench: _Bench, count: int) -> None:
+    session = await bench.runtime.create(model=InstantModel(), policy=ASK)
+    await session.send("go on")
+    await session.close()
+    like = list(await bench.store.read(SessionId(session.id)))
+    before = await _bytes(bench.url)
+    ids = await copy_session(bench.url, like, count)
+    size = (await _bytes(bench.url) - before) / count
+    jobs = await bench.dispatch.backlog()
+    _show(
+        f"{count:,} parked approvals: jobs and leases that they hold",
+        f"{jobs + await _held(bench.url)}",
+        "0",
+        is_met=jobs == 0,
+    )
+    _show("  bytes each, with journal and indexes", f"{size:.0f}")
+    page = await _timed(lambda: bench.store.session_page(limit=50, activity="waiting"), 20)
+    _show("  a page of 50 of them, ms", f"{statistics.median(page) * 1e3:.1f}")
+    async with bench.worker(policy=ASK):
+        times = await _timed(lambda: _answer_one(bench, ids.pop()), 10)
+    _show("  answered to turn ended, ms", f"{statistics.median(times) * 1e3:.0f}")
+
+
+async def _answer_one(bench: _Bench, session: SessionId) -> None:
+    (waiting,) = await bench.store.waiting(session)
+    approve = Response(verdict="approve")
+    await deliver_answer(
+        bench.runtime.home,
+        bench.store,
+        session,
+        waiting.escalation,
+        approve,
+        transport="bench",
+        clock=SystemClock(),
+    )
+    await bench.until_idle()
+    assert (await bench.store.summary(session)).activity == "ready"
+
+
+async def _filled(bench: _Bench, count: int) -> None:
+    empty = [await bench.store.create(OPENED) for _ in range(20)]
+    before = [time for journal in empty for time in await _timed(lambda j=journal: j.append(SAID), 10)]  # type: ignore[misc]
+    start = time.perf_counter()
+    await fill_sessions(bench.url, count, list(empty[0].recorded))
+    _show(f"{count:,} sessions more, s to fill", f"{time.perf_counter() - start:.0f}")
+    full: list[Journal] = [await bench.store.create(OPENED) for _ in range(20)]
+    after: list[float] = []
+    again: list[float] = []
+    for one, other in zip(full, empty, strict=True):  # alternating
+        after += await _timed(lambda j=one: j.append(SAID), 10)  # type: ignore[misc]
+        again += await _timed(lambda j=other: j.append(SAID), 10)  # type: ignore[misc]
+    ratio = statistics.median(after + again) / statistics.median(before)
+    _show("  append to the same before", f"{ratio:.2f} x", "1.5 x", is_met=ratio <= 1.5)
+    listed = statistics.median(await _timed(lambda: bench.store.sessions(limit=50), 50)) * 1e3
+    _show("  list 50, ms", f"{listed:.1f}", "2", is_met=listed <= 2)
+
+
+async def _bytes(url: str) -> int:
+    return int(await _value(url, "SELECT pg_database_size(current_database())"))
+
+
+async def _held(url: str) -> int:
+    return int(
+        await _value(
+            url, "SELECT count(*) FROM holdfast.lease WHERE worker IS NOT NULL AND session LIKE 'parked-%'"
+        )
+    )
+
+
+async def _value(url: str, statement: str) -> int:
+    connection = await asyncpg.connect(url)
+    try:
+        return int(await connection.fetchval(statement))
+    finally:
+        await connection.close()

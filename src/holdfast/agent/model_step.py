@@ -124,6 +124,8 @@ class ModelStep:
         self._max_history_messages = max_history_messages
         self._instructions = instructions
         self._template: PromptTemplate | None = None
+        self._offered: tuple[Tool, ...] = ()
+        """The tools that the template was built for, with the hidden ones."""
 
     @property
     def model(self) -> Model:
@@ -176,8 +178,7 @@ class ModelStep:
         return await make_title(conversation=self._conversation, gate=self._gate, model=self.model)
 
     def _prompt(self) -> Prompt:
-        tools = (tool for tool in self._gate.tools() if tool.name not in self._hidden_tools)
-        template = self._template_for(tuple(tools))
+        template = self._template_for(self._gate.tools())
         is_looping = self._gate.loop_detector.level == "warn"
         return Prompt(
             system=template.system + LOOP_WARNING if is_looping else template.system,
@@ -186,11 +187,14 @@ class ModelStep:
             max_tokens=self._max_tokens,
         )
 
-    def _template_for(self, tools: tuple[Tool, ...]) -> PromptTemplate:
+    def _template_for(self, offered: tuple[Tool, ...]) -> PromptTemplate:
         """The prompt template, rebuilt only when the tools change: typed stubs take longer to render than to send."""
-        if self._template is None or self._template.tools != tools:
-            language = self._language() if self._acts_with == "code" else ""
-            self._template = build_prompt(tools, self._acts_with, language, self._instructions)
+        if self._template is None or self._offered is not offered:
+            tools = tuple(tool for tool in offered if tool.name not in self._hidden_tools)
+            if self._template is None or self._template.tools != tools:
+                language = self._language() if self._acts_with == "code" else ""
+                self._template = build_prompt(tools, self._acts_with, language, self._instructions)
+            self._offered = offered
         return self._template
 
 

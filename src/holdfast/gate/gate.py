@@ -132,6 +132,8 @@ class Gate:
         self._in_flight: dict[CallId, asyncio.Event] = {}
         """One event per call id in flight, set when it ends, so that a call submitted twice at once is executed once."""
         self._registry = ToolRegistry(toolsets, policy=policy)
+        self._shown: tuple[Policy, tuple[Tool, ...], tuple[Tool, ...]] | None = None
+        """A cache: what the model is shown, of which tools under which policy."""
         output_filter = output_filter or OutputFilter()
         self._large_values = LargeValues(fetch_blob, redactor=output_filter.redactor)
         self.calls = CallIndex(journal, large_values=self._large_values)
@@ -203,8 +205,12 @@ class Gate:
         self._registry.use_policy(policy)
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that the policy could allow: what a model is shown."""
-        return tuple(tool for tool in self._registry.tools() if self.policy.could_allow(tool))
+        """The tools that the policy could allow: what a model is shown. The same tuple until something changes."""
+        policy, offered, shown = self.policy, self._registry.tools(), self._shown
+        if shown is None or shown[0] is not policy or shown[1] is not offered:
+            could_allow = policy.could_allow
+            shown = self._shown = policy, offered, tuple(tool for tool in offered if could_allow(tool))
+        return shown[2]
 
     def tool(self, operation: str) -> Tool | None:
         """The tool behind an operation; None if no toolset offers it."""

@@ -74,6 +74,7 @@ class ToolRegistry:
         self._policy = policy
         self._seen: list[tuple[Tool, ...]] = []
         self._tools: dict[str, RegisteredTool] = {}
+        self._offered: tuple[Tool, ...] | None = None
 
     def use_policy(self, policy: Policy) -> None:
         """Use the annotations of another policy."""
@@ -84,8 +85,11 @@ class ToolRegistry:
         return self._current().get(operation)
 
     def tools(self) -> tuple[Tool, ...]:
-        """Every tool on offer."""
-        return tuple(registered.tool for registered in self._current().values())
+        """Every tool on offer; the same tuple until something changes."""
+        current = self._current()
+        if self._offered is None:
+            self._offered = tuple(registered.tool for registered in current.values())
+        return self._offered
 
     def has_unread_description(self, could_allow: Callable[[Tool], bool]) -> bool:
         """Whether the model is shown a description that nobody has read."""
@@ -98,6 +102,7 @@ class ToolRegistry:
         groups = [toolset.tools() for toolset in self._toolsets]
         if groups != self._seen:
             self._seen = groups
+            self._offered = None
             self._tools = {}
             for toolset, tools in zip(self._toolsets, groups, strict=True):
                 estimator = toolset if isinstance(toolset, CostEstimator) else None

@@ -77,7 +77,7 @@ from holdfast.session.staged_changes import approved_paths, committed_since, res
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turn_lock import TurnLock
 from holdfast.session.turn_result import TurnResult
-from holdfast.store import Journal, Store, WorkStore, chosen_name, shortened_note
+from holdfast.store import Journal, Store, as_work_store, chosen_name, shortened_note
 from holdfast.world import HunkDecision, Proposal, StagedWorld, World
 
 
@@ -691,7 +691,7 @@ class Session:
         Until `wake` nothing may be done with the session but to close it.
         """
         is_idle = self.status.lifecycle == "open" and not (self._lock.is_busy or self.escalations())
-        if self.is_closed or not is_idle or self.processes() or not isinstance(self._store, WorkStore):
+        if self.is_closed or not is_idle or self.processes() or as_work_store(self._store) is None:
             return False
         self.is_suspended = True
         await self._journal.release()
@@ -699,8 +699,8 @@ class Session:
 
     async def wake(self) -> bool:
         """Take the lease again. False if another process held the session since: then close it and open it again."""
-        assert isinstance(self._store, WorkStore)
-        if not self.is_closed and await self._store.retake(self._journal):
+        store = as_work_store(self._store)
+        if store is not None and not self.is_closed and await store.retake(self._journal):
             self.is_suspended = False
         return not self.is_suspended
 

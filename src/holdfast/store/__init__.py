@@ -31,6 +31,7 @@ from holdfast.store.contract import (
     Within,
     WorkerPresence,
     WorkStore,
+    as_work_store,
 )
 from holdfast.store.documents import Document, FileDocument, SharedDocument, open_document
 from holdfast.store.file_watch import FileWatch
@@ -98,6 +99,7 @@ __all__ = [
     "Within",
     "WorkStore",
     "WorkerPresence",
+    "as_work_store",
     "chosen_name",
     "connect_database",
     "create_private",

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, cast, runtime_checkable
 
 from holdfast.core import Amount, Escalation, Limits, SessionId, Value
 from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, RestorePointMade, SessionOpened
@@ -499,6 +499,17 @@ class WorkStore(Store, Protocol):
     async def put_document(self, name: str, content: bytes, *, version: int) -> bool:
         """Replace a document if it still has this version; durable when it returns. False if it has another one."""
         ...
+
+
+def as_work_store(store: Store) -> WorkStore | None:
+    """The store as one that workers share; None if it is not. Fast: the members of a protocol are looked up once for each class."""
+    kind = type(store)
+    if kind not in _IS_WORK_STORE:
+        _IS_WORK_STORE[kind] = isinstance(store, WorkStore)
+    return cast("WorkStore", store) if _IS_WORK_STORE[kind] else None
+
+
+_IS_WORK_STORE: dict[type, bool] = {}
 
 
 class WorkerPresence(Value):

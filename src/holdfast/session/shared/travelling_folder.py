@@ -16,7 +16,7 @@ from holdfast.core import SessionId
 from holdfast.core.events import RecordedEvent, RestorePointMade, TurnEnded
 from holdfast.session.branches.rewind_fork import last_point
 from holdfast.session.status import workspace_of
-from holdfast.store import Home, Journal, Store, WorkStore, private_folder, sync_folder
+from holdfast.store import Home, Journal, Store, as_work_store, private_folder, sync_folder
 from holdfast.world import RestorePoints
 
 _RELEASED = ".released"
@@ -24,7 +24,8 @@ _RELEASED = ".released"
 
 def is_shared(store: Store) -> bool:
     """Whether processes of other machines can open the sessions of a store."""
-    return isinstance(store, WorkStore) and store.address is not None
+    shared = as_work_store(store)
+    return shared is not None and shared.address is not None
 
 
 def is_own_folder(folder: str, session: SessionId) -> bool:

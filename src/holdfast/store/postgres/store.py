@@ -6,7 +6,7 @@ Reads use a few connections, appends have one of their own (`writer`), and so ha
 import asyncio
 import secrets
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from functools import partial
@@ -51,6 +51,7 @@ from holdfast.store.home import Home
 from holdfast.store.names import IdTaken
 from holdfast.store.postgres.blob_store import PostgresBlobStore
 from holdfast.store.postgres.database import OUTAGE_SECONDS, SQL, Database
+from holdfast.store.postgres.grouped_calls import GroupedCalls
 from holdfast.store.postgres.journal import PostgresJournal
 from holdfast.store.postgres.migrations import require_current, schema_status
 from holdfast.store.postgres.news import REQUESTS, News
@@ -95,6 +96,10 @@ class PostgresStore(PostgresBlobStore):
         self._journals: weakref.WeakValueDictionary[SessionId, PostgresJournal] = (
             weakref.WeakValueDictionary()
         )
+        self._released = GroupedCalls(self._release_some)
+        self._retaken = GroupedCalls(self._retake_some)
+        self._requests = GroupedCalls(self._requests_of)
+        self._removed = GroupedCalls(self._remove_requests)
         self._taking: dict[SessionId, asyncio.Task[object]] = {}
         """Leases that are being taken, also for callers who no longer wait."""
         self._is_closed = False
@@ -293,8 +298,8 @@ class PostgresStore(PostgresBlobStore):
         key, name = check_session_id(session), id or secrets.token_hex(12)
 
         async def post(connection: asyncpg.Connection) -> None:
-            await require_session(connection, key)
-            await connection.execute(SQL["post_request"], name, key, body)
+            if await connection.execute(SQL["post_request"], name, key, body) == "INSERT 0 0":
+                await require_session(connection, key)  # else it was posted before
             await within(connection)
 
         await self._database.write(post)
@@ -306,8 +311,7 @@ class PostgresStore(PostgresBlobStore):
 
     async def requests(self, session: SessionId) -> Sequence[PostedRequest]:
         key = check_session_id(session)
-        rows = await self._database.read(lambda connection: connection.fetch(SQL["requests_of"], key))
-        return [PostedRequest(id=row["id"], body=row["body"]) for row in rows]
+        return await self._requests.call(key) or []
 
     async def requested(self, sessions: Sequence[SessionId]) -> Sequence[SessionId]:
         rows = await self._database.read(lambda connection: connection.fetch(SQL["requested"], sessions))
@@ -317,7 +321,7 @@ class PostgresStore(PostgresBlobStore):
         return self._news.watch(REQUESTS)
 
     async def remove_request(self, id: str) -> None:
-        await self._database.read(lambda connection: connection.execute(SQL["remove_request"], id))
+        await self._removed.call(id)
 
     async def document(self, name: str) -> StoredDocument:
         row = await self._database.read(lambda connection: connection.fetchrow(SQL["document"], name))
@@ -403,9 +407,8 @@ class PostgresStore(PostgresBlobStore):
     async def _retake(self, journal: PostgresJournal) -> PostgresJournal | None:
         if not journal.is_released or journal.is_uncertain:
             return None
-        place = (journal.fence, journal.head.seq, journal.head.hash)
-        row = (journal.session, self._presence.id, self._clock.now_ms(), *place)
-        fence = await self._database.read(lambda connection: connection.fetchval(SQL["retake_lease"], *row))
+        head = journal.head
+        fence = await self._retaken.call((journal.session, journal.fence, head.seq, head.hash))
         if fence is None:
             return None
         journal.continue_with(fence)
@@ -451,9 +454,42 @@ class PostgresStore(PostgresBlobStore):
 
     async def _release(self, session: SessionId, fence: int) -> None:
         with suppress(StoreUnavailable):  # then the lease ends when this process is not seen any more
-            await self._database.read(
-                lambda connection: connection.execute(SQL["release_lease"], session, fence, self._presence.id)
+            await self._released.call((session, fence))
+
+    async def _release_some(self, leases: Sequence[tuple[SessionId, int]]) -> Mapping[object, None]:
+        columns = ([session for session, _ in leases], [fence for _, fence in leases])
+        await self._database.read(
+            lambda connection: connection.execute(SQL["release_leases"], *columns, self._presence.id)
+        )
+        return {}
+
+    async def _retake_some(
+        self, ends: Sequence[tuple[SessionId, int, int, bytes]]
+    ) -> Mapping[tuple[SessionId, int, int, bytes], int]:
+        columns = [list(column) for column in zip(*ends, strict=True)]
+        rows = await self._database.read(
+            lambda connection: connection.fetch(
+                SQL["retake_leases"], self._presence.id, self._clock.now_ms(), *columns
             )
+        )
+        fences = {row["session"]: row["fence"] for row in rows}
+        return {end: fences[end[0]] for end in ends if end[0] in fences}
+
+    async def _requests_of(
+        self, sessions: Sequence[SessionId]
+    ) -> Mapping[SessionId, Sequence[PostedRequest]]:
+        rows = await self._database.read(lambda connection: connection.fetch(SQL["requests_of"], sessions))
+        found: dict[SessionId, list[PostedRequest]] = {}
+        for row in rows:
+            posted = PostedRequest(id=row["id"], body=row["body"])
+            found.setdefault(SessionId(row["session"]), []).append(posted)
+        return found
+
+    async def _remove_requests(self, ids: Sequence[str]) -> Mapping[str, None]:
+        await self._database.read(
+            lambda connection: connection.execute(SQL["remove_some_requests"], list(ids))
+        )
+        return {}
 
     async def _sweep(self, digests: frozenset[str] | set[str]) -> int:
         patience = timedelta(seconds=self._presence.seconds)

@@ -142,6 +142,7 @@ class GroupWriter:
     async def _run(self) -> None:
         try:
             while self._queue:
+                await asyncio.sleep(0)  # sessions that the last commit woke join this group
                 await self._write(self._next_group())
         finally:
             self._task = None

@@ -77,11 +77,12 @@ WHERE session = $1 AND (worker IS NULL OR worker = $2 OR NOT EXISTS (
     SELECT 1 FROM worker WHERE worker.id = lease.worker AND worker.seen > now() - $4::interval))
 RETURNING fence;
 
--- name: retake_lease
--- Only if nobody held the session since this process released it at this event.
-UPDATE lease SET fence = fence + 1, worker = $2, since_ms = $3
-WHERE session = $1 AND worker IS NULL AND fence = $4 AND seq = $5 AND hash = $6
-RETURNING fence;
+-- name: retake_leases
+-- Only those of sessions that nobody held since this process released them at these events.
+UPDATE lease SET fence = lease.fence + 1, worker = $1, since_ms = $2
+FROM unnest($3::text[], $4::bigint[], $5::bigint[], $6::bytea[]) AS r (session, fence, seq, hash)
+WHERE lease.session = r.session AND lease.worker IS NULL AND lease.fence = r.fence AND lease.seq = r.seq AND lease.hash = r.hash
+RETURNING lease.session, lease.fence;
 
 -- name: lock_lease
 -- Whether a live process holds the session; the row stays as it is until the transaction ends.
@@ -93,9 +94,10 @@ FROM lease LEFT JOIN worker ON worker.id = lease.worker WHERE lease.session = $1
 SELECT worker.pid, worker.host, lease.since_ms FROM lease JOIN worker ON worker.id = lease.worker
 WHERE lease.session = $1 AND worker.seen > now() - $2::interval;
 
--- name: release_lease
+-- name: release_leases
 -- Only by the holder.
-UPDATE lease SET worker = NULL WHERE session = $1 AND fence = $2 AND worker = $3;
+UPDATE lease SET worker = NULL FROM unnest($1::text[], $2::bigint[]) AS r (session, fence)
+WHERE lease.session = r.session AND lease.fence = r.fence AND lease.worker = $3;
 
 -- name: others_alive
 -- Whether another process has the store open, or a session is open anywhere.
@@ -377,13 +379,15 @@ INSERT INTO request (id, session, body) SELECT $1, id, $3 FROM session WHERE id 
 ON CONFLICT (id) DO NOTHING;
 
 -- name: requests_of
-SELECT id, body FROM request WHERE session = $1 ORDER BY number;
+SELECT session, id, body FROM request WHERE session = ANY ($1::text[]) ORDER BY number;
 
 -- name: requested
 SELECT DISTINCT session FROM request WHERE session = ANY ($1::text[]);
 
--- name: remove_request
-DELETE FROM request WHERE id = $1;
+-- name: remove_some_requests
+-- Not flushed: what of it a crash of the server brings back is on record as carried out.
+WITH unflushed AS (SELECT set_config('synchronous_commit', 'off', true))
+DELETE FROM request USING unflushed WHERE id = ANY ($1::text[]);
 
 -- name: remove_requests
 DELETE FROM request WHERE session = $1;
