@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.core import SystemClock
 from holdfast.store import Home, MemoryStore, WorkStore, open_work_store
-from holdfast.worker import Dispatch, MemoryDispatch, install_dispatch, open_dispatch
+from holdfast.worker import Dispatch, MemoryDispatch, open_dispatch
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
@@ -39,7 +39,6 @@ async def pgqueuer(folder: Path, request: pytest.FixtureRequest) -> AsyncIterato
     databases: Databases = request.getfixturevalue("postgres_databases")
     url = await databases.take()
     try:
-        await install_dispatch(url)
         store = await open_work_store(Home(folder / "home"), url, clock=SystemClock())
         dispatch = open_dispatch(url, heartbeat_seconds=HEARTBEAT_SECONDS)
         yield Shared(store, dispatch, url)

@@ -30,7 +30,6 @@ from holdfast.models import ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
 from holdfast.services import deliver_answer, request_of_holder, send_control_request
 from holdfast.session import Settings, changeable_folder, readable_folder, view_staged
-from holdfast.worker import install_dispatch
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
@@ -64,7 +63,6 @@ class Machines:
 @pytest.fixture
 async def machines(postgres_databases: "Databases", tmp_path: Path) -> AsyncIterator[Machines]:
     url = await postgres_databases.take()
-    await install_dispatch(url)
     try:
         async with AsyncExitStack() as stack:
             yield Machines(url, tmp_path, stack)

@@ -25,7 +25,7 @@ from holdfast.core.decisions import Response
 from holdfast.core.events import CallIntended, CallSettled, MessagePosted, TurnEnded
 from holdfast.services import deliver_answer
 from holdfast.store import WorkStore
-from holdfast.worker import Dispatch, install_dispatch, open_dispatch, post_message
+from holdfast.worker import Dispatch, open_dispatch, post_message
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
@@ -96,7 +96,6 @@ class Fleet:
 @asynccontextmanager
 async def fleet(databases: "Databases", folder: Path, *, workers: int) -> AsyncIterator[Fleet]:
     url = await databases.take()
-    await install_dispatch(url)
     runtime, store = await start_runtime(url, folder)
     opened = Fleet(url, folder, runtime, store, open_dispatch(url))
     async with AsyncExitStack() as stack:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from holdfast.store.postgres.migrations import migrate
+from holdfast.worker import install_dispatch
 
 _KEPT = ("migration", "place_offset")
 """Tables that a migration fills."""
@@ -21,7 +22,7 @@ _ROOT = Path(__file__).parents[3]
 
 
 class Databases:
-    """Hands out empty databases with the newest schema, one to a test at a time; a used one is emptied, not created anew."""
+    """Hands out empty databases with the newest schema and the queue, one to a test at a time; a used one is emptied, not created anew."""
 
     def __init__(self, url: str, *, owner: str) -> None:
         self._url = url
@@ -70,6 +71,7 @@ class Databases:
         finally:
             await connection.close()
         await migrate(self.address(name))
+        await install_dispatch(self.address(name))
 
     async def _empty(self, name: str) -> None:
         connection = await asyncpg.connect(

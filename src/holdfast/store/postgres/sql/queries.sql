@@ -12,13 +12,6 @@ WITH wanted AS (
     UPDATE session SET tally = wanted.tally, activity = wanted.activity,
         rank = CASE WHEN wanted.is_activity THEN nextval('activity') ELSE session.rank END
     FROM wanted JOIN held USING (session) WHERE session.id = wanted.session
-), stored AS (
-    INSERT INTO blob (digest, size, content, put_ms)
-    SELECT DISTINCT ON (b.digest) b.digest, b.size, b.content, b.put_ms
-    FROM unnest($15::text[], $16::bytea[], $17::bigint[], $18::bytea[], $19::bigint[])
-        AS b (session, digest, size, content, put_ms)
-    JOIN held USING (session)
-    ON CONFLICT (digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms
 ), recorded AS (
     INSERT INTO event (session, seq, at_ms, hash, body, place, part)
     SELECT e.session, e.seq, e.at_ms, e.hash, e.body,
@@ -28,6 +21,17 @@ WITH wanted AS (
     JOIN held USING (session)
 )
 SELECT session FROM held;
+
+-- name: stored
+-- A part of `append`, if there are blobs.
+stored AS (
+    INSERT INTO blob (digest, size, content, put_ms)
+    SELECT DISTINCT ON (b.digest) b.digest, b.size, b.content, b.put_ms
+    FROM unnest($15::text[], $16::bytea[], $17::bigint[], $18::bytea[], $19::bigint[])
+        AS b (session, digest, size, content, put_ms)
+    JOIN held USING (session)
+    ON CONFLICT (digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms
+);
 
 -- name: written
 -- After the answer to an append was lost: which of the last events are there, and what the leases say.
