@@ -688,20 +688,20 @@ class Session:
     async def suspend(self) -> bool:
         """Release the lease and keep everything else, for a process that may soon be asked again. False if it cannot wait.
 
-        Until `wake` nothing may be done with the session but to close it.
+        Until `wake` it refuses everything, like a closed one.
         """
         is_idle = self.status.lifecycle == "open" and not (self._lock.is_busy or self.escalations())
         if self.is_closed or not is_idle or self.processes() or as_work_store(self._store) is None:
             return False
-        self.is_suspended = True
+        self.is_suspended = self._lock.is_closed = True
         await self._journal.release()
         return True
 
     async def wake(self) -> bool:
         """Take the lease again. False if another process held the session since: then close it and open it again."""
         store = as_work_store(self._store)
-        if store is not None and not self.is_closed and await store.retake(self._journal):
-            self.is_suspended = False
+        if self._closing is None and store is not None and await store.retake(self._journal):
+            self.is_suspended = self._lock.is_closed = False
         return not self.is_suspended
 
     async def close(self) -> None:

@@ -4,6 +4,7 @@ Any other process can take such a session meanwhile. Then it is closed here, and
 """
 
 import asyncio
+import weakref
 from collections import OrderedDict
 
 from holdfast.core import SessionId
@@ -11,6 +12,7 @@ from holdfast.core.errors import StoreError
 from holdfast.session import Session
 
 KEPT_SECONDS = 60.0
+"""Since it was opened: what is read only then, such as the policy of its project, is never older."""
 
 
 class KeptSessions:
@@ -19,6 +21,7 @@ class KeptSessions:
     def __init__(self, limit: int, *, seconds: float = KEPT_SECONDS) -> None:
         self._limit = limit
         self._seconds = seconds
+        self._until: weakref.WeakKeyDictionary[Session, float] = weakref.WeakKeyDictionary()
         self._kept: OrderedDict[SessionId, tuple[Session, asyncio.TimerHandle]] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -37,14 +40,16 @@ class KeptSessions:
 
     async def put(self, session: Session) -> None:
         """Release the lease of a session, and keep the rest if it has nothing to do."""
+        loop = asyncio.get_running_loop()
+        until = self._until.setdefault(session, loop.time() + self._seconds)
         try:
-            is_kept = self._limit > 0 and await session.suspend()
+            is_kept = self._limit > 0 and loop.time() < until and await session.suspend()
         except StoreError:
             is_kept = False
         if not is_kept:
             await session.close()
             return
-        timer = asyncio.get_running_loop().call_later(self._seconds, self._expire, session.id)
+        timer = loop.call_at(until, self._expire, session.id)
         self._kept[session.id] = session, timer
         while len(self._kept) > self._limit:
             self._expire(next(iter(self._kept)))

@@ -114,7 +114,12 @@ class Worker:
             await live.close()
             raise
         else:
-            await self._kept.put(live)
+            if self._requests.is_applying(
+                session
+            ):  # it may be cut off in the middle, which opening it repairs
+                await live.close()
+            else:
+                await self._kept.put(live)
 
     async def _work(self, live: Session) -> None:
         """Carry out the requests, resume the open turn, then send the messages in their order.

@@ -38,6 +38,10 @@ class PostedRequestWatch:
             self._task = None
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def is_applying(self, session: SessionId) -> bool:
+        """Whether something that was posted to a session is being carried out."""
+        return (lock := self._applying.get(session)) is not None and lock.locked()
+
     async def apply(self, session: Session) -> Sequence[PostedRequest]:
         """Carry out what was posted to a session. Returns the messages, which only a worker takes, when the session rests."""
         lock = self._applying.setdefault(session.id, asyncio.Lock())
