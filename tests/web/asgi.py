@@ -13,11 +13,14 @@ from holdfast.app import Runtime
 from holdfast.commands import CommandSandboxes
 from holdfast.core import SystemClock
 from holdfast.session import Settings
+from holdfast.store import Right
 from holdfast.web.application import WebApplication
 from holdfast.web.context import WebContext
-from holdfast.web.devices import Devices, Right
+from holdfast.web.devices import Devices
 from holdfast.web.event_feed import EventFeed
 from holdfast.web.hosted import HostedSessions
+from holdfast.web.session_host import WorkerSessions
+from holdfast.worker import shared_by_workers
 
 ORIGIN = "http://127.0.0.1:7788"
 
@@ -82,11 +85,16 @@ class WebClient:
 
 
 @asynccontextmanager
-async def web_client(home: Path, *, sandboxes: CommandSandboxes | None = None) -> AsyncIterator[WebClient]:
-    """The application over a home, and a client that may do everything."""
-    runtime = await Runtime.start(home=home, settings=Settings(), servers=(), sandboxes=sandboxes)
+async def web_client(
+    home: Path, *, sandboxes: CommandSandboxes | None = None, store_url: str | None = None
+) -> AsyncIterator[WebClient]:
+    """The application over a home, and a client that may do everything. With an address, workers run the sessions."""
+    runtime = await Runtime.start(
+        home=home, settings=Settings(), servers=(), sandboxes=sandboxes, store_url=store_url
+    )
     feed = EventFeed(runtime.store)
     clock = SystemClock()
+    shared = shared_by_workers(runtime.store) if store_url is not None else None
     context = WebContext(
         home=runtime.home,
         store=runtime.store,
@@ -94,7 +102,8 @@ async def web_client(home: Path, *, sandboxes: CommandSandboxes | None = None) -
         clock=clock,
         devices=Devices(clock),
         feed=feed,
-        hosted=HostedSessions(runtime, feed),
+        hosted=HostedSessions(runtime, feed) if shared is None else WorkerSessions(runtime, *shared),
+        keys=None if shared is None else shared[0],
         origin=ORIGIN,
     )
     reading = asyncio.ensure_future(feed.run())

@@ -11,6 +11,7 @@ from holdfast.core import (
     Clock,
     Escalation,
     EscalationId,
+    Principal,
     Response,
     SessionId,
     Value,
@@ -106,11 +107,16 @@ async def deliver_answer(
     *,
     transport: str,
     clock: Clock,
+    principal: Principal = PERSON,
 ) -> Delivered:
     """Record the answer, or hand it to the process that holds the session. Raises EscalationUnknown if it is too late."""
     if (shared := shared_by_workers(store)) is not None:
         answer = AnswerEscalation(
-            escalation=escalation.id, digest=escalation.digest, response=response, transport=transport
+            escalation=escalation.id,
+            digest=escalation.digest,
+            response=response,
+            transport=transport,
+            principal=principal,
         )
         await post_request(*shared, session, answer)
         seen = await _await_outcome(store, session, escalation.id, response)
@@ -128,10 +134,10 @@ async def deliver_answer(
     else:
         try:
             ruling = await Escalations(journal, clock=clock).answer(
-                escalation.id, response, principal=PERSON, transport=transport
+                escalation.id, response, principal=principal, transport=transport
             )
             asked = await LargeValues(store.blob).whole_escalation(ruling.escalation)
-            grant = grant_for(asked, response, principal=PERSON, now_ms=clock.now_ms())
+            grant = grant_for(asked, response, principal=principal, now_ms=clock.now_ms())
             if grant is not None:
                 await journal.append(GrantGiven(grant=grant))
                 if grant.scope == "always":

@@ -1,9 +1,12 @@
 """What survives a crash: journals, blobs, the session list, search and leases. All other packages build on it."""
 
+from holdfast.store.api_keys import PREFIX as API_KEY_PREFIX
+from holdfast.store.api_keys import RIGHTS, check_api_key, create_api_key
 from holdfast.store.blobs.copy_out import read_span
 from holdfast.store.contract import (
     HOST_QUEUE,
     LARGE_ARCHIVE,
+    ApiKey,
     ArchiveLimits,
     Arrival,
     BlobInfo,
@@ -18,6 +21,7 @@ from holdfast.store.contract import (
     LeaseHolder,
     Passage,
     PostedRequest,
+    Right,
     SessionPage,
     SessionShare,
     SessionSummary,
@@ -47,10 +51,13 @@ from holdfast.store.memory import MemoryStore
 from holdfast.store.names import chosen_name, shortened_note
 from holdfast.store.open import (
     STORE_VARIABLE,
+    add_tenant,
     connect_database,
+    list_tenants,
     migrate_store,
     open_store,
     open_work_store,
+    separate_tenants,
     store_status,
 )
 from holdfast.store.private_files import locked, read_own, read_plain, read_settings, remove
@@ -60,10 +67,13 @@ from holdfast.store.rmtree import remove_tree
 from holdfast.store.shared_access import open_when_released, tail, wait_until_released
 
 __all__ = [
+    "API_KEY_PREFIX",
     "HOST_QUEUE",
     "LARGE_ARCHIVE",
     "MIN_SECRET_LENGTH",
+    "RIGHTS",
     "STORE_VARIABLE",
+    "ApiKey",
     "ArchiveLimits",
     "Arrival",
     "BlobInfo",
@@ -85,6 +95,7 @@ __all__ = [
     "PostedRequest",
     "PruneReport",
     "Redactor",
+    "Right",
     "SessionPage",
     "SessionShare",
     "SessionSummary",
@@ -99,10 +110,14 @@ __all__ = [
     "Within",
     "WorkStore",
     "WorkerPresence",
+    "add_tenant",
     "as_work_store",
+    "check_api_key",
     "chosen_name",
     "connect_database",
+    "create_api_key",
     "create_private",
+    "list_tenants",
     "locked",
     "migrate_store",
     "open_document",
@@ -118,6 +133,7 @@ __all__ = [
     "remove",
     "remove_tree",
     "replace_private",
+    "separate_tenants",
     "shortened_note",
     "store_status",
     "sync_folder",

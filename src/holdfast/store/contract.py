@@ -436,6 +436,19 @@ class StoredDocument(Value):
     """None if there is none yet."""
 
 
+Right = Literal["look", "answer", "operate"]
+"""What a device or a key may do: look at everything; also approve once and deny; also change sessions and save approvals."""
+
+
+class ApiKey(Value):
+    """A key for the API of `holdfast serve`, without its secret."""
+
+    id: str
+    principal: str
+    """Whose key it is, as the record names them."""
+    right: Right
+
+
 HOST_QUEUE = "host:"
 """The beginning of the name of a queue that only the workers of one machine serve."""
 
@@ -498,6 +511,22 @@ class WorkStore(Store, Protocol):
 
     async def put_document(self, name: str, content: bytes, *, version: int) -> bool:
         """Replace a document if it still has this version; durable when it returns. False if it has another one."""
+        ...
+
+    async def keep_api_key(self, key: ApiKey, hash: bytes) -> None:
+        """Keep a new key with the hash of its secret."""
+        ...
+
+    async def api_key(self, id: str) -> tuple[ApiKey, bytes] | None:
+        """A key and the hash of its secret; None if there is none."""
+        ...
+
+    async def api_keys(self) -> Sequence[ApiKey]:
+        """All keys, oldest first."""
+        ...
+
+    async def remove_api_key(self, id: str) -> bool:
+        """Revoke a key; it counts from the next request on. False if there is none."""
         ...
 
 

@@ -150,6 +150,21 @@ class Home:
         private_folder(self.root / "sessions")
         return private_folder(self.session_folder(session))
 
+    def claim_for_tenant(self, name: str) -> None:
+        """Bind this data directory to one tenant of a store that machines share. Raises StoreUnavailable if it has another one.
+
+        Two tenants can have sessions of one id, and the files of a session are found here by its id.
+        """
+        path = self.root / "tenant"
+        if not path.exists():
+            self._create_once(path, name.encode())
+        found = path.read_bytes()[:100].decode("ascii", "replace") if path.is_file() else ""
+        if found != name:
+            raise StoreUnavailable(
+                f"the data directory {str(self.root)!r} belongs to the tenant {found!r}, not to {name!r}",
+                hint="use a data directory for each tenant: set HOLDFAST_HOME",
+            )
+
     def key(self) -> bytes:
         """Return the secret key of this home, 32 random bytes. The first caller creates it.
 
@@ -161,15 +176,7 @@ class Home:
         path = self.root / "key"
         private_folder(self.root)
         if not path.exists():
-            draft = self.root / f".key-{secrets.token_hex(8)}"
-            write_private(draft, secrets.token_bytes(KEY_BYTES))
-            try:
-                os.link(draft, path)  # fails if another process was first, so that all use the same key
-            except FileExistsError:
-                pass
-            finally:
-                draft.unlink()
-            sync_folder(self.root)
+            self._create_once(path, secrets.token_bytes(KEY_BYTES))
         content = path.read_bytes() if path.is_file() else b""  # reading a pipe could block forever
         if len(content) != KEY_BYTES:
             raise StoreUnavailable(
@@ -177,6 +184,18 @@ class Home:
                 hint="restore it from a backup; if you delete it, guests that wait for an answer start over",
             )
         return content
+
+    def _create_once(self, path: Path, content: bytes) -> None:
+        """Create a file completely or not at all, unless another process is first: all use the same one."""
+        draft = self.root / f".{path.name}-{secrets.token_hex(8)}"
+        write_private(draft, content)
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+        sync_folder(self.root)
 
 
 def _read_keys(path: Path) -> bytes:

@@ -37,6 +37,7 @@ from holdfast.store.archive.transfer import arrival_events, check_target, write_
 from holdfast.store.blobs.copy_out import Reflinker, StoredBlob, read_span
 from holdfast.store.blobs.references import digests_in
 from holdfast.store.contract import (
+    ApiKey,
     ArchiveLimits,
     ArchiveManifest,
     Arrival,
@@ -170,6 +171,7 @@ class MemoryStore:
         self._sessions: dict[SessionId, _Session] = {}
         self._blobs: dict[str, bytes] = {}
         self._documents: dict[str, StoredDocument] = {}
+        self._api_keys: dict[str, tuple[ApiKey, bytes]] = {}
         self._shares: dict[SessionId, dict[SessionId, SessionShare]] = {}
         self._rank = 0
         self._rows: list[RecordedEvent] = []
@@ -435,6 +437,18 @@ class MemoryStore:
             return False
         self._documents[name] = StoredDocument(version=version + 1, content=content)
         return True
+
+    async def keep_api_key(self, key: ApiKey, hash: bytes) -> None:
+        self._api_keys[key.id] = (key, hash)
+
+    async def api_key(self, id: str) -> tuple[ApiKey, bytes] | None:
+        return self._api_keys.get(id)
+
+    async def api_keys(self) -> Sequence[ApiKey]:
+        return [key for key, _ in self._api_keys.values()]
+
+    async def remove_api_key(self, id: str) -> bool:
+        return self._api_keys.pop(id, None) is not None
 
     async def put_blob(self, content: bytes) -> str:
         name = digest_bytes(content)

@@ -1,7 +1,7 @@
 """Opening a store. The one place that names a backend."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,7 +35,7 @@ async def open_work_store(home: Home, url: str, *, clock: Clock, redact: Redact 
     return await PostgresStore.start(url, home=home, clock=clock, redact=redact)
 
 
-async def connect_database(url: str) -> Any:
+async def connect_database(url: str, *, is_admin: bool = False) -> Any:
     """Open a connection to the database of a store, with its schema as the search path. For the engine of the workers.
 
     Any: asyncpg has no annotations.
@@ -43,7 +43,7 @@ async def connect_database(url: str) -> Any:
     _check_address(url)
     with _extra_explained():
         from holdfast.store.postgres.database import connect
-    return await connect(url)
+    return await connect(url, is_admin=is_admin)
 
 
 async def migrate_store(url: str) -> tuple[str, ...]:
@@ -60,6 +60,30 @@ async def store_status(url: str) -> StoreStatus:
     with _extra_explained():
         from holdfast.store.postgres.status import read_status
     return await read_status(url)
+
+
+async def add_tenant(url: str, name: str) -> None:
+    """Create a tenant in the store at an address. Raises InvalidInput if it exists, StoreUnavailable."""
+    _check_address(url)
+    with _extra_explained():
+        import holdfast.store.postgres.tenants as tenants
+    await tenants.add_tenant(url, name)
+
+
+async def list_tenants(url: str) -> tuple[str, ...]:
+    """The names of the tenants of the store at an address. Raises StoreUnavailable."""
+    _check_address(url)
+    with _extra_explained():
+        import holdfast.store.postgres.tenants as tenants
+    return await tenants.list_tenants(url)
+
+
+async def separate_tenants(url: str, tables: Sequence[str]) -> None:
+    """Separate the tenants in tables of the engine of the workers. Raises StoreUnavailable."""
+    _check_address(url)
+    with _extra_explained():
+        import holdfast.store.postgres.tenants as tenants
+    await tenants.separate_tenants(url, tables)
 
 
 def _check_address(url: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import Value, encode
+from holdfast.core import Value, encode, named_person
 from holdfast.core.errors import (
     CommitConflict,
     EscalationUnknown,
@@ -19,15 +19,18 @@ from holdfast.core.errors import (
     SessionNotFound,
     SessionNotReady,
 )
+from holdfast.store import API_KEY_PREFIX, Right, check_api_key
 from holdfast.web.api import changes, devices, files, history, inbox, policies, records, sessions, teams
 from holdfast.web.context import WebContext, WebRequest
-from holdfast.web.devices import Device, Right, has_right
+from holdfast.web.devices import Device, has_right
 from holdfast.web.event_feed import follow
 from holdfast.web.guard import ENTER, HEADERS, bearer, find_refusal
 from holdfast.web.peer import is_own_peer
 from holdfast.web.route import Route
 
 MAX_BODY_BYTES = 1 << 20
+RECHECK_MS = 1_000
+"""How long an open stream may go on without another look at its token."""
 STREAM = "/api/stream"
 ROUTES: tuple[Route, ...] = (
     *inbox.ROUTES,
@@ -96,21 +99,27 @@ class WebApplication:
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"]
+        try:
+            owner = await self._key_owner(scope)
+        except HoldfastError as error:
+            await _send_json(send, 503, _error_body(error))
+            return
         refusal = find_refusal(
             method=method,
             path=path,
             headers=scope["headers"],
             origins=self._origins,
             tokens=self._context.devices.tokens(),
+            has_api_key=owner is not None,
         )
         if refusal is not None:
             await _send_json(send, refusal.status, ErrorBody(code=refusal.code, text=refusal.text, hint=""))
             return
         try:
             if path == STREAM and method == "GET":
-                await self._stream(scope, receive, send)
+                await self._stream(scope, receive, send, owner)
             elif path.startswith("/api/"):
-                await self._call(scope, receive, send)
+                await self._call(scope, receive, send, owner)
             else:
                 await _send_file(send, method, path)
         except HoldfastError as error:
@@ -120,7 +129,25 @@ class WebApplication:
             body = ErrorBody(code="internal", text="the request failed", hint="see logs/holdfast.log")
             await _send_json(send, 500, body)
 
-    async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _key_owner(self, scope: Scope) -> Device | None:
+        """Who sends a valid API key; None without one. Raises StoreUnavailable."""
+        token = _token(scope)
+        if self._context.keys is None or not token.startswith(API_KEY_PREFIX.encode()):
+            return None
+        key = await check_api_key(self._context.keys, token.decode("latin-1"))
+        if key is None:
+            return None
+        now = self._context.clock.now_ms()
+        return Device(
+            id=f"key-{key.id}",
+            name=key.principal,
+            right=key.right,
+            entered_ms=now,
+            seen_ms=now,
+            principal=named_person(key.principal),
+        )
+
+    async def _call(self, scope: Scope, receive: Receive, send: Send, owner: Device | None) -> None:
         if scope["path"] == ENTER:
             await self._enter(scope, receive, send)
             return
@@ -128,7 +155,7 @@ class WebApplication:
             match = pattern.fullmatch(scope["path"])
             if match is None or route.method != scope["method"]:
                 continue
-            device = self._device(scope, route.right)
+            device = self._device(scope, route.right, owner)
             body = await _read_body(receive, route.takes) if route.takes is not None else None
             request = WebRequest(
                 context=self._context, device=device, path=match.groupdict(), query=_query(scope), body=body
@@ -157,23 +184,39 @@ class WebApplication:
         hosts = {origin.removeprefix("https://") for origin in self._origins if origin.startswith("https://")}
         return any(value.decode("latin-1") in hosts for name, value in scope["headers"] if name == b"host")
 
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._device(scope, "look")
+    async def _stream(self, scope: Scope, receive: Receive, send: Send, owner: Device | None) -> None:
+        self._device(scope, "look", owner)
         given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"last-event-id"]
         after = int(given[0]) if given and given[0].isdecimal() and len(given[0]) < 19 else None
         await send(_start(200, "text/event-stream", (b"x-accel-buffering", b"no")))
         frames = follow(self._context.feed.frames(after), self._context.closed)
-        await _send_until_gone(frames, receive, send)
+        await _send_until_gone(self._while_allowed(frames, scope), receive, send)
 
-    def _device(self, scope: Scope, right: Right) -> Device:
-        given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
-        device = self._context.devices.device_of(bearer(given))
+    async def _while_allowed(self, frames: AsyncIterator[bytes], scope: Scope) -> AsyncIterator[bytes]:
+        """The frames until the device was ended or the key revoked; every stream has a frame once in a while."""
+        clock = self._context.clock
+        checked_ms = clock.now_ms()
+        async for frame in frames:
+            if clock.now_ms() - checked_ms >= RECHECK_MS:
+                checked_ms = clock.now_ms()
+                if self._context.devices.device_of(_token(scope)) is None and not await self._key_owner(
+                    scope
+                ):
+                    return
+            yield frame
+
+    def _device(self, scope: Scope, right: Right, owner: Device | None) -> Device:
+        device = owner or self._context.devices.device_of(_token(scope))
         if device is None or not has_right(device, right):
             raise NotAllowed(
                 f"this device may not do this: it needs the right {right!r}",
                 hint="use the browser that `holdfast web` opened",
             )
         return device
+
+
+def _token(scope: Scope) -> bytes:
+    return bearer([value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"])
 
 
 class NotAllowed(HoldfastError):

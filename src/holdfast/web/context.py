@@ -7,7 +7,7 @@ from typing import TypeVar
 from holdfast.app import Runtime
 from holdfast.core import Clock, SessionId
 from holdfast.core.errors import InvalidInput
-from holdfast.store import Home, Store
+from holdfast.store import Home, Store, WorkStore
 from holdfast.web.devices import Device, Devices
 from holdfast.web.event_feed import EventFeed
 from holdfast.web.session_host import SessionHost
@@ -26,6 +26,8 @@ class WebContext:
     devices: Devices
     feed: EventFeed
     hosted: SessionHost
+    keys: WorkStore | None = None
+    """The store with the API keys; None if only browsers that entered may use this server."""
     origin: str
     """Where browsers reach this server, such as `http://127.0.0.1:7788`."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)

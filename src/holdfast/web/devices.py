@@ -2,14 +2,11 @@
 
 import hmac
 import secrets
-from typing import Literal, get_args
 
-from holdfast.core import Clock, Value
+from holdfast.core import PERSON, Clock, Principal, Value
 from holdfast.core.errors import InvalidInput
+from holdfast.store import RIGHTS, Right
 
-Right = Literal["look", "answer", "operate"]
-"""What a device may do: look at everything; also approve once and deny; also change sessions and save approvals."""
-RIGHTS: tuple[Right, ...] = get_args(Right)
 CODE_SECONDS = 300
 IDLE_SECONDS = 12 * 60 * 60
 LONGEST_SECONDS = 7 * 24 * 60 * 60
@@ -17,13 +14,15 @@ MAX_NAME = 120
 
 
 class Device(Value, omit_defaults=False):
-    """A browser that may use this server."""
+    """A browser or a program that may use this server."""
 
     id: str
     name: str
     right: Right
     entered_ms: int
     seen_ms: int
+    principal: Principal = PERSON
+    """Whom the record names: the person at this machine, or the owner of an API key."""
 
 
 class _Code(Value):

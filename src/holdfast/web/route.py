@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from holdfast.store import Right
 from holdfast.web.context import WebRequest
-from holdfast.web.devices import Right
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from holdfast.app import Runtime
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidInput
 from holdfast.gate import WebAddress, published_address
+from holdfast.store import WorkStore
 from holdfast.web.application import WebApplication
 from holdfast.web.context import WebContext
 from holdfast.web.devices import Devices
@@ -52,10 +53,12 @@ async def serve_web(
     origins = (f"http://127.0.0.1:{port}", f"http://localhost:{port}", *((origin,) if origin else ()))
     feed = EventFeed(runtime.store)
     hosted: SessionHost = HostedSessions(runtime, feed)
+    keys: WorkStore | None = None
     if is_remote:
         shared = shared_by_workers(runtime.store)
         if shared is None:
             raise InvalidInput("only sessions of a store in PostgreSQL are run by workers")
+        keys = shared[0]
         hosted = WorkerSessions(runtime, *shared)
         await shared[0].announce("web server")
     clock = SystemClock()
@@ -67,6 +70,7 @@ async def serve_web(
         devices=Devices(clock),
         feed=feed,
         hosted=hosted,
+        keys=keys,
         origin=origin or origins[0],
     )
     config = uvicorn.Config(

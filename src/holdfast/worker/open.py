@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.core.errors import EngineMissing
-from holdfast.store import connect_database
+from holdfast.store import connect_database, separate_tenants
 from holdfast.worker.dispatch import Dispatch
 
 
@@ -19,7 +19,10 @@ def open_dispatch(url: str, *, heartbeat_seconds: float | None = None) -> Dispat
 
 async def install_dispatch(url: str) -> bool:
     """Create or upgrade the tables of the engine. Returns whether there was something to do."""
-    return bool(await _engine().install(_connector(url)))
+    engine = _engine()
+    is_new = bool(await engine.install(partial(connect_database, url, is_admin=True)))
+    await separate_tenants(url, engine.TENANT_TABLES)
+    return is_new
 
 
 def _connector(url: str) -> Callable[[], Awaitable[Any]]:

@@ -17,6 +17,8 @@ from holdfast.core import SessionId
 from holdfast.worker.dispatch import DEFAULT_QUEUE, Handler, NotNow, QueueStatus, check_places
 
 ENTRYPOINT = "session"
+TENANT_TABLES = ("pgqueuer", "pgqueuer_log")
+"""Its tables with rows of sessions. The others have numbers of jobs by queue, or nothing."""
 HEARTBEAT_SECONDS = 8.0
 """A job whose worker was silent for this long is given to another one. Longer than a lease outlives its worker: otherwise the
 next worker would find the session held."""

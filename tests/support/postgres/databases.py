@@ -16,7 +16,7 @@ import asyncpg
 from holdfast.store.postgres.migrations import migrate
 from holdfast.worker import install_dispatch
 
-_KEPT = ("migration", "place_offset")
+_KEPT = ("migration", "place_offset", "tenant")
 """Tables that a migration fills."""
 _ROOT = Path(__file__).parents[3]
 
@@ -84,6 +84,8 @@ class Databases:
             )
             tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'holdfast'")
             names = [f'DELETE FROM "{row[0]}"' for row in tables if row[0] not in _KEPT]
+            names.append("DELETE FROM tenant WHERE name <> 'default'")
+            names.append("DELETE FROM place_offset WHERE tenant <> 'default'")
             await connection.execute(";".join(names))
         finally:
             await connection.close()

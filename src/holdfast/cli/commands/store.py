@@ -3,6 +3,10 @@
 holdfast store init URL                      create the schema and the queue
 holdfast store migrate URL                   bring an older schema up to date
 holdfast store status URL                    schema, size, and the processes that have it open
+holdfast store tenants URL [--add NAME]      list or create tenants, which see nothing of each other: URL?tenant=NAME
+holdfast store keys URL                      list the API keys for `holdfast serve`
+holdfast store keys URL --add WHO --right answer    create one, which is shown once; look, answer or operate
+holdfast store keys URL --revoke ID          revoke one
 holdfast store copy URL                      copy the sessions of this data directory to a store
 holdfast store copy URL --back               copy the sessions of a store to this data directory
 
@@ -22,10 +26,23 @@ from holdfast.cli.commands.workers import describe_worker
 from holdfast.cli.open_store import open_store
 from holdfast.cli.redaction import LazyRedactor
 from holdfast.cli.terminal.console import Console
-from holdfast.core import SessionId, SystemClock, pluralize
-from holdfast.core.errors import HoldfastError, SessionExists
+from holdfast.core import SessionId, SystemClock, escape_invisible, pluralize
+from holdfast.core.errors import HoldfastError, InvalidInput, SessionExists
 from holdfast.core.events import RecordedEvent
-from holdfast.store import Arrival, SessionSummary, Store, migrate_store, open_work_store, store_status
+from holdfast.store import (
+    RIGHTS,
+    Arrival,
+    Home,
+    SessionSummary,
+    Store,
+    WorkStore,
+    add_tenant,
+    create_api_key,
+    list_tenants,
+    migrate_store,
+    open_work_store,
+    store_status,
+)
 from holdfast.worker import install_dispatch, open_dispatch
 
 PROGRESS = "talking to the store"
@@ -33,8 +50,15 @@ PROGRESS = "talking to the store"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("action", choices=["init", "migrate", "status", "copy"], help="what to do")
+    parser.add_argument(
+        "action", choices=["init", "migrate", "status", "tenants", "keys", "copy"], help="what to do"
+    )
     parser.add_argument("url", metavar="URL", help="such as postgresql://user@host/database")
+    parser.add_argument("--add", metavar="NAME", help="for tenants and keys: create one with this name")
+    parser.add_argument(
+        "--right", choices=RIGHTS, default="look", help="for keys --add: what it allows (default: look)"
+    )
+    parser.add_argument("--revoke", metavar="ID", help="for keys: revoke this one")
     parser.add_argument("--back", action="store_true", help="for copy: from the store to this data directory")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -45,6 +69,10 @@ async def run(arguments: argparse.Namespace) -> int:
     match arguments.action:
         case "status":
             return await _status(arguments.url, console, is_json=arguments.json)
+        case "tenants":
+            return await _tenants(arguments, console)
+        case "keys":
+            return await _keys(arguments, console)
         case "copy":
             return await _copy(arguments.url, console, is_back=arguments.back, is_json=arguments.json)
         case _:
@@ -79,6 +107,52 @@ async def _status(url: str, console: Console, *, is_json: bool) -> int:
         console.print(f"  not safe: {risk}")
     for worker in found.workers:
         console.print(f"  {describe_worker(worker)}")
+    return exit_codes.OK
+
+
+async def _tenants(arguments: argparse.Namespace, console: Console) -> int:
+    if arguments.add:
+        await add_tenant(arguments.url, arguments.add)
+        joint = "&" if "?" in arguments.url else "?"
+        console.say(f"its processes use the address {arguments.url}{joint}tenant={arguments.add}")
+    found = await list_tenants(arguments.url)
+    if arguments.json:
+        console.json(found)
+    else:
+        for name in found:
+            console.print(name)
+    return exit_codes.OK
+
+
+async def _keys(arguments: argparse.Namespace, console: Console) -> int:
+    # Keys need no data directory, and that of this machine may belong to another tenant.
+    with tempfile.TemporaryDirectory(prefix="holdfast-keys-") as folder:
+        store = await open_work_store(Home(Path(folder)), arguments.url, clock=SystemClock())
+        try:
+            return await _change_keys(store, arguments, console)
+        finally:
+            await store.close()
+
+
+async def _change_keys(store: WorkStore, arguments: argparse.Namespace, console: Console) -> int:
+    if arguments.revoke and not await store.remove_api_key(arguments.revoke):
+        raise InvalidInput(
+            f"there is no key {arguments.revoke!r}", hint=f"holdfast store keys {shlex.quote(arguments.url)}"
+        )
+    if arguments.add:
+        key, text = await create_api_key(store, arguments.add, arguments.right)
+        if arguments.json:
+            console.json({"key": key, "text": text})
+        else:
+            console.say(f"the key of {key.principal}, which may {key.right}; it is shown only this once:")
+            console.print(text)
+        return exit_codes.OK
+    found = await store.api_keys()
+    if arguments.json:
+        console.json(found)
+    else:
+        for each in found:
+            console.print(f"{each.id}  {each.right:8}{escape_invisible(each.principal)}")
     return exit_codes.OK
 
 

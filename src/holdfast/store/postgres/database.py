@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Awaitable, Callable
 from importlib import resources
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg
 
@@ -14,6 +14,9 @@ from holdfast.core.errors import InvalidInput, StoreUnavailable
 
 SCHEMA = "holdfast"
 """The schema of all our tables, so that the database can hold other programs' tables too."""
+DEFAULT_TENANT = "default"
+ROLE = "holdfast_tenant"
+"""The database role of everything but administration. It owns nothing, so row-level security counts for it."""
 CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 30.0
 """A partition gives no answer at all, so every wait needs a limit."""
@@ -47,6 +50,14 @@ _SETTINGS = {
 }
 
 
+TENANT_SETTING = "holdfast.tenant"
+_ENTER = """
+SELECT set_config('role', rolname, false) FROM pg_roles
+WHERE rolname = $1 AND pg_has_role(oid, 'MEMBER') AND has_table_privilege(oid, to_regclass($2), 'SELECT')
+"""
+"""Where the role is missing, only the default tenant exists, and its owner is under row-level security as well."""
+
+
 def load_queries() -> dict[str, str]:
     """Load the statements of `sql/queries.sql` by name."""
     text = (resources.files(__package__) / "sql" / "queries.sql").read_text()
@@ -57,14 +68,56 @@ def load_queries() -> dict[str, str]:
     }
 
 
-async def connect(url: str, *, command_seconds: float = COMMAND_SECONDS) -> asyncpg.Connection:
-    """Open a connection. Raises InvalidInput if the address makes no sense, and what asyncpg raises."""
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
+
+
+def check_tenant(name: str) -> str:
+    """Raise InvalidInput unless this can be the name of a tenant."""
+    if not _TENANT.fullmatch(name):
+        raise InvalidInput(
+            f"{name!r} cannot be the name of a tenant", hint="use lower-case letters, digits and hyphens"
+        )
+    return name
+
+
+def split_tenant(url: str) -> tuple[str, str]:
+    """The address for the server, and the tenant that its parameter `tenant` names. Raises InvalidInput."""
+    parts = urlsplit(url)
+    if "tenant=" not in parts.query:
+        return url, DEFAULT_TENANT
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    tenants = [value for name, value in given if name == "tenant"]
+    others = urlencode([pair for pair in given if pair[0] != "tenant"], safe="/")
+    return parts._replace(query=others).geturl(), check_tenant(tenants[-1]) if tenants else DEFAULT_TENANT
+
+
+async def connect(
+    url: str, *, command_seconds: float = COMMAND_SECONDS, is_admin: bool = False
+) -> asyncpg.Connection:
+    """Open a connection for one tenant, or for administration. Raises InvalidInput if the address makes no sense, and what
+    asyncpg raises."""
+    server, tenant = split_tenant(url)
     try:
-        return await asyncpg.connect(
-            url, timeout=CONNECT_SECONDS, command_timeout=command_seconds, server_settings=_SETTINGS
+        connection = await asyncpg.connect(
+            server,
+            timeout=CONNECT_SECONDS,
+            command_timeout=command_seconds,
+            server_settings={**_SETTINGS, TENANT_SETTING: tenant},
         )
     except (asyncpg.ClientConfigurationError, ValueError) as problem:
         raise _not_an_address(url, problem) from problem
+    if not is_admin:
+        await _take_role(connection)
+    return connection
+
+
+async def _take_role(connection: asyncpg.Connection) -> None:
+    """Give up the rights of the login: a superuser would see the rows of all tenants."""
+    try:
+        await connection.execute(_ENTER, ROLE, f"{SCHEMA}.tenant")
+    except BaseException:
+        connection.terminate()
+        raise
 
 
 def shown(url: str) -> str:
@@ -114,29 +167,32 @@ MAX_CONNECTIONS = 4
 class Database:
     """A few connections for everything but appends, which have one of their own."""
 
-    def __init__(self, url: str, pool: asyncpg.Pool, outage_seconds: float) -> None:
+    def __init__(self, url: str, pool: asyncpg.Pool, outage_seconds: float, *, tenant: str) -> None:
         self.url = url
+        self.tenant = tenant
         self.outage_seconds = outage_seconds
         self._pool = pool
 
     @classmethod
     async def open(cls, url: str, *, outage_seconds: float = OUTAGE_SECONDS) -> "Database":
         """Connect. Raises StoreUnavailable."""
+        server, tenant = split_tenant(url)
         try:
             pool = await asyncpg.create_pool(
-                url,
+                server,
                 min_size=1,
                 max_size=MAX_CONNECTIONS,
                 timeout=CONNECT_SECONDS,
                 command_timeout=COMMAND_SECONDS,
-                server_settings=_SETTINGS,
+                server_settings={**_SETTINGS, TENANT_SETTING: tenant},
+                init=_take_role,
                 reset=_keep,
             )
         except (asyncpg.ClientConfigurationError, ValueError) as problem:
             raise _not_an_address(url, problem) from problem
         except (*LOST, asyncpg.PostgresError) as problem:
             raise explain(problem, url) from problem
-        return cls(url, pool, outage_seconds)
+        return cls(url, pool, outage_seconds, tenant=tenant)
 
     async def read(self, work: Work[Result]) -> Result:
         """Run statements that may be run again. They are, while the server restarts. Raises StoreUnavailable."""

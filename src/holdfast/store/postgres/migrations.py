@@ -8,6 +8,7 @@ import asyncpg
 from holdfast.core import Value
 from holdfast.core.errors import StoreUnavailable
 from holdfast.store.postgres.database import LOST, SCHEMA, close_quickly, command_for, connect, explain, shown
+from holdfast.store.postgres.tenants import grant_role
 
 _LOCK = 7266330
 
@@ -70,14 +71,16 @@ def require_current(status: SchemaStatus, url: str) -> None:
 async def migrate(url: str) -> tuple[Migration, ...]:
     """Bring a database to the newest schema, and return the steps that were missing. Raises StoreUnavailable."""
     try:
-        connection = await connect(url, command_seconds=3600)
+        connection = await connect(url, command_seconds=3600, is_admin=True)
     except (*LOST, asyncpg.PostgresError) as problem:
         raise explain(problem, url) from problem
     try:
         async with connection.transaction():
             # Two operators at once: the second finds nothing left to do.
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-            return await _apply(connection, url)
+            missing = await _apply(connection, url)
+            await grant_role(connection)
+            return missing
     except (*LOST, asyncpg.PostgresError) as problem:
         raise explain(problem, url) from problem
     finally:

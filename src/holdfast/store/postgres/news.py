@@ -22,7 +22,6 @@ REQUESTS: Channel = "holdfast_request"
 DELAY_SECONDS = 0.01
 POLL_SECONDS = 1.0
 """A watcher looks this often without news, because a notification is lost if the connection is."""
-_MAX_PAYLOAD_BYTES = 7000
 
 
 class NewsWatch:
@@ -46,16 +45,16 @@ class News:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._watches: dict[Channel, list[NewsWatch]] = {EVENTS: [], REQUESTS: []}
-        self._unsent: dict[Channel, set[SessionId]] = {}
+        self._unsent: set[Channel] = set()
         self._sender: asyncio.Task[None] | None = None
         self._listeners: list[asyncio.Task[None]] = []
         """The last one listens; each ends the one before it."""
         self._listened: set[Channel] = set()
 
-    def recorded(self, sessions: Sequence[SessionId], channel: Channel = EVENTS) -> None:
+    def recorded(self, _: Sequence[SessionId], channel: Channel = EVENTS) -> None:
         """Tell the watchers of this process now, and other processes in a moment."""
         self._wake(channel)
-        self._unsent.setdefault(channel, set()).update(sessions)
+        self._unsent.add(channel)
         if self._sender is None:
             self._sender = asyncio.create_task(self._send(), name="holdfast-news")
 
@@ -84,6 +83,10 @@ class News:
         before = self._listeners[-1] if self._listeners else None
         self._listeners.append(asyncio.create_task(self._listen(before), name="holdfast-listener"))
 
+    def _name(self, channel: Channel) -> str:
+        """The channel of one tenant. No notification has a content: everybody who may connect could listen."""
+        return f"{channel}:{self._database.tenant}"
+
     def _wake(self, channel: Channel) -> None:
         for watch in self._watches[channel]:
             watch.is_changed.set()
@@ -91,12 +94,10 @@ class News:
     async def _send(self) -> None:
         await asyncio.sleep(DELAY_SECONDS)
         self._sender = None
-        unsent, self._unsent = self._unsent, {}
-        for channel, sessions in unsent.items():
-            text = " ".join(sessions)
-            row = (channel, text if len(text) < _MAX_PAYLOAD_BYTES else "")
+        unsent, self._unsent = self._unsent, set()
+        for channel in unsent:
             with suppress(StoreUnavailable):  # watchers look by themselves
-                await self._database.read(partial(_notify, row=row))
+                await self._database.read(partial(_notify, channel=self._name(channel)))
 
     async def _listen(self, before: "asyncio.Task[None] | None") -> None:
         if before is not None:
@@ -108,7 +109,8 @@ class News:
                 connection = await connect(self._database.url)
                 connection.add_termination_listener(lambda _, gone=gone: gone.set())
                 for channel in self._listened:
-                    await connection.add_listener(channel, lambda _c, _p, name, _t: self._wake(name))
+                    wake = partial(self._wake, channel)
+                    await connection.add_listener(self._name(channel), lambda *_, wake=wake: wake())
                     self._wake(channel)  # for what was recorded before
                 await gone.wait()
             except (*LOST, asyncpg.PostgresError):
@@ -119,5 +121,5 @@ class News:
             await asyncio.sleep(POLL_SECONDS)
 
 
-async def _notify(connection: asyncpg.Connection, row: tuple[str, str]) -> None:
-    await connection.execute(SQL["notify"], *row)
+async def _notify(connection: asyncpg.Connection, channel: str) -> None:
+    await connection.execute(SQL["notify"], channel)

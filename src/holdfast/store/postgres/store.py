@@ -26,6 +26,7 @@ from holdfast.core.errors import JournalDamaged, StoreUnavailable
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
 from holdfast.store.archive.transfer import check_target
 from holdfast.store.contract import (
+    ApiKey,
     ArchiveLimits,
     ArchiveManifest,
     Arrival,
@@ -66,6 +67,7 @@ from holdfast.store.postgres.sessions import (
     require_session,
 )
 from holdfast.store.postgres.shares import TreeShares
+from holdfast.store.postgres.tenants import require_tenant
 from holdfast.store.postgres.writer import GroupWriter
 from holdfast.store.session_files import remove_session_files
 
@@ -120,7 +122,9 @@ class PostgresStore(PostgresBlobStore):
         presence = Presence(url, version=version("holdfast"), seconds=presence_seconds)
         try:
             require_current(await database.read(schema_status), url)
+            await database.read(lambda connection: require_tenant(connection, url, database.tenant))
             home.prepare()
+            home.claim_for_tenant(database.tenant)
             await database.write(lambda connection: connection.execute(SQL["move_places"]))
             await database.read(presence.arrive)
         except BaseException:
@@ -334,6 +338,24 @@ class PostgresStore(PostgresBlobStore):
         )
         return written is not None
 
+    async def keep_api_key(self, key: ApiKey, hash: bytes) -> None:
+        row = (key.id, key.principal, key.right, hash)
+        await self._database.write(lambda connection: connection.execute(SQL["keep_api_key"], *row))
+
+    async def api_key(self, id: str) -> tuple[ApiKey, bytes] | None:
+        row = await self._database.read(lambda connection: connection.fetchrow(SQL["api_key"], id))
+        return None if row is None else (_api_key(row), row["hash"])
+
+    async def api_keys(self) -> Sequence[ApiKey]:
+        rows = await self._database.read(lambda connection: connection.fetch(SQL["api_keys"]))
+        return [_api_key(row) for row in rows]
+
+    async def remove_api_key(self, id: str) -> bool:
+        removed = await self._database.write(
+            lambda connection: connection.fetchval(SQL["remove_api_key"], id)
+        )
+        return removed is not None
+
     async def close(self) -> None:
         if self._is_closed:
             return
@@ -510,6 +532,10 @@ class PostgresStore(PostgresBlobStore):
         if not found.is_intact:
             await self._database.write(lambda connection: inspection.mark_damaged(connection, session))
         return found
+
+
+def _api_key(row: asyncpg.Record) -> ApiKey:
+    return ApiKey(id=row["id"], principal=row["principal"], right=row["may"])
 
 
 def _retrieve(task: "asyncio.Task[Taken]") -> None:

@@ -1,9 +1,11 @@
 """Routes of devices: which browsers may use this server, and codes for new ones."""
 
-from holdfast.core import Value
+from holdfast.core import PERSON, Value
+from holdfast.core.errors import InvalidInput
+from holdfast.store import Right
 from holdfast.web.api.sessions import Nothing
 from holdfast.web.context import WebRequest
-from holdfast.web.devices import Device, Right
+from holdfast.web.devices import Device
 from holdfast.web.qr_code import QrCode, qr_code
 from holdfast.web.route import get, post
 
@@ -37,6 +39,11 @@ async def list_devices(request: WebRequest) -> DeviceList:
 async def new_link(request: WebRequest) -> EntryLink:
     """A link for one more device."""
     body = request.given(CodeBody)
+    if request.device.principal != PERSON:
+        # A browser would stay when the key is revoked.
+        raise InvalidInput(
+            "an API key lets no browser in", hint="create another key: holdfast store keys URL --add NAME"
+        )
     code = request.context.devices.new_code(body.right)
     url = f"{request.context.origin}/#enter={code}"
     return EntryLink(url=url, qr=qr_code(url) if url.startswith("https://") else None)

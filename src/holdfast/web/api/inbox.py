@@ -107,7 +107,14 @@ async def answer(request: WebRequest) -> Delivered:
         if body.rule != _rule(escalation, response, context.clock.now_ms()):
             raise EscalationUnknown("what you were shown is not what would be saved", hint="look at it again")
     done = await deliver_answer(
-        context.home, context.store, session, escalation, response, transport="web", clock=context.clock
+        context.home,
+        context.store,
+        session,
+        escalation,
+        response,
+        transport="web",
+        clock=context.clock,
+        principal=request.device.principal,
     )
     if done.delivery == "recorded" and has_right(request.device, "operate"):
         # No process held the session, so nothing would continue it. The answer counts even if that fails.

@@ -30,7 +30,7 @@ stored AS (
     FROM unnest($15::text[], $16::bytea[], $17::bigint[], $18::bytea[], $19::bigint[])
         AS b (session, digest, size, content, put_ms)
     JOIN held USING (session)
-    ON CONFLICT (digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms
+    ON CONFLICT (tenant, digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms
 );
 
 -- name: written
@@ -44,7 +44,9 @@ UPDATE session SET name = $2, folder = $3 WHERE id = $1;
 
 -- name: lock_names
 -- Names and ids share one set of references. The locks end with the transaction; equal order, so that nobody waits in a circle.
-SELECT pg_advisory_xact_lock(7266331, hashtext(word)) FROM unnest($1::text[]) AS w (word) ORDER BY hashtext(word);
+SELECT pg_advisory_xact_lock(7266331, number)
+FROM (SELECT hashtext(current_setting('holdfast.tenant') || ' ' || word) AS number FROM unnest($1::text[]) AS w (word)) AS n
+ORDER BY number;
 
 -- name: is_taken
 -- An id is taken by a session, or by a deleted one whose events forks still share.
@@ -112,7 +114,7 @@ SELECT EXISTS (SELECT 1 FROM worker WHERE id <> $1 AND seen > now() - $2::interv
 -- A row that was removed in an outage is inserted again. Not flushed: after a crash of the server the next beat comes.
 WITH unflushed AS (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO worker (id, host, pid, version, role, key) SELECT $1, $2, $3, $4, $5, $6 FROM unflushed
-ON CONFLICT (id) DO UPDATE SET seen = now(), role = excluded.role, key = excluded.key;
+ON CONFLICT (tenant, id) DO UPDATE SET seen = now(), role = excluded.role, key = excluded.key;
 
 -- name: leave
 DELETE FROM worker WHERE id = $1;
@@ -171,7 +173,7 @@ ORDER BY deleted_ms DESC LIMIT 1;
 -- Equal contents are one blob.
 INSERT INTO blob (digest, size, content, put_ms)
 SELECT digest, size, content, $4 FROM unnest($1::bytea[], $2::bigint[], $3::bytea[]) AS b (digest, size, content)
-ON CONFLICT (digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms;
+ON CONFLICT (tenant, digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms;
 
 -- name: touch_blobs
 -- Blobs that are stored already are stored again without their content. Returns the digests that are there.
@@ -204,7 +206,7 @@ DELETE FROM lease WHERE session = $1;
 -- An id can be used and deleted again.
 INSERT INTO tombstone (session, name, deleted_ms, reason, events, last_hash, kept_seq, parent, parent_seq)
 VALUES ($1, $2, $3, $4, $5, $6, $5, $7, $8)
-ON CONFLICT (session) DO UPDATE SET name = excluded.name, deleted_ms = excluded.deleted_ms, reason = excluded.reason,
+ON CONFLICT (tenant, session) DO UPDATE SET name = excluded.name, deleted_ms = excluded.deleted_ms, reason = excluded.reason,
     events = excluded.events, last_hash = excluded.last_hash, kept_seq = excluded.kept_seq, parent = excluded.parent,
     parent_seq = excluded.parent_seq;
 
@@ -271,7 +273,7 @@ UPDATE session SET tally = $2, name = $3, folder = $4, activity = $5 WHERE id = 
 SELECT horizon FROM search_progress FOR UPDATE;
 
 -- name: begin_search
-INSERT INTO search_progress (horizon) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM search_progress);
+INSERT INTO search_progress (horizon) VALUES (0) ON CONFLICT DO NOTHING;
 
 -- name: settled_place
 -- Every transaction before this one has ended: nothing more appears there.
@@ -293,7 +295,7 @@ ORDER BY event.place, event.part LIMIT $2;
 
 -- name: note_searched
 INSERT INTO searched (session, seq) SELECT * FROM unnest($1::text[], $2::bigint[])
-ON CONFLICT (session) DO UPDATE SET seq = excluded.seq;
+ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq;
 
 -- name: set_horizon
 UPDATE search_progress SET horizon = $1;
@@ -305,7 +307,7 @@ FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6
     AS p (session, seq, turn, at_ms, text, words);
 
 -- name: find_passages
-SELECT session, seq, turn, at_ms, text FROM passage WHERE words @@ $1::text::tsquery ORDER BY id DESC LIMIT $2;
+SELECT session, seq, turn, at_ms, text FROM find_passages($1, $2);
 
 -- name: owner_of
 -- The session that shows an event: its own or, if that was deleted, the newest fork that shares it.
@@ -322,7 +324,8 @@ WITH RECURSIVE owner (id) AS (
 SELECT session.id FROM session JOIN owner USING (id) ORDER BY session.rank DESC LIMIT 1;
 
 -- name: clear_search
-TRUNCATE passage, searched, search_progress;
+-- Not TRUNCATE, which would empty the tables of all tenants.
+DELETE FROM passage; DELETE FROM searched; DELETE FROM search_progress;
 
 -- name: events_after
 -- In the order of the transactions, of those that have all ended.
@@ -351,7 +354,7 @@ JOIN event ON event.session = w.session AND event.seq = w.seq;
 
 -- name: notify
 -- A notification gets a transaction number, so its commit would flush the log: nobody needs that, watchers look by themselves.
-SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2);
+SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, '');
 
 -- name: shares_of
 -- The version of a tree whose first session is still there, with its shares.
@@ -369,7 +372,7 @@ WITH current AS (
 ), written AS (
     INSERT INTO share (tree, session, amounts)
     SELECT $1, s.session, s.amounts FROM current, unnest($3::text[], $4::bytea[]) AS s (session, amounts)
-    ON CONFLICT (tree, session) DO UPDATE SET amounts = excluded.amounts
+    ON CONFLICT (tenant, tree, session) DO UPDATE SET amounts = excluded.amounts
 )
 SELECT version FROM current;
 
@@ -380,7 +383,7 @@ WITH gone AS (DELETE FROM share_tree WHERE tree = $1) DELETE FROM share WHERE tr
 -- name: post_request
 -- Of a session that is there; a request that is posted again is the same one.
 INSERT INTO request (id, session, body) SELECT $1, id, $3 FROM session WHERE id = $2
-ON CONFLICT (id) DO NOTHING;
+ON CONFLICT (tenant, id) DO NOTHING;
 
 -- name: requests_of
 SELECT session, id, body FROM request WHERE session = ANY ($1::text[]) ORDER BY number;
@@ -402,10 +405,22 @@ SELECT version, content FROM document WHERE name = $1;
 -- name: put_document
 -- Only what was computed from the newest version.
 INSERT INTO document (name, version, content) SELECT $1, 1, $2 WHERE $3::bigint = 0
-ON CONFLICT (name) DO NOTHING RETURNING version;
+ON CONFLICT (tenant, name) DO NOTHING RETURNING version;
 
 -- name: replace_document
 UPDATE document SET version = version + 1, content = $2 WHERE name = $1 AND version = $3 RETURNING version;
+
+-- name: keep_api_key
+INSERT INTO api_key (id, principal, may, hash) VALUES ($1, $2, $3, $4);
+
+-- name: api_key
+SELECT id, principal, may, hash FROM api_key WHERE id = $1;
+
+-- name: api_keys
+SELECT id, principal, may FROM api_key ORDER BY created, id;
+
+-- name: remove_api_key
+DELETE FROM api_key WHERE id = $1 RETURNING id;
 
 -- name: counts
 SELECT (SELECT count(*) FROM session) AS sessions, (SELECT count(*) FROM session WHERE activity = 'waiting') AS waiting,

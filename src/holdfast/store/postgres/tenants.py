@@ -1,0 +1,124 @@
+"""Tenants of one database: creating and listing them, and the role under which their separation counts.
+
+Row-level security separates them. It does not count for a superuser, so processes take a role that owns nothing.
+"""
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from holdfast.core.errors import InvalidInput, StoreUnavailable
+from holdfast.store.postgres.database import (
+    LOST,
+    ROLE,
+    SCHEMA,
+    TENANT_SETTING,
+    Result,
+    Work,
+    check_tenant,
+    close_quickly,
+    command_for,
+    connect,
+    explain,
+    shown,
+)
+
+_GRANTS = f"""
+GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO {ROLE};
+REVOKE INSERT, UPDATE, DELETE ON tenant, migration FROM {ROLE};
+GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {SCHEMA} TO {ROLE};
+"""
+_MAY_CREATE = "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user"
+_EXISTS = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)"
+_IS_MEMBER = "SELECT pg_has_role($1, 'MEMBER')"
+_SEPARATE = """
+ALTER TABLE {table} ADD COLUMN IF NOT EXISTS tenant text COLLATE "C" NOT NULL DEFAULT 'default';
+ALTER TABLE {table} ALTER COLUMN tenant SET DEFAULT current_setting('{setting}');
+ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
+ALTER TABLE {table} FORCE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS own ON {table};
+CREATE POLICY own ON {table} USING (tenant = current_setting('{setting}'));
+"""
+
+
+async def grant_role(connection: asyncpg.Connection) -> None:
+    """Create the role if this user may, and give it its rights. Without it, there is only the default tenant."""
+    if not await connection.fetchval(_EXISTS, ROLE):
+        if not await connection.fetchval(_MAY_CREATE):
+            return
+        try:
+            async with connection.transaction():
+                await connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
+        except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
+            pass  # of another database of this server, in this moment
+    if not await connection.fetchval(_IS_MEMBER, ROLE):
+        if not await connection.fetchval(_MAY_CREATE):
+            return
+        await connection.execute(f"GRANT {ROLE} TO CURRENT_USER")
+    await connection.execute(_GRANTS)
+
+
+async def separate_tenants(url: str, tables: Sequence[str]) -> None:
+    """Separate the tenants in tables of an engine, which come from its own library. Raises StoreUnavailable."""
+
+    async def work(connection: asyncpg.Connection) -> None:
+        async with connection.transaction():
+            for table in tables:
+                await connection.execute(_SEPARATE.format(table=table, setting=TENANT_SETTING))
+            await grant_role(connection)
+
+    await _administer(url, work)
+
+
+async def add_tenant(url: str, name: str) -> None:
+    """Create a tenant. Raises InvalidInput if it exists, StoreUnavailable."""
+    check_tenant(name)
+
+    async def work(connection: asyncpg.Connection) -> None:
+        if not await connection.fetchval(_EXISTS, ROLE) or not await connection.fetchval(_IS_MEMBER, ROLE):
+            raise StoreUnavailable(
+                f"the store {shown(url)!r} cannot separate tenants: its user has no role {ROLE!r}",
+                hint=f"let a superuser run: CREATE ROLE {ROLE}; GRANT {ROLE} TO your_user; then {command_for('migrate', url)}",
+            )
+        async with connection.transaction():
+            try:
+                await connection.execute("INSERT INTO tenant (name) VALUES ($1)", name)
+            except asyncpg.UniqueViolationError:
+                raise InvalidInput(f"there is already a tenant {name!r}") from None
+            await connection.execute("SELECT set_config($1, $2, true)", TENANT_SETTING, name)
+            await connection.execute("INSERT INTO place_offset (value) VALUES (0)")
+
+    await _administer(url, work)
+
+
+async def list_tenants(url: str) -> tuple[str, ...]:
+    """The names of all tenants. Raises StoreUnavailable."""
+
+    async def work(connection: asyncpg.Connection) -> tuple[str, ...]:
+        return tuple(row["name"] for row in await connection.fetch("SELECT name FROM tenant ORDER BY name"))
+
+    return await _administer(url, work)
+
+
+async def require_tenant(connection: asyncpg.Connection, url: str, name: str) -> None:
+    """Raise StoreUnavailable if the tenant of a connection does not exist."""
+    if await connection.fetchval("SELECT name FROM tenant WHERE name = $1", name) is None:
+        base = url.partition("?")[0]
+        raise StoreUnavailable(
+            f"the store {shown(base)!r} has no tenant {name!r}",
+            hint=f"{command_for('tenants', base)} --add {name}",
+        )
+
+
+async def _administer(url: str, work: Work[Result]) -> Result:
+    try:
+        connection = await connect(url, is_admin=True)
+    except (*LOST, asyncpg.PostgresError) as problem:
+        raise explain(problem, url) from problem
+    try:
+        return await work(connection)
+    except (*LOST, asyncpg.PostgresError) as problem:
+        raise explain(problem, url) from problem
+    finally:
+        await close_quickly(connection)
