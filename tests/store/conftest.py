@@ -51,8 +51,29 @@ async def postgres(folder: Path, clock: FakeClock, request: pytest.FixtureReques
         databases.give_back(url)
 
 
+@asynccontextmanager
+async def postgres_objects(
+    folder: Path, clock: FakeClock, request: pytest.FixtureRequest
+) -> AsyncIterator[Store]:
+    """With almost every blob as an object."""
+    from holdfast.store import put_blobs_setting
+    from holdfast.store.postgres.store import PostgresStore
+
+    databases: Databases = request.getfixturevalue("postgres_databases")
+    url = await databases.take()
+    try:
+        await put_blobs_setting(url, f"file://{folder}/objects")
+        store = await PostgresStore.start(url, home=Home(folder / "home"), clock=clock, large_bytes=8)
+        yield store
+        await store.close()
+    finally:
+        databases.give_back(url)
+
+
 BACKENDS: dict[str, Backend] = {"memory": memory, "sqlite": sqlite, "postgres": postgres}
 DURABLE = [name for name in BACKENDS if name != "memory"]
+OBJECTS = pytest.param("postgres-objects", marks=pytest.mark.soak)
+"""The long form runs every test of the store over objects as well; `test_objects` is the short one."""
 
 
 @pytest.fixture
@@ -65,9 +86,11 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=[*BACKENDS, OBJECTS])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Store]:
-    async with BACKENDS[request.param](tmp_path, clock, request) as opened:
+    async with {**BACKENDS, "postgres-objects": postgres_objects}[request.param](
+        tmp_path, clock, request
+    ) as opened:
         yield opened
 
 

@@ -57,6 +57,7 @@ from holdfast.store.open import (
     migrate_store,
     open_store,
     open_work_store,
+    put_blobs_setting,
     separate_tenants,
     store_status,
 )
@@ -126,6 +127,7 @@ __all__ = [
     "open_work_store",
     "private_folder",
     "prune",
+    "put_blobs_setting",
     "read_own",
     "read_plain",
     "read_settings",

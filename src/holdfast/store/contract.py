@@ -115,11 +115,13 @@ class Inspection(Value):
     events: int
     problems: tuple[JournalProblem, ...] = ()
     last_hash: str = ""
+    lost: tuple[str, ...] = ()
+    """Large blobs of the session that are missing from the object store or changed there, and what is wrong with each."""
 
     @property
     def is_intact(self) -> bool:
-        """Whether every event is as it was written."""
-        return not self.problems
+        """Whether every event is as it was written, and every object that the store checks."""
+        return not self.problems and not self.lost
 
 
 class ArchiveManifest(Value):

@@ -54,6 +54,14 @@ async def migrate_store(url: str) -> tuple[str, ...]:
     return tuple(f"{one.number:04} {one.title}" for one in await migrate(url))
 
 
+async def put_blobs_setting(url: str, blobs: str) -> None:
+    """Say where the store at an address keeps large blobs: `s3://bucket/prefix` or `file:///folder`. Raises InvalidInput."""
+    _check_address(url)
+    with _extra_explained():
+        import holdfast.store.postgres.tenants as tenants
+    await tenants.put_blobs_setting(url, blobs)
+
+
 async def store_status(url: str) -> StoreStatus:
     """Look at the store at an address. Raises StoreUnavailable."""
     _check_address(url)

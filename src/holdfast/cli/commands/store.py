@@ -1,6 +1,7 @@
 """Prepare, check and fill a store in PostgreSQL, which many machines can share.
 
 holdfast store init URL                      create the schema and the queue
+holdfast store init URL --blobs s3://BUCKET  keep blobs above 1 MB in an object store
 holdfast store migrate URL                   bring an older schema up to date
 holdfast store status URL                    schema, size, and the processes that have it open
 holdfast store tenants URL [--add NAME]      list or create tenants, which see nothing of each other: URL?tenant=NAME
@@ -41,6 +42,7 @@ from holdfast.store import (
     list_tenants,
     migrate_store,
     open_work_store,
+    put_blobs_setting,
     store_status,
 )
 from holdfast.worker import install_dispatch, open_dispatch
@@ -59,6 +61,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--right", choices=RIGHTS, default="look", help="for keys --add: what it allows (default: look)"
     )
     parser.add_argument("--revoke", metavar="ID", help="for keys: revoke this one")
+    parser.add_argument(
+        "--blobs",
+        metavar="PLACE",
+        help="for init and migrate: where blobs above 1 MB go, such as s3://bucket/holdfast or file:///mnt/blobs",
+    )
     parser.add_argument("--back", action="store_true", help="for copy: from the store to this data directory")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -77,6 +84,9 @@ async def run(arguments: argparse.Namespace) -> int:
             return await _copy(arguments.url, console, is_back=arguments.back, is_json=arguments.json)
         case _:
             steps = list(await migrate_store(arguments.url))
+            if arguments.blobs:
+                await put_blobs_setting(arguments.url, arguments.blobs)
+                steps.append(f"large blobs in {arguments.blobs}")
             if await install_dispatch(arguments.url):
                 steps.append("queue")
     if arguments.json:

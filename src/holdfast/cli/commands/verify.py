@@ -48,6 +48,8 @@ async def run(arguments: argparse.Namespace) -> int:
         for problem in one.problems:
             through = f" to {problem.seq + problem.count - 1}" if problem.count > 1 else ""
             console.print(f"{problem.what:<8} {one.session}  event {problem.seq}{through}")
+        for lost in one.lost:
+            console.show(f"lost     {one.session}  the object {lost}", folds=True)
     return _code(found)
 
 

@@ -56,6 +56,7 @@ from holdfast.store.postgres.grouped_calls import GroupedCalls
 from holdfast.store.postgres.journal import PostgresJournal
 from holdfast.store.postgres.migrations import require_current, schema_status
 from holdfast.store.postgres.news import REQUESTS, News
+from holdfast.store.postgres.objects import LARGE_BYTES, BlobObjects
 from holdfast.store.postgres.presence import PRESENCE_SECONDS, Presence
 from holdfast.store.postgres.rows import list_sessions, load, load_after, load_upto, read_state
 from holdfast.store.postgres.sessions import (
@@ -81,9 +82,16 @@ class PostgresStore(PostgresBlobStore):
     notices: tuple[str, ...] = ()
 
     def __init__(
-        self, *, home: Home, clock: Clock, database: Database, presence: Presence, redact: Redact
+        self,
+        *,
+        home: Home,
+        clock: Clock,
+        database: Database,
+        presence: Presence,
+        redact: Redact,
+        objects: BlobObjects | None = None,
     ) -> None:
-        super().__init__(database=database, clock=clock)
+        super().__init__(database=database, clock=clock, objects=objects)
         self._home = home
         self._redact = redact
         self._presence = presence
@@ -116,8 +124,12 @@ class PostgresStore(PostgresBlobStore):
         redact: Redact = bytes,
         presence_seconds: float = PRESENCE_SECONDS,
         outage_seconds: float = OUTAGE_SECONDS,
+        large_bytes: int = LARGE_BYTES,
     ) -> "PostgresStore":
-        """Open the store at an address; `home` is for what stays on this machine. Raises StoreUnavailable."""
+        """Open the store at an address; `home` is for what stays on this machine. Raises StoreUnavailable.
+
+        Blobs above `large_bytes` are objects, if the store has a place for them.
+        """
         database = await Database.open(url, outage_seconds=outage_seconds)
         presence = Presence(url, version=version("holdfast"), seconds=presence_seconds)
         try:
@@ -127,11 +139,15 @@ class PostgresStore(PostgresBlobStore):
             home.claim_for_tenant(database.tenant)
             await database.write(lambda connection: connection.execute(SQL["move_places"]))
             await database.read(presence.arrive)
+            place = await database.read(lambda connection: connection.fetchval(SQL["setting"], "blobs"))
+            objects = BlobObjects(place, tenant=database.tenant, large_bytes=large_bytes) if place else None
         except BaseException:
             await database.close()
             raise
         presence.start()
-        return cls(home=home, clock=clock, database=database, presence=presence, redact=redact)
+        return cls(
+            home=home, clock=clock, database=database, presence=presence, redact=redact, objects=objects
+        )
 
     @property
     def address(self) -> str:
@@ -245,7 +261,8 @@ class PostgresStore(PostgresBlobStore):
     async def sweep(self, removed: frozenset[str] = frozenset()) -> int:
         before_ms = self._clock.now_ms() - 60 * 60 * 1000
         rows = await self._database.read(lambda connection: connection.fetch(SQL["settled_blobs"], before_ms))
-        return await self._sweep(removed | {row["digest"].hex() for row in rows})
+        swept = await self._sweep(removed | {row["digest"].hex() for row in rows})
+        return swept + await self.sweep_objects()
 
     async def verify(self, session: SessionId) -> Inspection:
         return await self._verify(check_session_id(session))
@@ -528,10 +545,12 @@ class PostgresStore(PostgresBlobStore):
         return await self._database.read(look)
 
     async def _verify(self, session: SessionId) -> Inspection:
-        found = (await self._inspect(session)).found
+        inspected = await self._inspect(session)
+        found = inspected.found
         if not found.is_intact:
             await self._database.write(lambda connection: inspection.mark_damaged(connection, session))
-        return found
+        lost = await self.damaged_objects(row.body for row in inspected.rows)
+        return msgspec.structs.replace(found, lost=lost)
 
 
 def _api_key(row: asyncpg.Record) -> ApiKey:

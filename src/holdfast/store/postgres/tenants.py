@@ -9,9 +9,11 @@ import asyncpg
 
 from holdfast.core.errors import InvalidInput, StoreUnavailable
 from holdfast.store.postgres.database import (
+    DEFAULT_TENANT,
     LOST,
     ROLE,
     SCHEMA,
+    SQL,
     TENANT_SETTING,
     Result,
     Work,
@@ -22,11 +24,12 @@ from holdfast.store.postgres.database import (
     explain,
     shown,
 )
+from holdfast.store.postgres.objects import BlobObjects
 
 _GRANTS = f"""
 GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO {ROLE};
-REVOKE INSERT, UPDATE, DELETE ON tenant, migration FROM {ROLE};
+REVOKE INSERT, UPDATE, DELETE ON tenant, migration, setting FROM {ROLE};
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {SCHEMA} TO {ROLE};
 """
 _MAY_CREATE = "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user"
@@ -99,6 +102,32 @@ async def list_tenants(url: str) -> tuple[str, ...]:
         return tuple(row["name"] for row in await connection.fetch("SELECT name FROM tenant ORDER BY name"))
 
     return await _administer(url, work)
+
+
+async def put_blobs_setting(url: str, blobs: str) -> None:
+    """Say where large blobs are, for all machines. Raises InvalidInput if objects are somewhere else, StoreUnavailable."""
+    BlobObjects(blobs, tenant=DEFAULT_TENANT)  # raises if it makes no sense
+    if blobs.startswith("memory:"):
+        raise InvalidInput(
+            "objects in memory are lost with the process", hint="use s3://bucket or file:///folder"
+        )
+
+    async def work(connection: asyncpg.Connection) -> None:
+        async with connection.transaction():
+            before = await connection.fetchval(SQL["setting"], "blobs")
+            for row in await connection.fetch("SELECT name FROM tenant"):
+                await connection.execute("SELECT set_config($1, $2, true)", TENANT_SETTING, row["name"])
+                if (
+                    before not in (None, blobs)
+                    and (await connection.fetchrow(SQL["object_totals"]))["objects"]
+                ):
+                    raise InvalidInput(
+                        f"large blobs are in {before!r}",
+                        hint="copy them to the new place, and change the setting in SQL",
+                    )
+            await connection.execute(SQL["put_setting"], "blobs", blobs)
+
+    await _administer(url, work)
 
 
 async def require_tenant(connection: asyncpg.Connection, url: str, name: str) -> None:

@@ -179,8 +179,37 @@ ON CONFLICT (tenant, digest) DO UPDATE SET puts = blob.puts + 1, put_ms = exclud
 -- Blobs that are stored already are stored again without their content. Returns the digests that are there.
 UPDATE blob SET puts = puts + 1, put_ms = $2 WHERE digest = ANY ($1::bytea[]) RETURNING digest;
 
+-- name: put_object
+-- The row of a blob that is an object.
+INSERT INTO blob (digest, size, mentions, put_ms) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant, digest) DO UPDATE SET puts = blob.puts + 1, put_ms = excluded.put_ms;
+
+-- name: use_object
+-- While the row of an object is written or removed: the object is there exactly as long as its row.
+SELECT pg_advisory_xact_lock_shared(7266332, hashtext(current_setting('holdfast.tenant') || encode($1::bytea, 'hex')));
+
+-- name: own_object
+SELECT pg_advisory_xact_lock(7266332, hashtext(current_setting('holdfast.tenant') || encode($1::bytea, 'hex')));
+
+-- name: objects_among
+-- Those of the blobs that are objects.
+SELECT digest, size FROM blob WHERE digest = ANY ($1::bytea[]) AND content IS NULL ORDER BY digest;
+
+-- name: object_totals
+SELECT count(*) AS objects, coalesce(sum(size), 0)::bigint AS object_bytes FROM blob WHERE content IS NULL;
+
+-- name: setting
+SELECT value FROM setting WHERE name = $1;
+
+-- name: put_setting
+INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
 -- name: get_blobs
 SELECT digest, content FROM blob WHERE digest = ANY ($1::bytea[]);
+
+-- name: blob_contents
+-- With what an object mentions, instead of its content.
+SELECT digest, content, mentions FROM blob WHERE digest = ANY ($1::bytea[]);
 
 -- name: blob_sizes
 SELECT digest, size FROM blob WHERE digest = ANY ($1::bytea[]);
