@@ -35,7 +35,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = getattr(item, "callspec", None)
         engines = {each for each in chosen.params.values() if isinstance(each, str)} if chosen else set()
         is_slow = "postgres_databases" in getattr(item, "fixturenames", ())
-        if (is_slow or engines & {"postgres", "pgqueuer"}) and item.get_closest_marker("timeout") is None:
+        if (is_slow or engines & {"postgres", "pgqueuer", "procrastinate"}) and item.get_closest_marker(
+            "timeout"
+        ) is None:
             item.add_marker(pytest.mark.timeout(240))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,12 +36,14 @@ async def memory(folder: Path, request: pytest.FixtureRequest) -> AsyncIterator[
 
 
 @asynccontextmanager
-async def pgqueuer(folder: Path, request: pytest.FixtureRequest) -> AsyncIterator[Shared]:
+async def in_postgres(folder: Path, request: pytest.FixtureRequest, *, engine: str) -> AsyncIterator[Shared]:
     databases: Databases = request.getfixturevalue("postgres_databases")
     url = await databases.take()
     try:
+        if engine != "pgqueuer":  # which every database of the tests has
+            await install_dispatch(url, engine=engine)
         store = await open_work_store(Home(folder / "home"), url, clock=SystemClock())
-        dispatch = open_dispatch(url, heartbeat_seconds=HEARTBEAT_SECONDS)
+        dispatch = open_dispatch(url, engine=store.engine, heartbeat_seconds=HEARTBEAT_SECONDS)
         yield Shared(store, dispatch, url)
         await dispatch.close()
         await store.close()
@@ -48,7 +51,11 @@ async def pgqueuer(folder: Path, request: pytest.FixtureRequest) -> AsyncIterato
         databases.give_back(url)
 
 
-ENGINES = {"memory": memory, "pgqueuer": pgqueuer}
+ENGINES = {
+    "memory": memory,
+    "pgqueuer": partial(in_postgres, engine="pgqueuer"),
+    "procrastinate": partial(in_postgres, engine="procrastinate"),
+}
 
 
 @pytest.fixture(params=ENGINES)

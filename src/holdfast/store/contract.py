@@ -467,6 +467,11 @@ class WorkStore(Store, Protocol):
         """The address at which other processes find it; None if they cannot."""
         ...
 
+    @property
+    def engine(self) -> str:
+        """The engine that carries the jobs of its workers, for all processes."""
+        ...
+
     async def announce(self, role: str, *, key: str = "") -> None:
         """Tell an operator what this process does with the store, such as `worker`, and the id of the key that it signs with."""
         ...
@@ -543,6 +548,16 @@ def as_work_store(store: Store) -> WorkStore | None:
 _IS_WORK_STORE: dict[type, bool] = {}
 
 
+class DatabaseLogin(Value):
+    """How a library other than asyncpg logs in to the database of a store, with the rights of one tenant."""
+
+    url: str
+    settings: dict[str, str]
+    """Settings of the server for the connection."""
+    enter: str
+    """The first statement of a connection."""
+
+
 class WorkerPresence(Value):
     """A process that has the store open."""
 
@@ -561,11 +576,20 @@ class WorkerPresence(Value):
 
 
 class StoreStatus(Value):
-    """What an operator sees of a store that workers share."""
+    """What an operator sees of a store that workers share, of one tenant."""
 
     schema_found: int
     schema_needed: int
     server: str = ""
+    tenant: str = ""
+    tenants: int = 1
+    """How many tenants there are."""
+    engine: str = ""
+    blobs: str = ""
+    """Where large blobs are; empty if all are rows."""
+    objects: int = 0
+    object_bytes: int = 0
+    keys: int = 0
     sessions: int = 0
     waiting: int = 0
     requests: int = 0

@@ -382,6 +382,10 @@ class MemoryStore:
         self._record(new, arrival_events(recorded, arrival, old_name=old_name, name=name), ())
         return new.id
 
+    @property
+    def engine(self) -> str:
+        return "memory"
+
     async def announce(self, role: str, *, key: str = "") -> None:
         """No other process sees it."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.core import Clock
 from holdfast.core.errors import EngineMissing, InvalidInput
-from holdfast.store.contract import Redact, Store, StoreStatus, WorkStore
+from holdfast.store.contract import DatabaseLogin, Redact, Store, StoreStatus, WorkStore
 from holdfast.store.home import Home
 from holdfast.store.sqlite.store import SqliteStore
 
@@ -60,6 +60,30 @@ async def put_blobs_setting(url: str, blobs: str) -> None:
     with _extra_explained():
         import holdfast.store.postgres.tenants as tenants
     await tenants.put_blobs_setting(url, blobs)
+
+
+async def engine_of(url: str) -> str:
+    """The name of the engine that carries the jobs of the store at an address. Raises StoreUnavailable."""
+    _check_address(url)
+    with _extra_explained():
+        import holdfast.store.postgres.tenants as tenants
+    return await tenants.engine_of(url)
+
+
+async def put_engine_setting(url: str, engine: str) -> None:
+    """Say which engine carries the jobs of the store at an address. For the package of the engines."""
+    _check_address(url)
+    with _extra_explained():
+        import holdfast.store.postgres.tenants as tenants
+    await tenants.put_engine_setting(url, engine)
+
+
+def database_login(url: str) -> DatabaseLogin:
+    """How another library opens a connection to the database of a store. For the engine of the workers."""
+    _check_address(url)
+    with _extra_explained():
+        from holdfast.store.postgres.database import login
+    return login(url)
 
 
 async def store_status(url: str) -> StoreStatus:

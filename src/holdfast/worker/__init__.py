@@ -3,7 +3,7 @@
 from holdfast.worker.dispatch import DEFAULT_QUEUE, Dispatch, Handler, NotNow, QueueStatus
 from holdfast.worker.local_postgres import LocalPostgres
 from holdfast.worker.memory_dispatch import MemoryDispatch
-from holdfast.worker.open import install_dispatch, open_dispatch
+from holdfast.worker.open import ENGINES, find_dispatch, install_dispatch, open_dispatch
 from holdfast.worker.requests import cancel_turn, post_message, post_request, shared_by_workers
 from holdfast.worker.worker import DRAIN_SECONDS, Worker
 from holdfast.worker.worker_processes import WorkerProcesses
@@ -11,6 +11,7 @@ from holdfast.worker.worker_processes import WorkerProcesses
 __all__ = [
     "DEFAULT_QUEUE",
     "DRAIN_SECONDS",
+    "ENGINES",
     "Dispatch",
     "Handler",
     "LocalPostgres",
@@ -20,6 +21,7 @@ __all__ = [
     "Worker",
     "WorkerProcesses",
     "cancel_turn",
+    "find_dispatch",
     "install_dispatch",
     "open_dispatch",
     "post_message",

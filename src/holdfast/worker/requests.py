@@ -48,5 +48,5 @@ async def cancel_turn(
 def shared_by_workers(store: Store) -> tuple[WorkStore, Dispatch] | None:
     """The store and the queue of its workers; None if only processes of this machine use it."""
     if isinstance(store, WorkStore) and store.address is not None:
-        return store, open_dispatch(store.address)
+        return store, open_dispatch(store.address, engine=store.engine)
     return None

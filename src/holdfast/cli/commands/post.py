@@ -14,7 +14,7 @@ from holdfast.cli.shared_store import add_store_option, chosen_store
 from holdfast.cli.terminal.console import Console
 from holdfast.core import SystemClock
 from holdfast.store import Home, open_work_store
-from holdfast.worker import open_dispatch, post_message
+from holdfast.worker import find_dispatch, post_message
 
 PROGRESS = "sending the message"
 
@@ -38,7 +38,9 @@ async def run(arguments: argparse.Namespace) -> int:
     store = await open_work_store(home, url, clock=SystemClock(), redact=LazyRedactor(home.root))
     try:
         session = await store.find(arguments.session)
-        message = await post_message(store, open_dispatch(url), session, arguments.text, id=arguments.id)
+        message = await post_message(
+            store, await find_dispatch(url), session, arguments.text, id=arguments.id
+        )
     finally:
         await store.close()
     if arguments.json:

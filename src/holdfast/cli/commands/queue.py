@@ -13,7 +13,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.shared_store import add_store_option, chosen_store
 from holdfast.cli.terminal.console import Console
 from holdfast.core import pluralize
-from holdfast.worker import open_dispatch
+from holdfast.worker import find_dispatch
 
 PROGRESS = "looking at the queue"
 
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Print one line for each queue."""
     console = Console()
-    dispatch = open_dispatch(chosen_store(arguments))
+    dispatch = await find_dispatch(chosen_store(arguments))
     if arguments.retry:
         console.say(f"given again: {pluralize(await dispatch.retry_failed(), 'job')}")
     found = await dispatch.queues()

@@ -45,7 +45,7 @@ from holdfast.store import (
     put_blobs_setting,
     store_status,
 )
-from holdfast.worker import install_dispatch, open_dispatch
+from holdfast.worker import ENGINES, install_dispatch, open_dispatch
 
 PROGRESS = "talking to the store"
 
@@ -61,6 +61,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--right", choices=RIGHTS, default="look", help="for keys --add: what it allows (default: look)"
     )
     parser.add_argument("--revoke", metavar="ID", help="for keys: revoke this one")
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        help="for init and migrate: what carries the jobs to workers (default: as it is, first pgqueuer)",
+    )
     parser.add_argument(
         "--blobs",
         metavar="PLACE",
@@ -87,7 +92,7 @@ async def run(arguments: argparse.Namespace) -> int:
             if arguments.blobs:
                 await put_blobs_setting(arguments.url, arguments.blobs)
                 steps.append(f"large blobs in {arguments.blobs}")
-            if await install_dispatch(arguments.url):
+            if await install_dispatch(arguments.url, engine=arguments.engine):
                 steps.append("queue")
     if arguments.json:
         console.json({"steps": steps})
@@ -99,8 +104,10 @@ async def run(arguments: argparse.Namespace) -> int:
 async def _status(url: str, console: Console, *, is_json: bool) -> int:
     found = await store_status(url)
     is_current = found.schema_found == found.schema_needed
-    dispatch = open_dispatch(url)
-    backlog, failed = (await dispatch.backlog(), await dispatch.failed()) if is_current else (0, 0)
+    backlog = failed = 0
+    if is_current:
+        dispatch = open_dispatch(url, engine=found.engine)
+        backlog, failed = await dispatch.backlog(), await dispatch.failed()
     if is_json:
         console.json({"status": found, "backlog": backlog, "failed": failed})
         return exit_codes.OK
@@ -113,10 +120,28 @@ async def _status(url: str, console: Console, *, is_json: bool) -> int:
     console.print(
         ", ".join((*counts, pluralize(backlog, "job"), f"{failed} failed", f"{found.bytes / 1e6:.1f} MB"))
     )
+    large = f"large blobs in {found.blobs} ({found.objects}, {found.object_bytes / 1e6:.1f} MB)"
+    console.print(
+        ", ".join(
+            (
+                f"tenant {found.tenant} of {found.tenants}",
+                pluralize(found.keys, "API key"),
+                f"engine {found.engine}",
+                large if found.blobs else "all blobs in the database",
+            )
+        )
+    )
     for risk in found.risks:
         console.print(f"  not safe: {risk}")
     for worker in found.workers:
         console.print(f"  {describe_worker(worker)}")
+    if len({worker.key for worker in found.workers if worker.key}) > 1:
+        console.say(
+            "note: workers sign with different keys, so a program that waits is started again on another machine;"
+            " give all of them one file of keys: $HOLDFAST_KEY_FILE",
+            "ask",
+            folds=True,
+        )
     return exit_codes.OK
 
 

@@ -30,7 +30,7 @@ from holdfast.guests import signing_key_id
 from holdfast.services import notify_about
 from holdfast.session import Session
 from holdfast.store import HOST_QUEUE, Home, WorkStore, store_status
-from holdfast.worker import DEFAULT_QUEUE, DRAIN_SECONDS, Worker, open_dispatch
+from holdfast.worker import DEFAULT_QUEUE, DRAIN_SECONDS, Worker, find_dispatch
 
 PLACES = 20
 
@@ -65,7 +65,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if not queues:
         raise InvalidInput("a worker needs a queue", hint=f"use --queues {DEFAULT_QUEUE}")
     home = Home.default()
-    dispatch = open_dispatch(url)
+    dispatch = await find_dispatch(url)
     runtime = await Runtime.start(
         home=home.root, settings=load_config(home), servers=configured_servers(home), store_url=url
     )

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import asyncpg
 
 from holdfast.core.errors import InvalidInput, StoreUnavailable
+from holdfast.store.contract import DatabaseLogin
 
 SCHEMA = "holdfast"
 """The schema of all our tables, so that the database can hold other programs' tables too."""
@@ -53,7 +54,8 @@ _SETTINGS = {
 TENANT_SETTING = "holdfast.tenant"
 _ENTER = """
 SELECT set_config('role', rolname, false) FROM pg_roles
-WHERE rolname = $1 AND pg_has_role(oid, 'MEMBER') AND has_table_privilege(oid, to_regclass($2), 'SELECT')
+WHERE rolname = 'holdfast_tenant' AND pg_has_role(oid, 'MEMBER')
+    AND has_table_privilege(oid, to_regclass('holdfast.tenant'), 'SELECT')
 """
 """Where the role is missing, only the default tenant exists, and its owner is under row-level security as well."""
 
@@ -114,10 +116,17 @@ async def connect(
 async def _take_role(connection: asyncpg.Connection) -> None:
     """Give up the rights of the login: a superuser would see the rows of all tenants."""
     try:
-        await connection.execute(_ENTER, ROLE, f"{SCHEMA}.tenant")
+        await connection.execute(_ENTER)
     except BaseException:
         connection.terminate()
         raise
+
+
+def login(url: str) -> DatabaseLogin:
+    """How another library opens a connection for one tenant. Raises InvalidInput."""
+    server, tenant = split_tenant(url)
+    settings = {"search_path": SCHEMA, TENANT_SETTING: tenant, "application_name": "holdfast"}
+    return DatabaseLogin(url=server, settings=settings, enter=_ENTER)
 
 
 def shown(url: str) -> str:

@@ -5,9 +5,10 @@ from datetime import timedelta
 import asyncpg
 
 from holdfast.store.contract import StoreStatus, WorkerPresence
-from holdfast.store.postgres.database import LOST, SQL, close_quickly, connect, explain
+from holdfast.store.postgres.database import LOST, SQL, close_quickly, connect, explain, split_tenant
 from holdfast.store.postgres.migrations import schema_status
 from holdfast.store.postgres.presence import PRESENCE_SECONDS
+from holdfast.store.postgres.tenants import DEFAULT_ENGINE, list_tenants, read_settings, require_tenant
 
 
 async def read_status(url: str) -> StoreStatus:
@@ -17,25 +18,35 @@ async def read_status(url: str) -> StoreStatus:
     except (*LOST, asyncpg.PostgresError) as problem:
         raise explain(problem, url) from problem
     try:
-        return await _read(connection)
+        return await _read(connection, url)
     except (*LOST, asyncpg.PostgresError) as problem:
         raise explain(problem, url) from problem
     finally:
         await close_quickly(connection)
 
 
-async def _read(connection: asyncpg.Connection) -> StoreStatus:
+async def _read(connection: asyncpg.Connection, url: str) -> StoreStatus:
     schema = await schema_status(connection)
     server = await connection.fetchval("SHOW server_version")
     if schema.found != schema.needed:
         return StoreStatus(schema_found=schema.found, schema_needed=schema.needed, server=server)
+    tenants = len(await list_tenants(url))
+    await require_tenant(connection, url, split_tenant(url)[1])
     counts = await connection.fetchrow(SQL["counts"])
+    totals = await connection.fetchrow(SQL["object_totals"])
+    settings = await read_settings(connection)
     rows = await connection.fetch(SQL["workers"], timedelta(seconds=PRESENCE_SECONDS))
     risks = await _read_risks(connection)
     return StoreStatus(
         schema_found=schema.found,
         schema_needed=schema.needed,
         server=server,
+        tenant=split_tenant(url)[1],
+        tenants=tenants,
+        engine=settings.get("engine", DEFAULT_ENGINE),
+        blobs=settings.get("blobs", ""),
+        keys=len(await connection.fetch(SQL["api_keys"])),
+        **dict(totals),
         workers=tuple(WorkerPresence(**dict(row)) for row in rows),
         risks=risks,
         **dict(counts),

@@ -68,7 +68,7 @@ from holdfast.store.postgres.sessions import (
     require_session,
 )
 from holdfast.store.postgres.shares import TreeShares
-from holdfast.store.postgres.tenants import require_tenant
+from holdfast.store.postgres.tenants import DEFAULT_ENGINE, read_settings, require_tenant
 from holdfast.store.postgres.writer import GroupWriter
 from holdfast.store.session_files import remove_session_files
 
@@ -90,8 +90,10 @@ class PostgresStore(PostgresBlobStore):
         presence: Presence,
         redact: Redact,
         objects: BlobObjects | None = None,
+        engine: str = DEFAULT_ENGINE,
     ) -> None:
         super().__init__(database=database, clock=clock, objects=objects)
+        self.engine = engine
         self._home = home
         self._redact = redact
         self._presence = presence
@@ -139,14 +141,21 @@ class PostgresStore(PostgresBlobStore):
             home.claim_for_tenant(database.tenant)
             await database.write(lambda connection: connection.execute(SQL["move_places"]))
             await database.read(presence.arrive)
-            place = await database.read(lambda connection: connection.fetchval(SQL["setting"], "blobs"))
+            settings = await database.read(read_settings)
+            place = settings.get("blobs")
             objects = BlobObjects(place, tenant=database.tenant, large_bytes=large_bytes) if place else None
         except BaseException:
             await database.close()
             raise
         presence.start()
         return cls(
-            home=home, clock=clock, database=database, presence=presence, redact=redact, objects=objects
+            home=home,
+            clock=clock,
+            database=database,
+            presence=presence,
+            redact=redact,
+            objects=objects,
+            engine=settings.get("engine", DEFAULT_ENGINE),
         )
 
     @property

@@ -32,6 +32,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO {ROLE};
 REVOKE INSERT, UPDATE, DELETE ON tenant, migration, setting FROM {ROLE};
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {SCHEMA} TO {ROLE};
 """
+DEFAULT_ENGINE = "pgqueuer"
 _MAY_CREATE = "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user"
 _EXISTS = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)"
 _IS_MEMBER = "SELECT pg_has_role($1, 'MEMBER')"
@@ -114,7 +115,7 @@ async def put_blobs_setting(url: str, blobs: str) -> None:
 
     async def work(connection: asyncpg.Connection) -> None:
         async with connection.transaction():
-            before = await connection.fetchval(SQL["setting"], "blobs")
+            before = (await read_settings(connection)).get("blobs")
             for row in await connection.fetch("SELECT name FROM tenant"):
                 await connection.execute("SELECT set_config($1, $2, true)", TENANT_SETTING, row["name"])
                 if (
@@ -128,6 +129,21 @@ async def put_blobs_setting(url: str, blobs: str) -> None:
             await connection.execute(SQL["put_setting"], "blobs", blobs)
 
     await _administer(url, work)
+
+
+async def read_settings(connection: asyncpg.Connection) -> dict[str, str]:
+    """What all machines agree on: `blobs` and `engine`."""
+    return {row["name"]: row["value"] for row in await connection.fetch(SQL["settings"])}
+
+
+async def engine_of(url: str) -> str:
+    """The engine that carries the jobs of a store. Raises StoreUnavailable."""
+    return (await _administer(url, read_settings)).get("engine", DEFAULT_ENGINE)
+
+
+async def put_engine_setting(url: str, engine: str) -> None:
+    """Say which engine carries the jobs, for all machines. Raises StoreUnavailable."""
+    await _administer(url, lambda connection: connection.execute(SQL["put_setting"], "engine", engine))
 
 
 async def require_tenant(connection: asyncpg.Connection, url: str, name: str) -> None:

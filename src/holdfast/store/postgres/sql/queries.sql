@@ -198,8 +198,8 @@ SELECT digest, size FROM blob WHERE digest = ANY ($1::bytea[]) AND content IS NU
 -- name: object_totals
 SELECT count(*) AS objects, coalesce(sum(size), 0)::bigint AS object_bytes FROM blob WHERE content IS NULL;
 
--- name: setting
-SELECT value FROM setting WHERE name = $1;
+-- name: settings
+SELECT name, value FROM setting;
 
 -- name: put_setting
 INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
