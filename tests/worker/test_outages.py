@@ -127,6 +127,7 @@ async def test_turns_continue_when_a_full_disk_of_the_database_has_room_again(
 
 FULL = """
 CREATE SEQUENCE refused;
+GRANT USAGE ON SEQUENCE refused TO PUBLIC;
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN PERFORM nextval('refused'); RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$;
 CREATE TRIGGER full_disk BEFORE INSERT ON event EXECUTE FUNCTION refuse();

@@ -94,10 +94,14 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet(databases: "Databases", folder: Path, *, workers: int) -> AsyncIterator[Fleet]:
+async def fleet(
+    databases: "Databases", folder: Path, *, workers: int, engine: str | None = None
+) -> AsyncIterator[Fleet]:
     url = await databases.take()
+    if engine is not None:
+        await install_dispatch(url, engine=engine)
     runtime, store = await start_runtime(url, folder)
-    opened = Fleet(url, folder, runtime, store, open_dispatch(url))
+    opened = Fleet(url, folder, runtime, store, open_dispatch(url, engine=store.engine))
     async with AsyncExitStack() as stack:
         stack.callback(databases.give_back, url)
         stack.push_async_callback(runtime.close)

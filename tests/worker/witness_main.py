@@ -121,7 +121,7 @@ async def main(url: str, folder: Path, clock: Clock) -> None:
         model, tools = options(folder, session)
         return await runtime.resume(session, model=model, policy=POLICY, toolsets=[tools])
 
-    dispatch = open_dispatch(url, heartbeat_seconds=HEARTBEAT_SECONDS)
+    dispatch = open_dispatch(url, engine=store.engine, heartbeat_seconds=HEARTBEAT_SECONDS)
     assert runtime.posted_requests is not None
     worker = Worker(store=store, dispatch=dispatch, resume=resume, requests=runtime.posted_requests)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
