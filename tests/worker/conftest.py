@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core import SystemClock
 from holdfast.store import Home, MemoryStore, WorkStore, open_work_store
-from holdfast.worker import Dispatch, MemoryDispatch, open_dispatch
+from holdfast.worker import Dispatch, MemoryDispatch, install_dispatch, open_dispatch
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases

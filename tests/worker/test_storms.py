@@ -25,7 +25,7 @@ from holdfast.core.decisions import Response
 from holdfast.core.events import CallIntended, CallSettled, MessagePosted, TurnEnded
 from holdfast.services import deliver_answer
 from holdfast.store import WorkStore
-from holdfast.worker import Dispatch, open_dispatch, post_message
+from holdfast.worker import Dispatch, install_dispatch, open_dispatch, post_message
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
