@@ -55,10 +55,10 @@ from holdfast.session.status import Status
 from holdfast.store import Home, MemoryStore
 from holdfast.store.archive.format import RawEvent, pack
 from holdfast.store.contract import ArchiveManifest
+from holdfast.store.derived.search_text import searchable_texts
 from holdfast.store.recovery.recovered_rows import classify_rows
 from holdfast.store.recovery.sqlite_pages import read_rows
 from holdfast.store.sanity import has_sane_numbers
-from holdfast.store.search_text import searchable_texts
 from holdfast.store.summary import summarize
 from holdfast.teams.config.parse import parse_roster
 

@@ -3,33 +3,26 @@
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.cli.commands import holdfast
 from tests.cli.terminals import prepared, runs
+from tests.store.sample_events import opened, replied, said, turn
 
 from holdfast.cli.terminal.wrap import cell_width
 from holdfast.cli.views.timeline_chart import timeline_lines
 from holdfast.cli.views.usage_table import usage_lines
-from holdfast.core import SessionId, Usage
-from holdfast.core.events import Parent, RecordedEvent
+from holdfast.core import FakeClock, Usage
+from holdfast.core.events import RecordedEvent
 from holdfast.models import Reply, say
 from holdfast.services import UsageRow, timeline_of, total_usage, usage
-from holdfast.store import SessionSummary
+from holdfast.store import MemoryStore, Store
+from holdfast.teams import Pair
 from holdfast.testing import memory_session
 
 COSTLY = Reply(
     message=say("Done.").message, usage=Usage(input_tokens=900, output_tokens=100, cost_usd=Decimal("0.25"))
 )
-
-
-class OneJournal:
-    """A store that has the events of one session."""
-
-    def __init__(self, recorded: list[RecordedEvent]) -> None:
-        self._recorded = recorded
-
-    async def read(self, session: SessionId, *, after: int = 0) -> list[RecordedEvent]:
-        return self._recorded
 
 
 async def recorded_session() -> list[RecordedEvent]:
@@ -41,22 +34,33 @@ async def recorded_session() -> list[RecordedEvent]:
     return found
 
 
-async def test_usage_adds_up_what_the_journal_has() -> None:
-    recorded = await recorded_session()
-    session = SessionSummary(id=SessionId("a"), model="scripted:x")
-    [row] = await usage(OneJournal(recorded), [session], by="day")  # type: ignore[arg-type]
-    assert (row.cost_usd, row.input_tokens, row.output_tokens, row.requests) == (
-        Decimal("0.50"),
-        1800,
-        200,
-        2,
-    )
+async def a_team(store: Store) -> None:
+    """A session of a pair of teams, on the record since a day ago."""
+    pair = Pair(sender="web", receiver="backend", thread="t")
+    begin = msgspec.structs.replace(opened(), description=str(pair), workspace="", model="other")
+    journal = await store.create(begin, session=pair.session_id("/teams"))
+    await journal.append(said(1), replied(1, cost=None))
+    await journal.release()
 
 
-async def test_a_fork_does_not_count_its_parents_events_again() -> None:
-    recorded = await recorded_session()
-    fork = SessionSummary(id=SessionId("b"), parent=Parent(session=SessionId("a"), seq=recorded[-1].seq))
-    assert await usage(OneJournal(recorded), [fork], by="day") == ()  # type: ignore[arg-type]
+async def test_usage_adds_up_by_day_model_folder_team_and_session() -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+    journal = await store.create(opened(name="mine"))
+    await journal.append(*turn(1), *turn(2))
+    await a_team(store)
+    for by, wanted in (
+        ("model", {"scripted": Decimal("0.50"), "other": None}),
+        ("folder", {"/project": Decimal("0.50"), "own folder": None}),
+        ("team", {"no team": Decimal("0.50"), "backend": None}),
+    ):
+        rows = await usage(store, by=by)  # type: ignore[arg-type]
+        assert {row.key: row.cost_usd for row in rows} == wanted, by
+    [day] = await usage(store, by="day")
+    assert (day.cost_usd, day.input_tokens, day.output_tokens, day.requests) == (None, 30, 15, 3)
+    [mine] = await usage(store, by="session", session=journal.session)
+    assert (mine.key, mine.requests) == ("mine", 2)
+    assert await usage(store, by="day", since_ms=clock.now_ms() + 2 * 24 * 60 * 60 * 1000) == ()
 
 
 def test_an_unknown_price_makes_the_total_unknown() -> None:
@@ -83,7 +87,7 @@ async def test_the_timeline_pairs_what_starts_with_what_ends() -> None:
 def test_the_commands_print_a_session(tmp_path: Path) -> None:
     words = prepared(tmp_path, runs("open('n.txt', 'w').write('new')"), "Written.")
     assert holdfast(*words, "go", home=tmp_path).returncode == 0
-    for by in ("day", "model", "folder", "session"):
+    for by in ("day", "model", "folder", "team", "session"):
         shown = holdfast("usage", "--by", by, home=tmp_path)
         assert shown.returncode == 0
         assert "total" in shown.stdout

@@ -17,7 +17,7 @@ from tests.web.conftest import running_server
 from tests.web.http import send
 from tests.web.sample_home import fill
 
-from holdfast.gate.own_servers import running_servers
+from holdfast.gate.commands.own_servers import running_servers
 from holdfast.store import Home
 from holdfast.web.qr_code import qr_code
 

@@ -12,6 +12,7 @@ from holdfast.gate.audit import AuditEntry, AuditFile, AuditStats, audit_stats, 
 from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
 from holdfast.gate.call_index import CallIndex
 from holdfast.gate.commands.host_access import NET_CONNECT, AskPerson
+from holdfast.gate.commands.own_servers import WebAddress, own_endpoints, published_address, session_link
 from holdfast.gate.control_requests import (
     AnswerEscalation,
     AnyControlRequest,
@@ -50,7 +51,6 @@ from holdfast.gate.labels.file_labels import SharedFileLabels
 from holdfast.gate.large_values import FetchBlob, LargeValues, decode_blob
 from holdfast.gate.loop_detector import LoopDetector
 from holdfast.gate.output_filter import OutputFilter
-from holdfast.gate.own_servers import WebAddress, own_endpoints, published_address, session_link
 from holdfast.gate.stored_tree_budget import (
     StoredTreeBudget,
     left_in_tree,

@@ -1,34 +1,20 @@
-"""Usage: what sessions cost and how often they asked, by day, model, folder or session."""
+"""Usage: what sessions cost and how often they asked, by day, model, folder, team or session."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal, assert_never, get_args
 
-import msgspec
+from holdfast.core import SessionId, Value
+from holdfast.store import COUNTS, SessionSummary, Store, UsageCounts, UsageTotal
+from holdfast.teams import Pair
 
-from holdfast.core import Usage, Value
-from holdfast.core.events import (
-    CallIntended,
-    CallRefused,
-    CommandStarted,
-    EscalationAnswered,
-    EscalationOpened,
-    HistoryCompacted,
-    ModelAsked,
-    ModelFailed,
-    ModelReplied,
-    RecordedEvent,
-    SessionTitled,
-)
-from holdfast.store import SessionSummary, Store
-
-UsageGroup = Literal["day", "model", "folder", "session"]
+UsageGroup = Literal["day", "model", "folder", "team", "session"]
 USAGE_GROUPS: tuple[UsageGroup, ...] = get_args(UsageGroup)
 
 
 class UsageRow(Value):
-    """What one day, model, folder or session used. A cost of None means that a price is unknown."""
+    """What one day, model, folder, team or session used. A cost of None means that a price is unknown."""
 
     key: str
     cost_usd: Decimal | None = Decimal(0)
@@ -57,22 +43,30 @@ class UsageRow(Value):
         )
 
 
-_COUNTS = tuple(field for field in UsageRow.__struct_fields__ if field not in ("key", "cost_usd"))
+_COUNTS = tuple(name for name in COUNTS if name in UsageRow.__struct_fields__)
 
 
 async def usage(
-    store: Store, sessions: Iterable[SessionSummary], *, by: UsageGroup, since_ms: int = 0
+    store: Store, *, by: UsageGroup, since_ms: int = 0, session: SessionId | None = None
 ) -> tuple[UsageRow, ...]:
-    """Add up the events of these sessions since a time. Days are in order; other groups by cost, then tokens."""
-    rows: dict[str, UsageRow] = {}
-    for session in sessions:
-        recorded = await store.read(session.id)
-        own = [entry for entry in recorded if entry.at_ms >= since_ms and _is_own(entry, session)]
-        for key, row in _rows_of(own, session, by).items():
-            rows[key] = rows[key].plus(row) if key in rows else row
+    """What all sessions, or one, used since the day of a time. Days are in order; other groups by cost, then tokens."""
+    since_day = _day(since_ms)
+    if session is None and by != "session":
+        found, names = await store.usage(since_day=since_day), {}
+    else:
+        found = await store.session_usage(since_day=since_day, session=session)
+        names = await _names(store, session) if by == "session" else {}
+    counts: dict[str, UsageCounts] = {}
+    for each in found:
+        key = _key(each, by, names)
+        counts[key] = counts.get(key, UsageCounts()).plus(each.counts)
+    rows = [
+        UsageRow(key=key, cost_usd=each.cost_usd, **{name: getattr(each, name) for name in _COUNTS})
+        for key, each in counts.items()
+    ]
     if by == "day":
-        return tuple(rows[key] for key in sorted(rows))
-    return tuple(sorted(rows.values(), key=lambda row: (-(row.cost_usd or 0), -row.input_tokens, row.key)))
+        return tuple(sorted(rows, key=lambda row: row.key))
+    return tuple(sorted(rows, key=lambda row: (-(row.cost_usd or 0), -row.input_tokens, row.key)))
 
 
 def total_usage(rows: Iterable[UsageRow]) -> UsageRow:
@@ -83,71 +77,30 @@ def total_usage(rows: Iterable[UsageRow]) -> UsageRow:
     return whole
 
 
-def _is_own(entry: RecordedEvent, session: SessionSummary) -> bool:
-    """Whether a session made this event itself. A fork has the events of its parent too, which count once."""
-    return session.parent is None or entry.seq > session.parent.seq
-
-
-def _rows_of(
-    recorded: Iterable[RecordedEvent], session: SessionSummary, by: UsageGroup
-) -> Mapping[str, UsageRow]:
-    rows: dict[str, UsageRow] = {}
-    asked: dict[str, int] = {}
-    model = session.model
-    for entry in recorded:
-        if isinstance(entry.event, ModelAsked):
-            model = entry.event.model
-        row = _row(entry, asked)
-        if row is None:
-            continue
-        key = _key(entry, session, by, model)
-        row = msgspec.structs.replace(row, key=key)
-        rows[key] = rows[key].plus(row) if key in rows else row
-    return rows
-
-
-def _row(entry: RecordedEvent, asked: dict[str, int]) -> UsageRow | None:
-    match event := entry.event:
-        case ModelReplied() | ModelFailed():
-            return _of_tokens(event.usage)
-        case HistoryCompacted() | SessionTitled():
-            return _of_tokens(event.usage)
-        case CallIntended():
-            return UsageRow(key="", calls=1)
-        case CallRefused():
-            return UsageRow(key="", refused=1)
-        case CommandStarted():
-            return UsageRow(key="", commands=1)
-        case EscalationOpened():
-            asked[event.escalation.id] = entry.at_ms
-            return UsageRow(key="", prompts=1)
-        case EscalationAnswered():
-            waited = entry.at_ms - asked.get(event.escalation, entry.at_ms)
-            return UsageRow(key="", answered=1, answer_ms=max(0, waited))
-        case _:
-            return None
-
-
-def _of_tokens(used: Usage) -> UsageRow:
-    return UsageRow(
-        key="",
-        cost_usd=used.cost_usd,
-        input_tokens=used.input_tokens,
-        output_tokens=used.output_tokens,
-        cached_tokens=used.cached_tokens,
-        requests=1,
+async def _names(store: Store, session: SessionId | None) -> Mapping[SessionId, str]:
+    listed: Iterable[SessionSummary] = (
+        await store.sessions() if session is None else [await store.summary(session)]
     )
+    return {each.id: each.name for each in listed if each.name}
 
 
-def _key(entry: RecordedEvent, session: SessionSummary, by: UsageGroup, model: str) -> str:
+def _day(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000).astimezone().date().isoformat()
+
+
+def _key(each: UsageTotal, by: UsageGroup, names: Mapping[SessionId, str]) -> str:
     match by:
         case "day":
-            return datetime.fromtimestamp(entry.at_ms / 1000).astimezone().date().isoformat()
+            return each.key.day
         case "model":
-            return model or "no model"
+            return each.key.model or "no model"
         case "folder":
-            return session.workspace or "own folder"
+            return each.key.folder or "own folder"
+        case "team":
+            pair = Pair.parse(each.key.pair)
+            return "no team" if pair is None else pair.receiver
         case "session":
-            return session.name or session.id
+            assert each.session is not None
+            return names.get(each.session, each.session)
         case _:
             assert_never(by)

@@ -38,6 +38,7 @@ from holdfast.store.contract import (
     WorkStore,
     as_work_store,
 )
+from holdfast.store.derived.usage import COUNTS, UsageCounts, UsageTotal
 from holdfast.store.documents import Document, FileDocument, SharedDocument, open_document
 from holdfast.store.file_watch import FileWatch
 from holdfast.store.home import (
@@ -73,6 +74,7 @@ from holdfast.store.shared_access import open_when_released, tail, wait_until_re
 
 __all__ = [
     "API_KEY_PREFIX",
+    "COUNTS",
     "HOST_QUEUE",
     "LARGE_ARCHIVE",
     "MIN_SECRET_LENGTH",
@@ -112,6 +114,8 @@ __all__ = [
     "StoreWatch",
     "StoredDocument",
     "StreamedEvent",
+    "UsageCounts",
+    "UsageTotal",
     "WaitingEscalation",
     "Within",
     "WorkStore",

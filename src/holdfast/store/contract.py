@@ -15,6 +15,7 @@ from typing import Literal, Protocol, cast, runtime_checkable
 
 from holdfast.core import Amount, Escalation, Limits, SessionId, Value
 from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, RestorePointMade, SessionOpened
+from holdfast.store.derived.usage import UsageTotal
 
 Follower = Callable[[RecordedEvent], None]
 """Called with every recorded event, in order, once the event is durable. It must not raise and must not block."""
@@ -371,6 +372,19 @@ class Store(BlobStore, Protocol):
 
     async def search(self, text: str, *, limit: int = 20) -> Sequence[Passage]:
         """Find where all these words, or words that start with them, were said, newest first. Raises InvalidInput."""
+        ...
+
+    async def usage(self, *, since_day: str = "") -> Sequence[UsageTotal]:
+        """What all sessions used since a day, one row a day, model, folder and pair of teams. A deleted session does not count.
+
+        The cost depends on how many events were recorded since the last look, not on how many there are.
+        """
+        ...
+
+    async def session_usage(
+        self, *, since_day: str = "", session: SessionId | None = None
+    ) -> Sequence[UsageTotal]:
+        """The same by session, of all sessions or of one."""
         ...
 
     async def delete(self, session: SessionId) -> None:

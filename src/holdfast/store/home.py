@@ -95,6 +95,11 @@ class Home:
         """The full-text index, which is derived."""
         return self.cache / "search.db"
 
+    @property
+    def usage(self) -> Path:
+        """What sessions used, which is derived."""
+        return self.cache / "usage.db"
+
     def session_folder(self, session: SessionId) -> Path:
         """The folder of one session, as a real path: a home can be behind a symlink, a workspace cannot."""
         return Path(os.path.realpath(self.root / "sessions")) / check_session_id(session)

@@ -60,11 +60,12 @@ from holdfast.store.contract import (
     WaitingEscalation,
     Within,
 )
+from holdfast.store.derived.search_text import query_words, search_tokens, searchable_texts, snippet
+from holdfast.store.derived.usage import UsageCounts, UsageFold, UsageKey, UsageTotal
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.event_log import EventLog
 from holdfast.store.names import alias, names_in, possible_names, require_single_match
 from holdfast.store.pending_write import PendingWrite
-from holdfast.store.search_text import query_words, search_tokens, searchable_texts, snippet
 from holdfast.store.summary import SummaryState, advance_summary, empty_summary, is_activity, summarize
 
 
@@ -303,6 +304,22 @@ class MemoryStore:
             if all(any(token.startswith(word) for token in search_tokens(said)) for word in words)
         ]
         return sorted(found, key=lambda one: (one.at_ms, one.seq), reverse=True)[: max(limit, 0)]
+
+    async def usage(self, *, since_day: str = "") -> Sequence[UsageTotal]:
+        found: dict[UsageKey, UsageCounts] = {}
+        for each in await self.session_usage(since_day=since_day):
+            found[each.key] = found.get(each.key, UsageCounts()).plus(each.counts)
+        rows = [UsageTotal(key=key, counts=counts) for key, counts in found.items()]
+        return sorted(rows, key=lambda row: msgspec.structs.astuple(row.key))
+
+    async def session_usage(
+        self, *, since_day: str = "", session: SessionId | None = None
+    ) -> Sequence[UsageTotal]:
+        fold = UsageFold({}, {})
+        for one in self._rows:
+            if one.session in self._sessions and session in (None, one.session):
+                fold.add(one.session, one.at_ms, one.event)
+        return [each for each in fold.totals() if each.key.day >= since_day]
 
     async def delete(self, session: SessionId) -> None:
         await self.sweep(await self.remove(session, reason="deleted"))

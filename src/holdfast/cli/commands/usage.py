@@ -18,7 +18,7 @@ from holdfast.cli.views.usage_table import usage_lines
 from holdfast.core import SystemClock
 from holdfast.services import USAGE_GROUPS, total_usage, usage
 
-PROGRESS = "reading the journals"
+PROGRESS = "adding up"
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -41,11 +41,8 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     since_ms = SystemClock().now_ms() - arguments.days * _DAY_MS
     async with open_store(only_reads=True) as (_, store):
-        if arguments.session:
-            sessions = [await store.summary(await resolve_session(store, arguments.session))]
-        else:
-            sessions = [each for each in await store.sessions() if each.active_ms >= since_ms]
-        rows = await usage(store, sessions, by=arguments.by, since_ms=since_ms)
+        session = await resolve_session(store, arguments.session) if arguments.session else None
+        rows = await usage(store, by=arguments.by, since_ms=since_ms, session=session)
     if arguments.json:
         console.json({"by": arguments.by, "days": arguments.days, "rows": rows, "total": total_usage(rows)})
     elif arguments.csv:

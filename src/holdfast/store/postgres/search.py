@@ -6,8 +6,8 @@ import msgspec
 from holdfast.core import SessionId
 from holdfast.core.events import decode_event
 from holdfast.store.contract import Passage
+from holdfast.store.derived.search_text import query_words, search_tokens, searchable_texts, snippet
 from holdfast.store.postgres.database import SQL
-from holdfast.store.search_text import query_words, search_tokens, searchable_texts, snippet
 
 BATCH_SIZE = 2000
 MAX_WORD_CHARS = 200

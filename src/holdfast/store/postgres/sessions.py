@@ -16,6 +16,7 @@ from holdfast.store.names import IdTaken, names_in, possible_names, require_sing
 from holdfast.store.postgres.database import SQL
 from holdfast.store.postgres.presence import Presence
 from holdfast.store.postgres.rows import read_state
+from holdfast.store.postgres.usage import forget
 from holdfast.store.postgres.writer import check_names
 from holdfast.store.summary import empty_summary, summarize
 
@@ -153,6 +154,7 @@ async def remove(
     await connection.execute(SQL["delete_lease"], session)
     await connection.execute(SQL["delete_shares"], session)
     await connection.execute(SQL["remove_requests"], session)
+    await forget(connection, session)
     tombstone = (session, line.name, now_ms, reason, line.events, last or b"")
     await connection.execute(SQL["write_tombstone"], *tombstone, *parent_columns(line.parent))
     digests: set[str] = set()

@@ -21,6 +21,7 @@ import holdfast.store.postgres.archive as archive
 import holdfast.store.postgres.inspection as inspection
 import holdfast.store.postgres.search as search
 import holdfast.store.postgres.stream as stream
+import holdfast.store.postgres.usage as usage
 from holdfast.core import Clock, SessionId, check_session_id, new_session_id
 from holdfast.core.errors import JournalDamaged, StoreUnavailable
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
@@ -47,6 +48,7 @@ from holdfast.store.contract import (
     WaitingEscalation,
     Within,
 )
+from holdfast.store.derived.usage import UsageTotal
 from holdfast.store.history import Head
 from holdfast.store.home import Home
 from holdfast.store.names import IdTaken
@@ -255,6 +257,17 @@ class PostgresStore(PostgresBlobStore):
             lambda connection: search.find_passages(connection, words, max(limit, 0))
         )
 
+    async def usage(self, *, since_day: str = "") -> Sequence[UsageTotal]:
+        await self._database.write(usage.catch_up, is_repeatable=True)
+        return await self._database.read(lambda connection: usage.read_totals(connection, since_day))
+
+    async def session_usage(
+        self, *, since_day: str = "", session: SessionId | None = None
+    ) -> Sequence[UsageTotal]:
+        key = check_session_id(session) if session is not None else None
+        await self._database.write(usage.catch_up, is_repeatable=True)
+        return await self._database.read(lambda connection: usage.read_parts(connection, since_day, key))
+
     async def delete(self, session: SessionId) -> None:
         await self._sweep(await self.remove(session, reason="deleted"))
 
@@ -284,7 +297,8 @@ class PostgresStore(PostgresBlobStore):
         return [await self._verify(session) for session in listed]
 
     async def rebuild_index(self) -> int:
-        await self._database.write(lambda connection: connection.execute(SQL["clear_search"]))
+        for derived in ("clear_search", "clear_usage"):
+            await self._database.write(lambda connection, name=derived: connection.execute(SQL[name]))  # type: ignore[misc]
         found = await self._database.read(inspection.journals)
         for session in found:
             await self._database.write(partial(inspection.rebuild, session=session))

@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from functools import partial
 
 import holdfast.store.sqlite.database as database
-import holdfast.store.sqlite.search as search
+import holdfast.store.sqlite.usage as usage
 from holdfast.core import SessionId
 from holdfast.store.blobs.references import digests_in
 from holdfast.store.blobs.store import Blobs, referenced_blobs
@@ -15,6 +15,7 @@ from holdfast.store.history import parent_columns
 from holdfast.store.home import Home
 from holdfast.store.session_files import remove_session_files
 from holdfast.store.sqlite.database import SQL
+from holdfast.store.sqlite.derived_file import discard
 from holdfast.store.sqlite.rows import Connection
 from holdfast.store.sqlite.transaction import Transaction
 
@@ -50,9 +51,12 @@ def write_tombstone(
 
 
 def remove_files(home: Home, session: SessionId) -> None:
-    """Remove a session's files: its folder, what a team's program recorded, its stat cache and the search index."""
+    """Remove a session's files and what is derived from it: its folder, what a team's program recorded, its stat cache, the search
+    index and its usage."""
     remove_session_files(home, session)
-    search.discard(home.search)
+    # The whole file: words that are removed from a full-text index stay in it.
+    discard(home.search)
+    usage.forget(home.usage, session)
 
 
 def remove_leftovers(home: Home, connection: sqlite3.Connection) -> None:

@@ -4,33 +4,24 @@ An append does not touch it, so it costs nothing until a user searches. A damage
 """
 
 import secrets
-import shutil
 import sqlite3
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 
 import msgspec
 
-import holdfast.store.sqlite.database as database
 from holdfast.core import SessionId
 from holdfast.core.events import decode_event
 from holdfast.store.contract import Passage
-from holdfast.store.search_text import query_words, searchable_texts
+from holdfast.store.derived.search_text import query_words, searchable_texts
 from holdfast.store.sqlite.database import SQL
-
-
-def discard(path: Path) -> None:
-    """Delete the index; the next search rebuilds it.
-
-    This also forgets deleted sessions: words that are removed from a full-text index stay in its file.
-    """
-    for suffix in ("", "-journal", "-wal", "-shm"):
-        file = Path(f"{path}{suffix}")
-        if file.is_dir() and not file.is_symlink():
-            shutil.rmtree(file)
-        else:
-            file.unlink(missing_ok=True)
+from holdfast.store.sqlite.derived_file import (
+    discard,
+    find_progress,
+    load_schema,
+    note_progress,
+    opened_file,
+)
 
 
 def parse_query(text: str) -> str:
@@ -49,7 +40,7 @@ def run_query(connection: sqlite3.Connection, path: Path, query: str, limit: int
 
 
 def _ask(connection: sqlite3.Connection, path: Path, query: str, limit: int) -> list[Passage]:
-    with _opened(path) as words:
+    with opened_file(path, _SCHEMA) as words:
         _catch_up(connection, words)
         mark = secrets.token_hex(8)  # cannot occur in a text
         found = words.execute(SQL["find_passages"], (mark, mark, query, limit)).fetchall()
@@ -67,34 +58,11 @@ def _ask(connection: sqlite3.Connection, path: Path, query: str, limit: int) -> 
     ]
 
 
-class _opened:
-    """A connection to the index, in a transaction that is committed at the end."""
-
-    def __init__(self, path: Path) -> None:
-        database.create_private(path)
-        self._connection = sqlite3.connect(path, isolation_level=None, timeout=10)
-
-    def __enter__(self) -> sqlite3.Connection:
-        try:
-            # A crash may destroy the index: then it is rebuilt.
-            self._connection.execute("PRAGMA synchronous = OFF")
-            self._connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA:
-                self._connection.execute(statement)
-        except BaseException:
-            self._connection.close()
-            raise
-        return self._connection
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
-        finally:
-            self._connection.close()
-
-
 def _catch_up(connection: sqlite3.Connection, words: sqlite3.Connection) -> None:
-    seen = _progress(connection, words)
+    seen = find_progress(connection, words)
+    if seen is None:
+        words.execute("DELETE FROM passage")
+        seen = 0
     before: dict[str, int] = {}
     while portion := connection.execute(SQL["events_since"], (seen,)).fetchall():
         for _, session, seq, at_ms, _, body in portion:
@@ -104,20 +72,8 @@ def _catch_up(connection: sqlite3.Connection, words: sqlite3.Connection) -> None
                     continue  # code that was posted and run, or a reply that is also the outcome, is one passage
                 before[session] = mark
                 words.execute(SQL["add_passage"], (text, session, seq, turn, at_ms))
-        seen, link = portion[-1][0], portion[-1][4]
-        words.execute(SQL["forget_progress"])
-        words.execute(SQL["note_progress"], (seen, link))
-
-
-def _progress(connection: sqlite3.Connection, words: sqlite3.Connection) -> int:
-    noted = words.execute(SQL["search_progress"]).fetchone()
-    if noted is None:
-        return 0
-    row, link = noted
-    if connection.execute(SQL["hash_of_row"], (row,)).fetchone() == (link,):
-        return int(row)
-    words.execute("DELETE FROM passage")
-    return 0
+        seen = portion[-1][0]
+        note_progress(words, seen, portion[-1][4])
 
 
 def _texts(body: bytes) -> Iterator[tuple[int, str]]:
@@ -128,8 +84,4 @@ def _texts(body: bytes) -> Iterator[tuple[int, str]]:
     yield from searchable_texts(event)
 
 
-_SCHEMA = [
-    part
-    for part in (resources.files(__package__) / "sql" / "search.sql").read_text().split(";")
-    if part.strip()
-]
+_SCHEMA = load_schema("search.sql")

@@ -19,6 +19,7 @@ import holdfast.store.sqlite.archive as archive
 import holdfast.store.sqlite.database as database
 import holdfast.store.sqlite.index as index
 import holdfast.store.sqlite.stream as stream
+import holdfast.store.sqlite.usage as usage
 from holdfast.core import Clock, SessionId, check_session_id, new_session_id, pluralize
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
@@ -38,6 +39,7 @@ from holdfast.store.contract import (
     StreamedEvent,
     WaitingEscalation,
 )
+from holdfast.store.derived.usage import UsageTotal
 from holdfast.store.history import Head
 from holdfast.store.home import Home
 from holdfast.store.names import IdTaken
@@ -203,6 +205,22 @@ class SqliteStore(SqliteBlobStore):
         return await self.reading(
             lambda connection: run_query(connection, self._home.search, query, max(limit, 0))
         )
+
+    async def usage(self, *, since_day: str = "") -> Sequence[UsageTotal]:
+        return await self._derived(partial(usage.read_totals, self._home, since_day))
+
+    async def session_usage(
+        self, *, since_day: str = "", session: SessionId | None = None
+    ) -> Sequence[UsageTotal]:
+        key = check_session_id(session) if session is not None else None
+        return await self._derived(partial(usage.read_parts, self._home, since_day, key))
+
+    async def _derived(self, work: Callable[[], Result]) -> Result:
+        """Run something on a thread and a connection of its own."""
+        try:
+            return await asyncio.to_thread(work)
+        except (sqlite3.Error, OSError) as problem:
+            raise explain(self._home, problem) from problem
 
     def _is_idle(self, connection: Connection) -> bool:
         return self._leases.is_idle(connection)

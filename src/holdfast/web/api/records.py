@@ -23,7 +23,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 
 class UsageReport(Value, omit_defaults=False):
-    """Usage by day, model, folder or session, as `holdfast usage --json` prints it."""
+    """Usage by day, model, folder, team or session, as `holdfast usage --json` prints it."""
 
     by: str
     days: int
@@ -55,8 +55,7 @@ async def show_usage(request: WebRequest) -> UsageReport:
         raise InvalidInput(f"{by!r} is not a group", hint=f"use {', '.join(USAGE_GROUPS)}")
     context = request.context
     since_ms = context.clock.now_ms() - days * DAY_MS
-    sessions = [each for each in await context.store.sessions() if each.active_ms >= since_ms]
-    rows = await usage(context.store, sessions, by=group, since_ms=since_ms)
+    rows = await usage(context.store, by=group, since_ms=since_ms)
     return UsageReport(by=by, days=days, rows=rows, total=total_usage(rows))
 
 

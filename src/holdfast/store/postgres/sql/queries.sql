@@ -466,3 +466,110 @@ FROM worker WHERE worker.seen > now() - $1::interval ORDER BY worker.started DES
 -- What decides whether an acknowledged event can be lost. Without the right to read statistics a standby has no state.
 SELECT current_setting('fsync')::boolean AS flushes, current_setting('synchronous_standby_names') <> '' AS waits_for_standby,
     (SELECT count(*) FROM pg_stat_replication WHERE coalesce(state, 'streaming') = 'streaming') AS standbys;
+
+-- name: begin_usage
+INSERT INTO usage_progress (horizon) VALUES (0) ON CONFLICT DO NOTHING;
+
+-- name: usage_horizon
+-- One process at a time folds.
+SELECT horizon FROM usage_progress FOR UPDATE;
+
+-- name: set_usage_horizon
+UPDATE usage_progress SET horizon = $1;
+
+-- name: unfolded
+-- Events that may not be folded in yet: written since the horizon, and beyond what was read of their session. A deleted session whose
+-- events a fork shares does not count.
+SELECT event.session, event.seq, event.at_ms, event.body FROM event JOIN session ON session.id = event.session
+LEFT JOIN usage_place ON usage_place.session = event.session
+WHERE event.place >= $1 AND event.seq > coalesce(usage_place.seq, 0)
+ORDER BY event.place, event.part LIMIT $2;
+
+-- name: usage_places
+SELECT session, model, folder, pair FROM usage_place WHERE session = ANY ($1::text[]);
+
+-- name: put_usage_places
+INSERT INTO usage_place SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[])
+ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, model = excluded.model, folder = excluded.folder, pair = excluded.pair;
+
+-- name: usage_asked
+SELECT session, escalation, at_ms FROM usage_asked;
+
+-- name: put_usage_asked
+INSERT INTO usage_asked SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) ON CONFLICT DO NOTHING;
+
+-- name: settle_usage_asked
+DELETE FROM usage_asked USING unnest($1::text[], $2::text[]) AS settled (session, escalation)
+WHERE usage_asked.session = settled.session AND usage_asked.escalation = settled.escalation;
+
+-- name: add_usage_parts
+INSERT INTO usage_part SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[],
+    $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[])
+ON CONFLICT (tenant, session, day, model, folder, pair) DO UPDATE SET
+    nano_usd = usage_part.nano_usd + excluded.nano_usd, unpriced = usage_part.unpriced + excluded.unpriced,
+    input_tokens = usage_part.input_tokens + excluded.input_tokens, output_tokens = usage_part.output_tokens + excluded.output_tokens,
+    cached_tokens = usage_part.cached_tokens + excluded.cached_tokens, requests = usage_part.requests + excluded.requests,
+    calls = usage_part.calls + excluded.calls, refused = usage_part.refused + excluded.refused,
+    commands = usage_part.commands + excluded.commands, prompts = usage_part.prompts + excluded.prompts,
+    answered = usage_part.answered + excluded.answered, answer_ms = usage_part.answer_ms + excluded.answer_ms;
+
+-- name: add_usage_totals
+-- Several sessions may count for the same row.
+INSERT INTO usage_total SELECT day, model, folder, pair,
+    sum(nano_usd), sum(unpriced), sum(input_tokens), sum(output_tokens), sum(cached_tokens), sum(requests),
+    sum(calls), sum(refused), sum(commands), sum(prompts), sum(answered), sum(answer_ms)
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[],
+    $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[])
+    AS u (day, model, folder, pair, nano_usd, unpriced, input_tokens, output_tokens, cached_tokens, requests,
+    calls, refused, commands, prompts, answered, answer_ms)
+GROUP BY day, model, folder, pair
+ON CONFLICT (tenant, day, model, folder, pair) DO UPDATE SET
+    nano_usd = usage_total.nano_usd + excluded.nano_usd, unpriced = usage_total.unpriced + excluded.unpriced,
+    input_tokens = usage_total.input_tokens + excluded.input_tokens, output_tokens = usage_total.output_tokens + excluded.output_tokens,
+    cached_tokens = usage_total.cached_tokens + excluded.cached_tokens, requests = usage_total.requests + excluded.requests,
+    calls = usage_total.calls + excluded.calls, refused = usage_total.refused + excluded.refused,
+    commands = usage_total.commands + excluded.commands, prompts = usage_total.prompts + excluded.prompts,
+    answered = usage_total.answered + excluded.answered, answer_ms = usage_total.answer_ms + excluded.answer_ms;
+
+-- name: take_from_usage_total
+-- What a deleted session used no longer counts.
+UPDATE usage_total SET
+    nano_usd = usage_total.nano_usd - gone.nano_usd, unpriced = usage_total.unpriced - gone.unpriced,
+    input_tokens = usage_total.input_tokens - gone.input_tokens, output_tokens = usage_total.output_tokens - gone.output_tokens,
+    cached_tokens = usage_total.cached_tokens - gone.cached_tokens, requests = usage_total.requests - gone.requests,
+    calls = usage_total.calls - gone.calls, refused = usage_total.refused - gone.refused,
+    commands = usage_total.commands - gone.commands, prompts = usage_total.prompts - gone.prompts,
+    answered = usage_total.answered - gone.answered, answer_ms = usage_total.answer_ms - gone.answer_ms
+FROM usage_part AS gone
+WHERE gone.session = $1 AND gone.day = usage_total.day AND gone.model = usage_total.model
+    AND gone.folder = usage_total.folder AND gone.pair = usage_total.pair;
+
+-- name: drop_empty_usage
+DELETE FROM usage_total WHERE requests + calls + refused + commands + prompts + answered = 0;
+
+-- name: forget_usage_part
+DELETE FROM usage_part WHERE session = $1;
+
+-- name: forget_usage_place
+DELETE FROM usage_place WHERE session = $1;
+
+-- name: forget_usage_asked
+DELETE FROM usage_asked WHERE session = $1;
+
+-- name: clear_usage
+-- Of one tenant: TRUNCATE would take the rows of all.
+WITH progress AS (DELETE FROM usage_progress), place AS (DELETE FROM usage_place), asked AS (DELETE FROM usage_asked),
+    part AS (DELETE FROM usage_part)
+DELETE FROM usage_total;
+
+-- name: usage_totals
+SELECT NULL AS session, day, model, folder, pair,
+    nano_usd, unpriced, input_tokens, output_tokens, cached_tokens, requests,
+    calls, refused, commands, prompts, answered, answer_ms
+FROM usage_total WHERE day >= $1 ORDER BY day, model, folder, pair;
+
+-- name: usage_parts
+SELECT session, day, model, folder, pair,
+    nano_usd, unpriced, input_tokens, output_tokens, cached_tokens, requests,
+    calls, refused, commands, prompts, answered, answer_ms
+FROM usage_part WHERE day >= $1 AND ($2::text IS NULL OR session = $2) ORDER BY session, day, model, folder, pair;

@@ -288,3 +288,79 @@ DELETE FROM blob WHERE digest = ? AND NOT (puts > 1 AND put_ms > ?) RETURNING co
 -- name: settled_blobs
 -- Blobs that are old enough for their event to exist.
 SELECT lower(hex(digest)) FROM blob WHERE put_ms <= ?;
+
+-- name: add_usage_part
+INSERT INTO part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    nano_usd = nano_usd + excluded.nano_usd, unpriced = unpriced + excluded.unpriced,
+    input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
+    cached_tokens = cached_tokens + excluded.cached_tokens, requests = requests + excluded.requests,
+    calls = calls + excluded.calls, refused = refused + excluded.refused,
+    commands = commands + excluded.commands, prompts = prompts + excluded.prompts,
+    answered = answered + excluded.answered, answer_ms = answer_ms + excluded.answer_ms;
+
+-- name: add_usage_total
+INSERT INTO total VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    nano_usd = nano_usd + excluded.nano_usd, unpriced = unpriced + excluded.unpriced,
+    input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
+    cached_tokens = cached_tokens + excluded.cached_tokens, requests = requests + excluded.requests,
+    calls = calls + excluded.calls, refused = refused + excluded.refused,
+    commands = commands + excluded.commands, prompts = prompts + excluded.prompts,
+    answered = answered + excluded.answered, answer_ms = answer_ms + excluded.answer_ms;
+
+-- name: take_from_usage_total
+-- What a deleted session used no longer counts.
+INSERT INTO total SELECT day, model, folder, pair,
+    -nano_usd, -unpriced, -input_tokens, -output_tokens, -cached_tokens, -requests,
+    -calls, -refused, -commands, -prompts, -answered, -answer_ms
+FROM part WHERE session = ?
+ON CONFLICT DO UPDATE SET
+    nano_usd = nano_usd + excluded.nano_usd, unpriced = unpriced + excluded.unpriced,
+    input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
+    cached_tokens = cached_tokens + excluded.cached_tokens, requests = requests + excluded.requests,
+    calls = calls + excluded.calls, refused = refused + excluded.refused,
+    commands = commands + excluded.commands, prompts = prompts + excluded.prompts,
+    answered = answered + excluded.answered, answer_ms = answer_ms + excluded.answer_ms;
+
+-- name: drop_empty_usage
+DELETE FROM total WHERE NOT (requests OR calls OR refused OR commands OR prompts OR answered);
+
+-- name: forget_usage_part
+DELETE FROM part WHERE session = ?;
+
+-- name: forget_usage_place
+DELETE FROM place WHERE session = ?;
+
+-- name: forget_usage_asked
+DELETE FROM asked WHERE session = ?;
+
+-- name: usage_totals
+SELECT NULL, day, model, folder, pair,
+    nano_usd, unpriced, input_tokens, output_tokens, cached_tokens, requests,
+    calls, refused, commands, prompts, answered, answer_ms
+FROM total WHERE day >= ? ORDER BY day, model, folder, pair;
+
+-- name: usage_parts
+SELECT session, day, model, folder, pair,
+    nano_usd, unpriced, input_tokens, output_tokens, cached_tokens, requests,
+    calls, refused, commands, prompts, answered, answer_ms
+FROM part WHERE day >= ?1 AND (?2 IS NULL OR session = ?2) ORDER BY session, day, model, folder, pair;
+
+-- name: usage_place
+SELECT model, folder, pair FROM place WHERE session = ?;
+
+-- name: put_usage_place
+INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?);
+
+-- name: usage_asked
+SELECT session, escalation, at_ms FROM asked;
+
+-- name: put_usage_asked
+INSERT OR REPLACE INTO asked VALUES (?, ?, ?);
+
+-- name: settle_usage_asked
+DELETE FROM asked WHERE session = ? AND escalation = ?;
+
+-- name: is_listed
+SELECT 1 FROM session WHERE id = ?;

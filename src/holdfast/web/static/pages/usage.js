@@ -4,7 +4,7 @@ import { Bars } from "../chart.js";
 import { Empty, Page, Table, bind, modelName, money, options, span, useData } from "../parts.js";
 import { html, useState } from "../vendor/preact.js";
 
-const GROUPS = ["day", "model", "folder", "session"], number = (n) => (n ?? 0).toLocaleString("en");
+const GROUPS = ["day", "model", "folder", "team", "session"], number = (n) => (n ?? 0).toLocaleString("en");
 const tokens = (row) => (row.input_tokens ?? 0) + (row.output_tokens ?? 0);
 
 export function Usage() {
