@@ -57,9 +57,10 @@ lock:              ## rewrite the lock files after a change of dependencies (nee
 	$(LOCK) --group build --output-file bench/agentdojo/requirements.lock pyproject.toml bench/agentdojo/requirements.in
 	$(LOCK) --output-file tests/fuzz/requirements.lock tests/fuzz/requirements.in
 
-screenshots: setup ## the pages of `holdfast web` as pictures in screenshots/
+screenshots: setup ## the pages of `holdfast web` as pictures in screenshots/, and the one of the README
 	@$(BIN)/python -m tests.prepare
 	@$(BIN)/python scripts/make_screenshots.py screenshots
+	@$(BIN)/python scripts/make_screenshots.py docs/pictures picture
 
 setup:             ## install the runtime and development dependencies into .venv
 	@scripts/setup

@@ -414,6 +414,11 @@ async def test_a_policy_shows_its_rules_and_explains_a_call(client: WebClient, s
     assert "project" in (await client.get("/api/policies")).data["names"]
     policy = (await client.get("/api/policies/ask-always")).data
     assert all(":" in rule["source"] for rule in policy["rules"])
+    rules = {
+        each["name"]: each["tests"] for each in (await client.get("/api/policies/project")).data["rules"]
+    }
+    assert rules["no-changes-outside"] == ["write-path, delete-path: outside the workspace"]
+    assert "git push, npm|pnpm|yarn|bun publish" in rules["no-publishing"][0]
     call = '{"operation": "world.write", "arguments": {"path": "a.txt", "content": "x"}}'
     explain = f"/api/policies/ask-always/explain?call={quote(call)}"
     explained = (await client.as_device("look").get(explain)).data

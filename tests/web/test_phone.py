@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.web.browser_thread import BrowserThread
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(600)
 """A browser on a slow machine takes its time."""
 
-PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
+PHONE: dict[str, Any] = {  # Any: options of a browser context
+    "viewport": {"width": 320, "height": 640},
+    "has_touch": True,
+    "is_mobile": True,
+    "ignore_https_errors": True,
+}
 
 
 def certificate(folder: Path) -> Path:
@@ -163,9 +168,8 @@ def test_a_phone_enters_by_a_code_and_approves_one_call_by_touch(
                     await touch(button, ms=900)
                 await page.get_by_text("Nothing waits for you").wait_for()
 
-            options = {"ignore_https_errors": True}
-            link = browser.visit(server.link, pair, **options)
-            browser.visit(link, approve, **options, **PHONE)
+            link = browser.visit(server.link, pair, ignore_https_errors=True)
+            browser.visit(link, approve, **PHONE)
             with running_server(tmp_path) as other:
                 [answered, *_] = send(other.url, "GET", "/api/answered", token=other.token).data
         assert (answered["verdict"], answered["transport"]) == ("approve", "web")

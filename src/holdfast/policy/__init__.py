@@ -16,7 +16,7 @@ from holdfast.policy.analysis.explain import DecisionExplanation, explain
 from holdfast.policy.analysis.lint import LintFinding, lint
 from holdfast.policy.analysis.suggest import AnsweredPrompt, Suggestions, suggest
 from holdfast.policy.contract import Policy, Request
-from holdfast.policy.document import FieldLevels, LabelRules, PolicyDocument, Rule
+from holdfast.policy.document import ArgumentTest, FieldLevels, LabelRules, PolicyDocument, Rule
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.facts import NO_FACTS, OwnEndpoints, SessionFacts, has_tier, with_own_server
 from holdfast.policy.fixed import FixedPolicy
@@ -60,6 +60,7 @@ __all__ = [
     "PROJECT_POLICY",
     "READER_OPERATIONS",
     "AnsweredPrompt",
+    "ArgumentTest",
     "Backtest",
     "BacktestRunner",
     "DecisionExplanation",

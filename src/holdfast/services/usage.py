@@ -52,10 +52,10 @@ async def usage(
     """What all sessions, or one, used since the day of a time. Days are in order; other groups by cost, then tokens."""
     since_day = _day(since_ms)
     if session is None and by != "session":
-        found, names = await store.usage(since_day=since_day), {}
+        found = await store.usage(since_day=since_day)
     else:
         found = await store.session_usage(since_day=since_day, session=session)
-        names = await _names(store, session) if by == "session" else {}
+    names = await _names(store, session) if by == "session" else {}
     counts: dict[str, UsageCounts] = {}
     for each in found:
         key = _key(each, by, names)

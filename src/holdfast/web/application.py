@@ -44,6 +44,16 @@ ROUTES: tuple[Route, ...] = (
     *devices.ROUTES,
 )
 _TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
+_BROWSERS = {"Firefox": "Firefox", "Edg": "Edge", "Chrome": "Chrome", "Safari": "Safari"}
+_SYSTEMS = {
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Mac OS": "macOS",
+    "Windows": "Windows",
+    "Linux": "Linux",
+}
+"""By a word of the User-Agent header; the first one that it contains counts."""
 _CONFLICTS = (EscalationUnknown, SessionHeld, SessionNotReady, CommitConflict)
 _STATIC = re.compile(r"/static/((?:[a-z_-]+/)?[a-z_-]+\.(js|css|svg))")
 Scope = MutableMapping[str, Any]  # Any: as ASGI defines it
@@ -53,10 +63,10 @@ logger = logging.getLogger(__name__)
 
 
 class EnterBody(Value, forbid_unknown_fields=True):
-    """The one-time code of a link, and what the browser calls itself."""
+    """The one-time code of a link, and the name of the device; without one, the name of its browser."""
 
     code: str
-    name: str = "a browser"
+    name: str = ""
 
 
 class Entered(Value):
@@ -176,7 +186,7 @@ class WebApplication:
             raise NotAllowed("another user of this machine cannot enter", hint="run your own: holdfast web")
         body = await _read_body(receive, EnterBody)
         assert isinstance(body, EnterBody)
-        token, device = self._context.devices.enter(body.code, name=body.name)
+        token, device = self._context.devices.enter(body.code, name=body.name or _browser_name(scope))
         await _send_json(send, 200, Entered(token=token, device=device))
 
     def _is_proxied(self, scope: Scope) -> bool:
@@ -243,6 +253,14 @@ async def _send_until_gone(frames: AsyncIterator[bytes], receive: Receive, send:
         pass  # the browser is gone
     finally:
         leaving.cancel()
+
+
+def _browser_name(scope: Scope) -> str:
+    """What the browser says of itself, in a few words."""
+    given = b" ".join(value for name, value in scope["headers"] if name == b"user-agent").decode("latin-1")
+    browser = next((name for word, name in _BROWSERS.items() if word in given), "a browser")
+    system = next((name for word, name in _SYSTEMS.items() if word in given), "")
+    return f"{browser} on {system}" if system else browser
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from functools import partial
 
 import holdfast.store.sqlite.index as index
-import holdfast.store.sqlite.search as search
 from holdfast.core import SessionId, check_session_id
 from holdfast.store.contract import Inspection
 from holdfast.store.recovery.inspect import inspect
 from holdfast.store.sqlite.blob_store import SqliteBlobStore
+from holdfast.store.sqlite.derived_file import discard
 from holdfast.store.sqlite.sessions import list_sessions
 
 
@@ -32,8 +32,9 @@ async def verify_all(store: SqliteBlobStore) -> Sequence[Inspection]:
 
 
 async def rebuild_index(store: SqliteBlobStore) -> int:
-    """Rebuild the session list from the journals, discard the search index, and return the number of sessions."""
-    await store.reading(lambda _: search.discard(store.home.search))
+    """Rebuild the session list from the journals, discard what else is derived, and return the number of sessions."""
+    for file in (store.home.search, store.home.usage):
+        await store.reading(lambda _, file=file: discard(file))  # type: ignore[misc]
     return await store.writing(index.rebuild)
 
 

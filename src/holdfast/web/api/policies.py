@@ -5,9 +5,18 @@ Nothing here writes: a policy changes in an editor.
 
 from pathlib import Path
 
-from holdfast.core import Call, Value, Verdict, encode, escape_invisible, escape_json
+from holdfast.core import Call, Value, Verdict, encode, escape_invisible
 from holdfast.core.errors import InvalidInput
-from holdfast.policy import LintFinding, RulePolicy, explain, lint, load_policy, named_policies
+from holdfast.policy import (
+    ArgumentTest,
+    LintFinding,
+    Rule,
+    RulePolicy,
+    explain,
+    lint,
+    load_policy,
+    named_policies,
+)
 from holdfast.services import backtest_recorded, request_for, suggest_rules, with_known_tools
 from holdfast.session import workspace_of
 from holdfast.store import Home
@@ -24,8 +33,8 @@ class ShownRule(Value, omit_defaults=False):
     source: str
     """The file and the line."""
     reason: str
-    tests: str
-    """Its conditions, as JSON."""
+    tests: tuple[str, ...]
+    """Its conditions in words, one a line; all of them must hold."""
 
 
 class ShownPolicy(Value, omit_defaults=False):
@@ -112,10 +121,46 @@ async def show_policy(request: WebRequest) -> ShownPolicy:
     return ShownPolicy(name=policy.name, description=description, rules=rules, findings=list(lint(policy)))
 
 
-def _tests(rule: Value) -> str:
-    named = ("paths", "hosts", "names", "commands", "tiers", "arguments", "levels", "roles")
-    found = {name: value for name in named if (value := getattr(rule, name))}
-    return escape_json(encode(found).decode()) if found else ""
+def _tests(rule: Rule) -> tuple[str, ...]:
+    """The conditions of a rule in the words of a policy file."""
+    found: list[str] = []
+    if rule.roles and rule.paths is None:
+        found.append(f"applies to: {', '.join(rule.roles)}")
+    if (paths := rule.paths) is not None:
+        places = [
+            *(["inside the workspace"] if paths.inside else []),
+            *(["outside the workspace"] if paths.outside else []),
+        ]
+        places += [*(f"in {folder}" for folder in paths.folders), *paths.globs]
+        found.append(f"{', '.join(paths.roles or ('paths',))}: {', '.join(places)}")
+    if rule.hosts is not None:
+        found.append(f"hosts: {', '.join(rule.hosts.patterns)}")
+    found += [f"{', '.join(test.roles)}: {', '.join(test.names)}" for test in rule.names]
+    if rule.commands is not None:
+        commands = [" ".join("|".join(words) for words in prefix) for prefix in rule.commands.prefixes]
+        found.append(f"commands: {', '.join(commands)}")
+    if rule.tiers:
+        found.append(f"in the sandbox: {', '.join(rule.tiers)}")
+    found += [f"argument {_argument(test)}" for test in rule.arguments]
+    if rule.takes_no_arguments:
+        found.append("without arguments")
+    found += [f"{test.role}: from {test.level} or better" for test in rule.levels]
+    return tuple(map(escape_invisible, found))
+
+
+def _argument(test: ArgumentTest) -> str:
+    conditions = {
+        "one of": ", ".join(encode(value).decode() for value in test.one_of),
+        "begins with": ", ".join(test.prefixes),
+        "matches": ", ".join((*test.patterns, *test.globs)),
+        "at least": test.at_least,
+        "at most": test.at_most,
+        "shortest": test.shortest,
+        "longest": test.longest,
+    }
+    return f"{test.argument}: " + ", ".join(
+        f"{name} {value}" for name, value in conditions.items() if value not in (None, "")
+    )
 
 
 async def explain_call(request: WebRequest) -> Explained:

@@ -31,16 +31,11 @@ export const get = async (path) => read(await attempt(path));
 export const post = async (path, body) =>
   read(await attempt(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }));
 
-function browserName() {
-  const first = (words) => navigator.userAgent.match(words)?.[0];
-  return [first(/Firefox|Edg|Chrome|Safari/) ?? "a browser", first(/Android|iPhone|iPad|Mac OS X|Windows|Linux/)].filter(Boolean).join(" on ");
-}
-
 // The code of the link is used once, and leaves the address at once, so that no history keeps it.
 export async function enter() {
   const code = new URLSearchParams(location.hash.slice(1)).get("enter");
   if (!code) return;
   history.replaceState(null, "", "/#/");
-  const entered = await post("/api/enter", { code, name: browserName() });
+  const entered = await post("/api/enter", { code });
   localStorage.setItem(KEY, entered.token); localStorage.setItem(RIGHT, entered.device.right);
 }

@@ -1,7 +1,7 @@
 // Bars of our own, as SVG. A table below every chart has the same figures for those who cannot see it.
 import { html } from "./vendor/preact.js";
 
-const WIDTH = 720, HEIGHT = 180, number = (n) => (n ?? 0).toLocaleString("en");
+const WIDTH = 720, HEIGHT = 130, number = (n) => (n ?? 0).toLocaleString("en");
 export function Bars({ rows, unit }) {
   const shown = rows.slice(-60), most = Math.max(1, ...shown.map((each) => each.value)), step = Math.min(72, WIDTH / Math.max(shown.length, 1));
   const label = (row, i, more) => html`<text x=${more ? Math.max(step * shown.length, 300) : i * step} y=${HEIGHT + 17} text-anchor=${more ? "end" : "start"}>${row.key.slice(0, shown.length < 8 ? 10 : 24)}</text>`;

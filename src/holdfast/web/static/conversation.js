@@ -1,4 +1,4 @@
-// What was said and done in a session, item by item: messages and replies as Markdown, code, calls with what they were given and gave.
+// What was said and done in a session, item by item.
 import { Hold } from "./hold.js";
 import { Markdown } from "./markdown.js";
 import { Tag, modelName, when } from "./parts.js";

@@ -1,4 +1,5 @@
-// Parts that several pages share. Everything is built from text nodes; no HTML string exists in this project.
+// Parts that several pages share.
+import { get } from "./api.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
 
 export const ago = (ms) => {
@@ -8,13 +9,13 @@ export const ago = (ms) => {
 export const span = (ms) => ms < 1000 ? `${Math.round(ms)} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : ms < 3600000 ? `${Math.round(ms / 60000)} min` : `${(ms / 3600000).toFixed(1)} h`;
 export const count = (n, noun, plural = noun + "s") => `${n.toLocaleString("en")} ${n === 1 ? noun : plural}`;
 export const money = (cost) => cost == null ? "price unknown" : Number(cost) === 0 ? "$0" : `$${Number(cost).toFixed(Number(cost) < 1 ? 4 : 2)}`;
-export const when = (ms) => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+export const when = (ms, timeStyle = "short") => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle });
 
 // A model without the folder of its file and without the address of its server, as the terminal shows it.
 export const modelName = (model) => { if (!model) return "no model"; const [provider, ...rest] = model.split(":"), name = rest.join(":").split("#").at(-1).split("/").at(-1); return name ? `${provider}:${name}` : provider; };
 // What a person calls a session: its name, its title, its first words, or the four letters at the end of its id, which every command takes.
-export const shortId = (id) => id.split("-").at(-1);
-export const sessionName = ({ name, title, first_words: words, id, session }) => name || title || words?.slice(0, 80) || `session ${shortId(id ?? session)}`;
+export const shortId = (id) => id.split("-").at(-1).slice(-8);
+export const sessionName = ({ name, title, description, first_words: words, id, session }) => name || title || (id?.startsWith("team-") && description) || words?.slice(0, 80) || `session ${shortId(id ?? session)}`;
 
 export const Problem = ({ error }) => error && html`<p class="problem" role="alert">${error.message}${error.hint && html`<span class="dim"> ${error.hint}</span>`}</p>`;
 export const Empty = ({ title, children }) => html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<p class="dim">${children}</p>`}</div>`;
@@ -23,7 +24,7 @@ export const Tag = ({ kind, children }) => html`<span class=${"tag " + (kind ?? 
 // A field and the state behind it.
 export const bind = (value, set) => ({ value, onInput: (event) => set(event.currentTarget.value) });
 // A table that scrolls by itself where it is too wide: rows of cells. A head with # stands over numbers.
-const cells = (heads, row, i) => html`<tr key=${i}>${row.map((each, at) => html`<td key=${at} class=${heads[at][0] === "#" ? "number" : undefined}>${each}</td>`)}</tr>`;
+const cells = (heads, row, i) => html`<tr key=${i}>${row.map((each, at) => html`<td key=${at} class=${heads[at][0] === "#" ? "number" : undefined} data-head=${heads[at].replace("#", "")}>${each}</td>`)}</tr>`;
 export const Table = ({ label, heads, rows, foot }) => html`<div class="table" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((each) => html`<th key=${each} class=${each[0] === "#" ? "number" : undefined}>${each.replace("#", "")}</th>`)}</tr></thead><tbody>${rows.map((row, i) => cells(heads, row, i))}</tbody>${foot && html`<tfoot>${cells(heads, foot, 0)}</tfoot>`}</table></div>`;
 export const href = (session, part = "") => `#/s/${encodeURIComponent(session)}${part}`;
 
@@ -56,6 +57,10 @@ export function useData(load, keys = []) {
   useEffect(() => { setState({ data: null, error: null }); reload(); return () => { turn.current++; }; }, keys);
   return { ...state, reload };
 }
+
+// The same of one session, by the part of its address.
+export const path = (session, part = "") => `/api/sessions/${encodeURIComponent(session)}${part}`;
+export const useSessionData = (session, part) => useData(() => get(path(session, part)), [session, part]);
 
 export function Page({ title, error, actions, children }) {
   useEffect(() => { document.title = `${title} · Holdfast`; }, [title]);

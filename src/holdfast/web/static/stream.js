@@ -1,6 +1,5 @@
-// News of all sessions: one stream for all tabs of this browser, because a browser keeps six connections to a server and each
-// stream holds one. The tab with the lock reads it and passes the frames on. EventSource cannot send a header, so the stream
-// is read by hand.
+// News of all sessions. A browser keeps six connections to a server, so one tab, the one with the lock, reads the stream for all.
+// EventSource cannot send a header, so it is read by hand.
 import { get, request } from "./api.js";
 import { signal } from "./vendor/preact.js";
 

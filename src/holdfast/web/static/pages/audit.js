@@ -1,13 +1,13 @@
 // Every call of a session with its decision and result, refused calls included.
 import { get } from "../api.js";
-import { Empty, Page, Table, Tag, bind, options, span, useData, when } from "../parts.js";
-import { SessionTabs, path } from "./session.js";
+import { Empty, Page, Table, Tag, bind, options, path, span, useSessionData, when } from "../parts.js";
+import { SessionTabs } from "./session.js";
 import { onNews } from "../stream.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 
 const TONES = { ok: "good", refused: "bad", error: "bad", timeout: "bad", waiting: "ask", begun: "ask" };
 export function Audit({ session }) {
-  const { data, error, reload } = useData(() => get(path(session, "/audit")), [session]);
+  const { data, error, reload } = useSessionData(session, "/audit");
   const [operation, setOperation] = useState(""), [result, setResult] = useState("");
   useEffect(() => onNews((news) => { if (news.session === session && news.event.startsWith("call-")) reload(); }), [session]);
   const download = async () => {

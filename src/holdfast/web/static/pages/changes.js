@@ -1,9 +1,9 @@
 // Staged changes as diffs, decided by file or by hunk. A commit carries the digest of each diff that was shown, and is held.
-import { get, post } from "../api.js";
+import { post } from "../api.js";
 import { Diff, hunks, size } from "../diff.js";
 import { Hold, meant } from "../hold.js";
-import { Empty, Page, Tag, bind, count, useData } from "../parts.js";
-import { SessionTabs, path } from "./session.js";
+import { Empty, Page, Tag, bind, count, path, useSessionData } from "../parts.js";
+import { SessionTabs } from "./session.js";
 import { onNews } from "../stream.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 
@@ -11,7 +11,7 @@ const NEWS = ["call-settled", "proposals-committed", "proposals-rejected", "prop
 const VIEW = "holdfast.diff";
 
 export function Changes({ session }) {
-  const { data, error, reload } = useData(() => get(path(session, "/changes")), [session]);
+  const { data, error, reload } = useSessionData(session, "/changes");
   const [left, setLeft] = useState(new Set()), [marks, setMarks] = useState({}), [problem, setProblem] = useState(null), [said, setSaid] = useState("");
   const [isBusy, setBusy] = useState(false), [check, setCheck] = useState(""), [isSplit, setSplit] = useState(localStorage.getItem(VIEW) === "split");
   useEffect(() => onNews((news) => { if (news.session === session && NEWS.includes(news.event)) reload(); }), [session]);

@@ -1,11 +1,10 @@
 // The files of a session's workspace with what is staged, read as text.
-import { get } from "../api.js";
-import { Block, Empty, Page, Problem, Tag, bind, count, useData } from "../parts.js";
-import { SessionTabs, path } from "./session.js";
+import { Block, Empty, Page, Problem, Tag, bind, count, useSessionData } from "../parts.js";
+import { SessionTabs } from "./session.js";
 import { html, useState } from "../vendor/preact.js";
 
 export function Files({ session }) {
-  const { data, error } = useData(() => get(path(session, "/files")), [session]);
+  const { data, error } = useSessionData(session, "/files");
   const [open, setOpen] = useState(null), [words, setWords] = useState("");
   const shown = (data?.files ?? []).filter((each) => each.shown.includes(words));
   return html`<${Page} title="Files" error=${error}><${SessionTabs} session=${session} on="Files"/>
@@ -14,6 +13,6 @@ export function Files({ session }) {
 }
 
 function Content({ session, name }) {
-  const { data, error } = useData(() => get(path(session, `/file?path=${encodeURIComponent(name)}`)), [session, name]);
+  const { data, error } = useSessionData(session, `/file?path=${encodeURIComponent(name)}`);
   return html`<${Problem} error=${error}/>${data && (data.kind === "binary" ? html`<p class="dim">Not text.</p>` : html`<${Block} label=${"content of " + data.path}>${data.text || "(empty)"}<//>${!data.is_whole && html`<p class="dim">Only the start is shown.</p>`}`)}`;
 }

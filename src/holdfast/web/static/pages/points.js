@@ -2,12 +2,11 @@
 import { get, post } from "../api.js";
 import { Diff } from "../diff.js";
 import { Hold } from "../hold.js";
-import { Problem, count, href, useAttempt, useData } from "../parts.js";
-import { path } from "./session.js";
+import { Problem, count, href, path, useAttempt, useSessionData } from "../parts.js";
 import { html, useState } from "../vendor/preact.js";
 
 export function Points({ session, isFork, onDone }) {
-  const { data, error } = useData(() => get(path(session, "/points")), [session]);
+  const { data, error } = useSessionData(session, "/points");
   const [plan, setPlan] = useState(null), [said, setSaid] = useState(""), [problem, attempt] = useAttempt();
   const rewind = attempt(async () => { const done = await post(path(session, "/rewind"), { turn: plan.turn }); setSaid(done.by_holder ? "rewound by the process that holds it" : "rewound"); setPlan(null); onDone(); });
   const fork = (turn) => attempt(async () => { location.hash = href((await post(path(session, "/fork"), { turn })).session); });

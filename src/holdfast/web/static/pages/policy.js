@@ -1,4 +1,4 @@
-// Policies: their rules with file and line, why a call is judged as it is, what they would have decided, and rules to add. Read-only.
+// Policies: rules with file and line, why a call is judged as it is, and what the record says. Read-only.
 import { get } from "../api.js";
 import { Block, Page, Problem, Table, Tag, bind, count, options, useAttempt, useData } from "../parts.js";
 import { html, useState } from "../vendor/preact.js";
@@ -11,7 +11,7 @@ export function Policy() {
   const names = useData(() => get("/api/policies")), [name, setName] = useState("project");
   const { data, error } = useData(() => get(`/api/policies/${encodeURIComponent(name)}`), [name]);
   return html`<${Page} title="Policy" error=${error ?? names.error}><div class="bar"><label for="policy">Policy</label><select id="policy" ...${bind(name, setName)}>${options((names.data?.names ?? [name]))}</select></div>
-    ${data && html`<p>${data.description}</p><h2>Rules, in the order in which they are tried</h2><${Table} label="rules" heads=${["Rule", "Verdict", "Operations", "Where"]} rows=${data.rules.map((rule, i) => [html`${rule.name}<div class="dim">${rule.reason}</div>`, html`<${Verdict} of=${rule.verdict}/>`, html`<span class="mono">${rule.operations.join(", ")}<div class="dim">${rule.tests.slice(0, 300)}</div></span>`, html`<span class="mono place">${rule.source}</span>`])}/>
+    ${data && html`<p>${data.description}</p><h2>Rules, in the order in which they are tried</h2><${Table} label="rules" heads=${["Rule", "Verdict", "Operations", "Where"]} rows=${data.rules.map((rule, i) => [html`${rule.name}<div class="dim">${rule.reason}</div>`, html`<${Verdict} of=${rule.verdict}/>`, html`<span class="mono">${rule.operations.join(", ")}${rule.tests.map((each) => html`<div class="dim" key=${each}>${each}</div>`)}</span>`, html`<span class="mono place">${rule.source}</span>`])}/>
       ${data.findings.length > 0 && html`<h2>What its check finds</h2><ul>${data.findings.map((each, i) => html`<li key=${i}>${each.level}: ${each.message} <span class="dim">${each.source}</span></li>`)}</ul>`}
       <${Explain} key=${"e" + name} policy=${name}/><${Record} key=${"r" + name} policy=${name}/>`}<//>`;
 }

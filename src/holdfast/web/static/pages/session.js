@@ -2,18 +2,22 @@
 import { get, may, post } from "../api.js";
 import { Item, Text, merge } from "../conversation.js";
 import { Markdown } from "../markdown.js";
-import { Page, Problem, Tag, bind, count, href, modelName, money, sessionName, useData, when } from "../parts.js";
+import { Page, Problem, Tag, bind, count, href, modelName, money, path, sessionName, useSessionData, when } from "../parts.js";
 import { Cards, useWaiting } from "./inbox.js";
 import { STATES } from "./sessions.js";
 import { onNews, onReset, onText } from "../stream.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
-export const SessionTabs = ({ session, on }) => html`<nav class="tabs" aria-label="Session">${[["", "Conversation"], ["/changes", "Changes"], ["/timeline", "Timeline"], ["/files", "Files"], ["/audit", "Audit"], ["/limits", "Limits"]].map(([part, name]) =>
+export const SessionTabs = ({ session, on }) => html`${on !== "Conversation" && html`<${Of} session=${session}/>`}<nav class="tabs" aria-label="Session">${[["", "Conversation"], ["/changes", "Changes"], ["/timeline", "Timeline"], ["/files", "Files"], ["/audit", "Audit"], ["/limits", "Limits"]].map(([part, name]) =>
   html`<a key=${part} href=${href(session, part)} aria-current=${on === name ? "page" : undefined}>${name}</a>`)}</nav>`;
-export const path = (session, part = "") => `/api/sessions/${encodeURIComponent(session)}${part}`;
+
+function Of({ session }) {
+  const { data } = useSessionData(session);
+  return html`<p class="dim of">of ${data ? sessionName(data.summary) : "..."}</p>`;
+}
 
 export function Session({ session }) {
-  const view = useData(() => get(path(session)), [session]);
+  const view = useSessionData(session);
   const [talk, setTalk] = useState({ items: [], first: 0, isLoaded: false }), [error, setError] = useState(null), [live, setLive] = useState({});
   const pieces = useRef({}), waiting = useWaiting(session), foot = useRef(), isAtEnd = useRef(true);
   const load = async () => {

@@ -31,7 +31,7 @@ export function Sessions() {
     ${may("operate") && html`<${NewSession}/>`}
     <form class="bar" role="search" onSubmit=${(event) => event.preventDefault()}><label class="visually-hidden" for="q">Search what was said</label><input id="q" type="search" placeholder="Search what was said" ...${bind(query, setQuery)}/>
       <label class="visually-hidden" for="activity">State</label><select id="activity" ...${bind(activity, setActivity)}><option value="">Every state</option><option value="waiting">Waits for you</option><option value="processing">Working</option></select></form>
-    ${query.trim() ? html`<${Found} query=${query.trim()}/>` : isLoaded && (list.length ? html`<${VirtualList} items=${list} rowHeight=${66} label="sessions" onEnd=${() => load(true)} row=${Line}/>` : html`<${Empty} title="No sessions">Start one above, or with: holdfast<//>`)}<//>`;
+    ${query.trim() ? html`<${Found} query=${query.trim()}/>` : isLoaded && (list.length ? html`<${VirtualList} items=${list} rowHeight=${66} label="sessions" onEnd=${() => load(true)} row=${Line}/>` : html`<${Empty} title="No sessions">Start one above, or with <code>holdfast</code> in a terminal.<//>`)}<//>`;
 }
 
 function Line(each) {

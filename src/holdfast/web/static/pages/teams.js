@@ -21,7 +21,7 @@ export function Teams() {
   const active = [...pairs].sort((a, b) => (talk[b.pair]?.messages ?? 0) - (talk[a.pair]?.messages ?? 0));
   const sum = (name) => pairs.reduce((all, each) => all + (name === "queued" ? each.queued : each[name] ? 1 : 0), 0);
   return html`<${Page} title="Teams" error=${error ?? (data.problem ? { message: data.problem } : null)}>
-    ${!data.teams.length && !pairs.length ? html`<${Empty} title="There are no teams">Create a roster with: holdfast teams init<//>` : html`
+    ${!data.teams.length && !pairs.length ? html`<${Empty} title="There are no teams">Create a roster with <code>holdfast teams init</code>.<//>` : html`
     <dl class="figures"><div><dt>Messages a session</dt><dd>${stats.messages_a_pair}</dd></div><div><dt>Tokens a session</dt><dd>${Math.round(stats.tokens_a_pair ?? 0).toLocaleString("en")}</dd></div><div><dt>In flight</dt><dd>${sum("in_flight")}</dd></div><div><dt>Queued</dt><dd>${sum("queued")}</dd></div><div><dt>Failed</dt><dd>${stats.failed - sum("in_flight")} of ${stats.messages}</dd></div></dl>
     ${pairs.length > 0 && html`<h2>Pairs, the most active first</h2><${Table} label="pairs" heads=${["Pair", "Now", "#Queued", "#Messages", "#Tokens", "#Answers in", "#Slowest 5 %", "Last"]} rows=${active.map((each) => line(each, talk[each.pair] ?? {}))}/>
       <h2>How long conversations last</h2><${Bars} rows=${Object.entries(LIFETIMES).map(([key, words]) => ({ key: words, value: stats.lifetimes?.[key] ?? 0 }))} unit="pairs"/>

@@ -6,6 +6,12 @@ import { html, useState } from "../vendor/preact.js";
 
 const GROUPS = ["day", "model", "folder", "team", "session"], number = (n) => (n ?? 0).toLocaleString("en");
 const tokens = (row) => (row.input_tokens ?? 0) + (row.output_tokens ?? 0);
+// Days without usage are days too.
+function everyDay(rows) {
+  const known = new Map(rows.map((row) => [row.key, row])), days = [], last = rows.at(-1).key;
+  for (const day = new Date(rows[0].key); days.at(-1)?.key !== last && days.length < 400; day.setUTCDate(day.getUTCDate() + 1)) { const key = day.toISOString().slice(0, 10); days.push(known.get(key) ?? { key }); }
+  return days;
+}
 
 export function Usage() {
   const [by, setBy] = useState("day"), [days, setDays] = useState("30");
@@ -13,5 +19,5 @@ export function Usage() {
   const line = (row, name) => [name, money(row.cost_usd === undefined ? 0 : row.cost_usd), ...["input_tokens", "output_tokens", "requests", "calls", "refused", "prompts"].map((each) => number(row[each])), row.answered ? span(row.answer_ms / row.answered) : ""];
   return html`<${Page} title="Usage" error=${error}><div class="bar"><label for="by">By</label><select id="by" ...${bind(by, setBy)}>${options(GROUPS)}</select>
     <label for="days">Days</label><select id="days" ...${bind(days, setDays)}>${options(["7", "30", "90", "365"])}</select></div>
-    ${data && (data.rows.length ? html`<${Bars} rows=${data.rows.map((row) => ({ key: row.key, value: tokens(row) }))} unit="tokens"/><${Table} label="usage" heads=${[by, "#Cost", "#Input", "#Output", "#Requests", "#Calls", "#Refused", "#Prompts", "#Answered in"]} rows=${data.rows.map((row) => line(row, by === "model" && row.key !== "no model" ? modelName(row.key) : row.key))} foot=${line(data.total, "total")}/>` : html`<${Empty} title="Nothing was used in this time"/>`)}<//>`;
+    ${data && (data.rows.length ? html`<${Bars} rows=${(by === "day" ? everyDay(data.rows) : data.rows).map((row) => ({ key: row.key, value: tokens(row) }))} unit="tokens"/><${Table} label="usage" heads=${[by[0].toUpperCase() + by.slice(1), "#Cost", "#Input", "#Output", "#Requests", "#Calls", "#Refused", "#Prompts", "#Answered in"]} rows=${data.rows.map((row) => line(row, by === "model" && row.key !== "no model" ? modelName(row.key) : row.key))} foot=${line(data.total, "total")}/>` : html`<${Empty} title="Nothing was used in this time">What sessions cost, how often they asked and how long people took appears here.<//>`)}<//>`;
 }

@@ -37,7 +37,8 @@ DECLARE
 BEGIN
     FOREACH one IN ARRAY ARRAY['usage_progress', 'usage_place', 'usage_asked', 'usage_part', 'usage_total']
     LOOP
-        EXECUTE format('ALTER TABLE %I ADD COLUMN tenant text COLLATE "C" NOT NULL DEFAULT current_setting(''holdfast.tenant'')', one);
+        EXECUTE format('ALTER TABLE %I ADD COLUMN tenant text COLLATE "C" NOT NULL', one);
+        EXECUTE format('ALTER TABLE %I ALTER COLUMN tenant SET DEFAULT current_setting(''holdfast.tenant'')', one);
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', one);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', one);
         EXECUTE format('CREATE POLICY own ON %I USING (tenant = current_setting(''holdfast.tenant''))', one);
