@@ -151,8 +151,10 @@ async def test_the_process_that_holds_a_session_saves_an_approval_for_always(
         }
         done = await client.post(path, body)
         assert (done.status, done.data["delivery"]) == (200, "accepted")
-        [saved] = (await client.get(f"/api/sessions/{sample.waiting[1]}/grants")).data
-        assert saved["text"] == rule
+        async with asyncio.timeout(60):  # it is saved after the answer is on record
+            while not (saved := (await client.get(f"/api/sessions/{sample.waiting[1]}/grants")).data):
+                await asyncio.sleep(0.01)
+        assert [each["text"] for each in saved] == [rule]
     finally:
         await holder.close()
 

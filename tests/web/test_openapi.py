@@ -35,6 +35,7 @@ QUERIES = {
     "search": "?q=notes",
     "rewind": "?turn=0",
     "file": "?path=data.csv",
+    "rule": "?scope=always&offer=1",
     "explain": "?call=%7B%22operation%22%3A%22world.list%22%7D",
 }
 
@@ -47,14 +48,16 @@ def test_every_answer_fits_its_description(tmp_path: Path) -> None:
         answers: dict[str, bytes] = {}
         async with web_client(tmp_path / "home") as client:
             fork = (await client.post(f"/api/sessions/{sample.talk}/fork", {"turn": 1})).data["session"]
+            [call] = (await client.get("/api/waiting")).data
             for route in ROUTES:
                 if route.method != "GET" or route.gives is str or route.path == "/api/doctor":
                     continue
                 part = route.path.rpartition("/")[2]
-                session = (
-                    fork if part == "merge" else sample.staged if part in ("changes", "file") else sample.talk
+                session = {"merge": fork, "rule": call["session"]}.get(
+                    part, sample.staged if part in ("changes", "file") else sample.talk
                 )
                 address = route.path.replace("{session}", session).replace("{policy}", "ask-always")
+                address = address.replace("{id}", call["escalation"]["id"])
                 answer = await client.get(address + QUERIES.get(part, ""))
                 assert answer.status == 200, (address, answer)
                 answers[route.path] = answer.body
