@@ -151,9 +151,12 @@ async def test_the_process_that_holds_a_session_saves_an_approval_for_always(
         }
         done = await client.post(path, body)
         assert (done.status, done.data["delivery"]) == (200, "accepted")
-        async with asyncio.timeout(60):  # it is saved after the answer is on record
-            while not (saved := (await client.get(f"/api/sessions/{sample.waiting[1]}/grants")).data):
-                await asyncio.sleep(0.01)
+        saved: list[dict[str, str]] = []
+        async with asyncio.timeout(60):
+            with client.context.store.watch() as watch:
+                while not saved:  # it is saved after the answer is on record
+                    await watch.changed()
+                    saved = (await client.get(f"/api/sessions/{sample.waiting[1]}/grants")).data
         assert [each["text"] for each in saved] == [rule]
     finally:
         await holder.close()
@@ -257,6 +260,29 @@ async def until_turns(client: WebClient, session: str, number: int) -> None:
                 if sum(isinstance(each, TurnEnded) for each in events) >= number:
                     return
                 await watch.changed()
+
+
+async def test_a_page_that_opens_in_the_middle_of_output_shows_all_of_it(
+    client: WebClient, sample: SampleHome
+) -> None:
+    feed = client.context.feed
+    path = f"/api/sessions/{sample.talk}"
+    assert (await client.get(path)).data["live"] == {}
+    feed.send_text(sample.talk, "output", "one\n")
+    feed.send_text(sample.talk, "output", "two\n")
+    assert (await client.get(path)).data["live"] == {"output": {"text": "one\ntwo\n", "end": 8}}
+    feed.send_text(sample.talk, "output", "x" * 30_000)
+    live = (await client.get(path)).data["live"]["output"]
+    assert (len(live["text"]), live["end"]) == (20_000, 30_008)
+    opened = await client.context.runtime.resume(sample.talk, needs_model=False)
+    await opened.execute("print(1)")
+    await opened.close()
+    async with asyncio.timeout(60):
+        with client.context.store.watch() as watch:
+            while (await client.get(path)).data["live"]["output"]["text"]:
+                await watch.changed()
+    feed.send_text(sample.talk, "output", "new")
+    assert (await client.get(path)).data["live"] == {"output": {"text": "new", "end": 30_011}}
 
 
 async def test_a_request_that_is_too_large_or_not_json_is_refused(client: WebClient) -> None:

@@ -8,14 +8,30 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 
 from holdfast.core import Value, encode
-from holdfast.core.events import EscalationAnswered, EscalationExpired
+from holdfast.core.events import (
+    CallRefused,
+    CallSettled,
+    EscalationAnswered,
+    EscalationExpired,
+    ModelReplied,
+    RunEnded,
+    TurnEnded,
+)
 from holdfast.services import ConversationItem, items_of
 from holdfast.store import Store, StreamedEvent
 
 MAX_BEHIND = 5_000
 QUEUE_SIZE = 1_000
 ALIVE_SECONDS = 15.0
-MAX_FRAME_BYTES = 100_000
+MAX_LIVE_CHARACTERS = 20_000
+_ENDS: dict[type, frozenset[str]] = {
+    ModelReplied: frozenset({"text", "thinking"}),
+    CallSettled: frozenset({"output"}),
+    CallRefused: frozenset({"output"}),
+    RunEnded: frozenset({"output"}),
+    TurnEnded: frozenset({"text", "thinking", "output"}),
+}
+"""The events with which the text that arrived before is on record."""
 
 
 class NewsFrame(Value, omit_defaults=False):
@@ -48,6 +64,13 @@ def frame_of(streamed: StreamedEvent) -> bytes:
     return b"id: %d\ndata: %s\n\n" % (streamed.row, encode(frame))
 
 
+class LiveText(Value, omit_defaults=False):
+    """The end of what arrives right now, such as the output of a program. `end` only increases, so that no piece counts twice."""
+
+    text: str
+    end: int
+
+
 RESET = b"event: reset\ndata: {}\n\n"
 ALIVE = b": alive\n\n"
 
@@ -72,6 +95,7 @@ class EventFeed:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._readers: set[_Reader] = set()
+        self._live: dict[str, dict[str, LiveText]] = {}
         self.row = 0
         """The last row that was passed on."""
 
@@ -83,15 +107,32 @@ class EventFeed:
                 while some := await self._store.events_after(self.row):
                     for streamed in some:
                         self.row = streamed.row
+                        self._settle(streamed)
                         if self._readers:
                             self._send(streamed.row, frame_of(streamed))
                 await watch.changed()
 
     def send_text(self, session: str, kind: str, text: str) -> None:
-        """Pass on a piece of a reply while it arrives. It is not recorded, so it has no row."""
+        """Pass on a piece of a reply or of output while it arrives. It is not recorded, so it has no row."""
+        kinds = self._live.setdefault(session, {})
+        before = kinds.get(kind, LiveText(text="", end=0))
+        end = before.end + len(text)
+        kinds[kind] = LiveText(text=(before.text + text)[-MAX_LIVE_CHARACTERS:], end=end)
         if self._readers:
-            body = encode({"session": session, "kind": kind, "text": text})
+            body = encode({"session": session, "kind": kind, "text": text, "end": end})
             self._send(0, b"event: text\ndata: %s\n\n" % body)
+
+    def live(self, session: str) -> dict[str, LiveText]:
+        """What arrives right now in a session, by kind, for a page that opens in the middle of it."""
+        return dict(self._live.get(session, {}))
+
+    def _settle(self, streamed: StreamedEvent) -> None:
+        """Forget what is on record now."""
+        kinds = self._live.get(streamed.session, {})
+        for ended, settled in _ENDS.items():
+            if isinstance(streamed.event, ended):
+                for kind in settled & kinds.keys():
+                    kinds[kind] = LiveText(text="", end=kinds[kind].end)
 
     def _send(self, row: int, frame: bytes) -> None:
         for reader in self._readers:

@@ -7,6 +7,7 @@ from holdfast.services import ConversationItem, conversation, request_of_holder
 from holdfast.session import Session
 from holdfast.store import LeaseHolder, Passage, SessionPage, SessionSummary
 from holdfast.web.context import WebContext, WebRequest
+from holdfast.web.event_feed import LiveText
 from holdfast.web.route import get, post
 
 PAGE_EVENTS = 300
@@ -52,6 +53,8 @@ class SessionView(Value, omit_defaults=False):
     """Whether this web server runs it."""
     row: int
     """The row up to which this is current."""
+    live: dict[str, LiveText]
+    """What arrives right now, by kind: a reply, thoughts or output. Only of sessions that this server runs."""
 
 
 class ConversationPage(Value, omit_defaults=False):
@@ -112,6 +115,7 @@ async def show(request: WebRequest) -> SessionView:
         holder=await context.store.holder(session),
         is_hosted=context.hosted.get(session) is not None,
         row=row,
+        live=context.feed.live(session),
     )
 
 

@@ -1,6 +1,5 @@
-// A yes is held, not clicked: the same button is pressed for half a second to three seconds, nothing else is pressed in
-// between, and nothing was pressed shortly before. A key that was meant for something else, a double click and a thing that
-// lies on a key approve nothing.
+// A yes is held, not clicked: pressed for half a second to three seconds, after a pause and with nothing else in between. A key that was
+// meant for something else, a double click and a thing that lies on a key approve nothing.
 import { html, useRef, useState } from "./vendor/preact.js";
 
 export const HOLD_MS = 500, LONGEST_MS = 3000, QUIET_MS = 300, SETTLE_MS = 700;

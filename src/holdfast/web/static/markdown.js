@@ -1,5 +1,5 @@
-// Markdown as elements: paragraphs, headings, lists, quotes, code, tables, emphasis and links. No HTML string exists, pictures are
-// never loaded, and a link shows where it leads. What is not understood stays the text that it is.
+// Markdown as elements. No HTML string exists, pictures are never loaded, and a link shows where it leads. What is not understood stays
+// the text that it is.
 import { html } from "./vendor/preact.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/, HEADING = /^(#{1,6})\s+(.*)$/, RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/, QUOTE = /^ {0,3}> ?(.*)$/;

@@ -1,5 +1,5 @@
-// Nothing on the page is invisible: characters that show nothing, or that change the order of others, appear as their code points,
-// as they do at the terminal. Every text of every element passes here, whatever page it is on.
+// Nothing on the page is invisible: characters that show nothing, or that change the order of others, appear as their code points. Every
+// text of every element passes here.
 import { options } from "./vendor/preact.js";
 
 const HIDDEN = /(?![\n\t ])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}\ufe00-\ufe0f\u{e0100}-\u{e01ef}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/gu;

@@ -1,5 +1,5 @@
-// The inbox: what waits for a person in all sessions, whichever process holds them. Cards keep their place: one that is settled elsewhere
-// leaves a stub until the pointer is away, so that no other card slides under a hand that is about to press.
+// The inbox: what waits in all sessions. A card that is settled elsewhere leaves a stub until the pointer is away, so that no other card
+// slides under a hand that is about to press.
 import { get, may, post } from "../api.js";
 import { Hold, SETTLE_MS, meant } from "../hold.js";
 import { Empty, Page, Problem, Table, Tag, ago, bind, href, sessionName, span, useData, when } from "../parts.js";
@@ -21,15 +21,14 @@ export function useWaiting(session) {
       });
     } catch (error) { setState((old) => ({ ...old, error })); }
   };
-  const settle = (id, words) => setState((old) => ({ ...old, gone: { ...old.gone, [id]: old.gone[id] ?? words } }));
   // What the record says counts more than what this page expects.
-  const record = (id, words) => setState((old) => ({ ...old, gone: { ...old.gone, [id]: words } }));
+  const settle = (id, words, isRecorded) => setState((old) => ({ ...old, gone: { ...old.gone, [id]: isRecorded ? words : old.gone[id] ?? words } }));
   const sweep = () => setState((old) => ({ ...old, gone: {}, calls: (old.calls ?? []).filter((each) => !old.gone[each.escalation.id]) }));
   useEffect(() => {
     load();
     const offs = [onReset(load), onNews((news) => {
       if (session && news.session !== session) return;
-      if (news.settled) record(news.settled, news.items[0]?.title ?? "settled");
+      if (news.settled) settle(news.settled, news.items[0]?.title ?? "settled", true);
       if (news.event === "escalation-opened" || news.event === "session-rewound" || news.event === "session-closed") load();
     })];
     return () => offs.forEach((off) => off());
@@ -97,7 +96,6 @@ function Card({ call, gone, settle }) {
         ${call.offers.length > 0 && html`<${Longer} call=${call} isOff=${() => !canApprove()} yes=${yes}/>`}`}</div>`}`;
   return html`<article class="card" ref=${node} aria-labelledby=${"t-" + id}>
     <div class="card-head"><h2 id=${"t-" + id}>${call.effect}</h2><span class="dim"><a href=${href(call.session)} title=${call.session}>${sessionName(call)}</a> · waits ${ago(escalation.opened_ms)}${call.seconds_left != null ? ` · ${span(call.seconds_left * 1000)} left, then it is denied` : ""}</span></div>
-    ${call.runs_when.map((each) => html`<p class="runs">This runs when you ${each}</p>`)}
     <pre class="call" ref=${pre} tabindex="0" role="region" aria-label=${(call.is_question ? "the question " : "the exact call ") + id} onScroll=${(event) => { const box = event.currentTarget; if (box.scrollTop + box.clientHeight >= box.scrollHeight - 4) setRead(true); }}>${call.call.join("\n")}</pre>
     <${Problem} error=${error}/>
     ${!call.is_question && html`<dl class="facts"><dt>Reason</dt><dd>${call.reason}</dd><dt>Values from</dt><dd>${call.values_from}</dd><dt>Can be undone</dt><dd>${call.undo}</dd></dl>`}

@@ -30,8 +30,10 @@ export function Session({ session }) {
   };
   // Pieces arrive faster than a screen shows them, so they are drawn once a frame.
   const drawing = useRef(0);
-  const show = () => { drawing.current ||= requestAnimationFrame(() => { drawing.current = 0; setLive({ ...pieces.current }); }); };
-  const clear = (...kinds) => { for (const kind of kinds) delete pieces.current[kind]; show(); };
+  const show = () => { drawing.current ||= requestAnimationFrame(() => { drawing.current = 0; setLive(Object.fromEntries(Object.entries(pieces.current).map(([kind, { text }]) => [kind, text]))); }); };
+  const add = ({ kind, text, end }) => { const old = pieces.current[kind] ?? { text: "", end: 0 }; if (end > old.end) { pieces.current[kind] = { text: (old.text + text).slice(-20000), end }; show(); } };
+  const clear = (...kinds) => { for (const kind of kinds) if (pieces.current[kind]) pieces.current[kind].text = ""; show(); };
+  useEffect(() => { for (const [kind, { text, end }] of Object.entries(view.data?.live ?? {})) if (end > (pieces.current[kind]?.end ?? 0)) { pieces.current[kind] = { text, end }; show(); } }, [view.data]);
   useEffect(() => {
     load();
     const watch = () => { isAtEnd.current = innerHeight + scrollY > document.body.scrollHeight - 160; };
@@ -43,7 +45,7 @@ export function Session({ session }) {
       if (news.event === "model-replied" || news.event === "turn-ended") clear("text", "thinking");
       if (["call-settled", "call-refused", "run-ended", "turn-ended"].includes(news.event)) clear("output");
       if (news.items.length) setTalk((old) => ({ ...old, items: merge(old.items, news.items) }));
-    }), onText((piece) => { if (piece.session === session) { pieces.current[piece.kind] = ((pieces.current[piece.kind] ?? "") + piece.text).slice(-20000); show(); } })];
+    }), onText((piece) => { if (piece.session === session) add(piece); })];
     return () => { removeEventListener("scroll", watch); offs.forEach((off) => off()); };
   }, [session]);
   useEffect(() => { if (isAtEnd.current) foot.current?.scrollIntoView({ block: "end" }); }, [talk.items.length, live, waiting.calls?.length]);
