@@ -122,6 +122,8 @@ def nothing_found(tenants: Tenants, folder: Path) -> dict[str, Callable[[], Awai
         "sessions": lambda: store.sessions(),
         "session_page": lambda: _listed(store),
         "waiting": lambda: store.waiting(),
+        "usage": lambda: store.usage(),
+        "session_usage": lambda: store.session_usage(session=ID),
         "last_row": lambda: store.last_row(),
         "events_after": lambda: store.events_after(0),
         "watch": waits,

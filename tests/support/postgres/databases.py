@@ -29,6 +29,8 @@ class Databases:
         self._owner = owner
         self._created = 0
         self._free: list[str] = []
+        self._blank: set[str] = set()
+        """Without the schema or the queue: not handed out again."""
 
     async def take(self) -> str:
         """The address of an empty database."""
@@ -43,7 +45,9 @@ class Databases:
 
     def give_back(self, address: str) -> None:
         """Return a database after a test."""
-        self._free.append(urlsplit(address).path[1:])
+        name = urlsplit(address).path[1:]
+        if name not in self._blank:
+            self._free.append(name)
 
     async def drop(self) -> None:
         """Drop what was created: for a server that outlives this run."""
@@ -59,6 +63,7 @@ class Databases:
     async def take_blank(self) -> str:
         """The address of a database without our schema."""
         address = await self.take()
+        self._blank.add(urlsplit(address).path[1:])
         connection = await asyncpg.connect(address)
         await connection.execute("SET client_min_messages = warning; DROP SCHEMA holdfast CASCADE")
         await connection.close()
