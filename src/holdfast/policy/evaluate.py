@@ -36,6 +36,7 @@ from holdfast.policy.document import LabelRules, PolicyDocument, Rule, matches_o
 from holdfast.policy.rule_index import RuleIndex
 from holdfast.policy.rule_tests.levels import LevelProblem
 from holdfast.policy.rule_tests.prepared_rule import PreparedRule
+from holdfast.policy.rule_tests.targets import PathMatcher
 from holdfast.policy.structural import BUILT_IN, refuse, structural_refusal, unsafe_target
 from holdfast.policy.targets import OPAQUE_ROLES, roles_of
 from holdfast.policy.urls import match_host
@@ -96,6 +97,8 @@ class RulePolicy:
         shared = request if plain is None else _with_path(request, plain)
         refused = self._decide_without_rules(shared)
         kind = (plain.role, plain.argument) if plain and self._judges_paths_alone(shared) else None
+        is_by_name = kind is None or self._looks_at_names(request.call.operation, kind[0])
+        by_place: dict[bool, Verdict] = {}
         verdicts: list[Verdict] = []
         for target in targets:
             if kind != (target.role, target.argument) or not _is_plain(target.location):
@@ -103,7 +106,10 @@ class RulePolicy:
             elif refused is not None:
                 verdicts.append(refused.verdict)
             else:
-                verdicts.append(self._decide(Claim(target.role, target), shared).verdict)
+                is_inside = target.location.inside is not None
+                if is_by_name or is_inside not in by_place:
+                    by_place[is_inside] = self._decide(Claim(target.role, target), shared).verdict
+                verdicts.append(by_place[is_inside])
         return verdicts
 
     def _judges_paths_alone(self, request: Request) -> bool:
@@ -119,6 +125,15 @@ class RulePolicy:
             and all(role in test.roles for test in rule.target_tests)
             for rule in rules
             if rule.applies_to_role(role)
+        )
+
+    def _looks_at_names(self, operation: str, role: Role) -> bool:
+        """Whether a rule about paths of this role asks for more than whether they are inside the workspace."""
+        return any(
+            not isinstance(test, PathMatcher) or test.looks_at_names
+            for rule in self._index.for_operation(operation)
+            if rule.applies_to_role(role)
+            for test in rule.target_tests
         )
 
     def decide_claims(self, request: Request) -> list[ClaimDecision]:

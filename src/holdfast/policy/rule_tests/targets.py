@@ -20,7 +20,9 @@ class PathMatcher(TargetTest):
         self.globs = [compile_glob(pattern, for_deny) for pattern in test.globs]
         self._matches_any = any_glob(self.globs)
         self.folders = tuple(folder.rstrip("/") for folder in test.folders)
-        self._reaches_into_folders = for_deny and bool(self.globs or self.folders)
+        self.looks_at_names = bool(self.globs or self.folders)
+        """Whether it matters where a path inside or outside the workspace leads."""
+        self._reaches_into_folders = for_deny and self.looks_at_names
 
     def matches(self, target: Target, request: Request) -> bool:
         if not isinstance(target, PathTarget):

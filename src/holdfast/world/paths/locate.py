@@ -132,8 +132,9 @@ class WorldPaths:
 
     def _locate_listed(self, path: str, folders: "dict[str, _ListedFolder]") -> Location | None:
         """The location of a plain file in a folder that was listed, or None."""
-        listed = folders.get(_folder_of(path))
-        if listed is None or path.rpartition("/")[2] not in listed.names:
+        folder, _, name = path.rpartition("/")
+        listed = folders.get(folder or ".")
+        if listed is None or name not in listed.names:
             return None
         # The name itself could make its folder a repository.
         if not is_ordinary(path) or may_change_repository(path):
