@@ -69,6 +69,9 @@ LOOKS = {
     "import os\nfrom pathlib import Path": 0,
     "f.write('a')\nx = 1": 0,
     "'world.read'": 0,
+    "print(f'{Path(a).read_text()}')": 1,
+    'print(rf"""{os.getcwd()}""")': 1,
+    "print(r'Path', 'os', b'os')": 0,
 }
 OPENS = {
     "p.open()": 1,

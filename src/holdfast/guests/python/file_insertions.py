@@ -78,6 +78,7 @@ _NOT_A_VALUE = frozenset(
 )
 """Names that are no values, so a bracket after one of them is not a call."""
 _RELEVANT = re.compile(rf"\b(?:for|open|{'|'.join(sorted(_LOOK_AT_FILES))})\b")
+_WORD = re.compile(r"[^\W\d]\w*")
 _MAX_TOKENS = 1_000
 """Of the expression before `.open`, so that code with many of them is scanned in linear time."""
 
@@ -151,8 +152,15 @@ def _show_before_looking(line: list[Token], names: Set[str], insertions: Inserti
 
 
 def _show_before(statement: list[Token], names: Set[str], insertions: Insertions) -> None:
-    if any(token.kind == "name" and token.text in names for token in statement):
+    if any(_mentions(token, names) for token in statement):
         insert_before(statement, SHOW, insertions)
+
+
+def _mentions(token: Token, names: Set[str]) -> bool:
+    """Whether a token is one of these names, or a text with replacement fields that may contain one."""
+    if token.kind in ("string", "triple") and token.text[:2].strip("bBrRuU")[:1] in tuple("fFtT"):
+        return not names.isdisjoint(_WORD.findall(token.text))
+    return token.kind == "name" and token.text in names
 
 
 def _open_paths(line: list[Token], insertions: Insertions) -> None:
