@@ -67,6 +67,7 @@ LOOKS = {
     "match = p.exists()\nmatch p.exists():\n    case True: p.unlink()": 1,
     "@world.tool\ndef f(): pass": 0,
     "import os\nfrom pathlib import Path": 0,
+    "import os; x = os.listdir('.')": 1,
     "f.write('a')\nx = 1": 0,
     "'world.read'": 0,
     "print(f'{Path(a).read_text()}')": 1,

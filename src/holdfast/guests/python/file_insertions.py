@@ -98,9 +98,9 @@ class InsertedCode(NamedTuple):
 def insert_file_calls(code: str, groups: Set[str]) -> InsertedCode:
     """The code with its calls, for tools in these groups."""
     lines = list(logical_lines(code)) if _is_relevant(code, groups) else []
-    insertions = Insertions()
+    insertions, names = Insertions(), groups | _LOOK_AT_FILES
     for line in lines:
-        _show_before_looking(line, groups | _LOOK_AT_FILES, insertions)
+        _show_before_looking(line, names, insertions)
     insert_refills(lines, insertions)
     for line in lines:
         _open_paths(line, insertions)
@@ -139,8 +139,6 @@ def _is_relevant(code: str, groups: Set[str]) -> bool:
 
 def _show_before_looking(line: list[Token], names: Set[str], insertions: Insertions) -> None:
     """Insert a call before each statement of a line that may look at files."""
-    if line[0].text in ("import", "from"):
-        return
     statement: list[Token] = []
     for token in line:
         if token.text == ";" and not token.depth:
@@ -152,6 +150,8 @@ def _show_before_looking(line: list[Token], names: Set[str], insertions: Inserti
 
 
 def _show_before(statement: list[Token], names: Set[str], insertions: Insertions) -> None:
+    if statement and statement[0].text in ("import", "from"):
+        return
     if any(_mentions(token, names) for token in statement):
         insert_before(statement, SHOW, insertions)
 
