@@ -19,7 +19,7 @@ from holdfast.core import (
     Returned,
     Tool,
 )
-from holdfast.guests import Guest, GuestLimits, Run, RunRequest, python_engine
+from holdfast.guests import CALL_PLACE, Guest, GuestLimits, Run, RunRequest, python_engine
 from holdfast.guests.python.engine import PythonEngine
 from holdfast.policy import FixedPolicy
 from holdfast.testing import memory_session
@@ -208,6 +208,22 @@ async def test_f03_results_of_tools_go_into_one_file_with_one_write(guest: Guest
     code = "with open('out.txt', 'w') as f:\n    for n in range(20):\n        f.write(web.fetch(url=f'http://{n}'))"
     assert (await guest.run(RunRequest(code=code, tools=TOOLS), on_call)).error == ""
     assert calls.made == [("world.write", "/workspace/out.txt")]
+
+
+async def test_a_call_is_placed_where_its_author_wrote_it(guest: Guest) -> None:
+    code = (
+        "ü = open('out.txt', 'w')\nx = web.fetch(url='é'); y = [web.fetch(url=u) for u in ['1']]\n"
+        "if web.fetch(url='2'): ü.write(x)\nfor z in ü if False else []: web.fetch(url='no')"
+    )
+    placed = []
+
+    async def on_call(_operation: str, _arguments: JsonObject) -> Answer:
+        place = CALL_PLACE.get()
+        placed.append(place and code.encode()[slice(*place)].decode())
+        return Returned(value="x")
+
+    assert (await guest.run(RunRequest(code=code, tools=TOOLS), on_call)).error == ""
+    assert placed[:3] == ["web.fetch(url='é')", "web.fetch(url=u)", "web.fetch(url='2')"]
 
 
 async def test_path_open_has_every_mode_encoding_and_newline(guest: Guest) -> None:
