@@ -44,7 +44,7 @@ from holdfast.core.decisions import (
     shortest_wait,
     strictest,
 )
-from holdfast.core.effects import JudgedEffect, SettledEffects
+from holdfast.core.effects import LINK_MODE, JudgedEffect, SettledEffects, link_destination, link_problem
 from holdfast.core.event_loop import end_task, off_loop
 from holdfast.core.executed_files import EXECUTED_FILES, runs_when
 from holdfast.core.hosts import canonical_host, is_public_address, is_public_host, is_this_machine
@@ -118,7 +118,6 @@ from holdfast.core.outcomes import (
     read_outcome,
 )
 from holdfast.core.shell_words import ScriptWords, SimpleCommand, split_argv, split_script
-from holdfast.core.symlinks import LINK_MODE, link_destination, link_problem
 from holdfast.core.targets import (
     ApprovedPaths,
     CommandTarget,

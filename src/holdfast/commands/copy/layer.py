@@ -11,9 +11,9 @@ from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollecte
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.init import beneath
 from holdfast.commands.layers.collect import MAX_CHANGES, MAX_FILE_BYTES, read_version
-from holdfast.commands.layers.entries import names_beneath, status_beneath
+from holdfast.commands.layers.entries import names_beneath, signature_of, status_beneath
 from holdfast.commands.layers.git_credentials import is_repository
-from holdfast.commands.layers.layer import digest_of, signature_of
+from holdfast.commands.layers.layer import digest_of
 from holdfast.commands.layers.scratch import Scratch
 from holdfast.core import LINK_MODE, Value, link_problem
 

@@ -14,8 +14,8 @@ from holdfast.commands.full.channel import Channel
 from holdfast.commands.full.streams import content_descriptor
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.layers.collect import collect, read_version
-from holdfast.commands.layers.entries import status_beneath
-from holdfast.commands.layers.layer import ShownFile, WorkspaceLayer, digest_of, signature_of
+from holdfast.commands.layers.entries import signature_of, status_beneath
+from holdfast.commands.layers.layer import ShownFile, WorkspaceLayer, digest_of
 from holdfast.core import LINK_MODE
 
 
@@ -25,6 +25,7 @@ async def show_beside_programs(
     """Make running programs see base plus `staged`. They must be stopped. Raises CommandError or OSError."""
     wanted = {file.path: file for file in staged}
     changed = {effect.path for effect in collect(layer).effects} | (layer.hidden - set(hidden))
+    changed |= layer.adopted.stale()
     shown: dict[str, ShownFile] = {}
     for path in sorted(changed | layer.shown.keys() | wanted.keys()):
         file = wanted.get(path) or _from_base(layer, path)

@@ -10,9 +10,15 @@ import stat
 
 from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollected
 from holdfast.commands.init import beneath
-from holdfast.commands.layers.entries import hides_base, names_beneath, open_file_beneath, status_beneath
+from holdfast.commands.layers.entries import (
+    hides_base,
+    names_beneath,
+    open_file_beneath,
+    signature_of,
+    status_beneath,
+)
 from holdfast.commands.layers.git_credentials import holds_only_cleaned
-from holdfast.commands.layers.layer import MAX_DEPTH, ShownFile, WorkspaceLayer, digest_of, signature_of
+from holdfast.commands.layers.layer import MAX_DEPTH, ShownFile, WorkspaceLayer, digest_of
 from holdfast.commands.layers.scratch import GIT
 from holdfast.core import LINK_MODE, Value, link_problem
 
@@ -69,6 +75,12 @@ class _Collection:
             self._walk(folder, is_opaque, folders)
         for path in self._layer.shown.keys() - self._seen:
             self._check_shown(path)
+        if self._layer.unchangeable:
+            self._refuse(
+                ".",
+                f"programs cannot change {self._layer.unchangeable:,} files of other owners; there are too many to copy: "
+                "make them yours, with chown or chgrp",
+            )
         if self._is_full():
             self._refuse(".", f"more than {MAX_CHANGES:,} changes at once; the rest is not proposed")
         return CollectedChanges(
@@ -157,6 +169,8 @@ class _Collection:
         shown = self._layer.shown.get(path)
         signature = signature_of(status)
         if signature == self._layer.cleaned.get(path) or (shown and signature == shown.signature):
+            return
+        if shown is None and self._layer.adopted.is_copy(path, status):
             return
         found = read_version(self._layer.descriptor, path)
         if found is None:

@@ -6,6 +6,13 @@ import stat
 from holdfast.commands.init import beneath
 
 OPAQUE = "user.overlay.opaque"
+Signature = tuple[int, int, int]
+"""Number, change time and size of a file. A program cannot set the change time."""
+
+
+def signature_of(status: os.stat_result) -> Signature:
+    """What changes whenever a file changes."""
+    return (status.st_ino, status.st_ctime_ns, status.st_size)
 
 
 def status_beneath(top: int, path: str) -> os.stat_result | None:
@@ -60,3 +67,21 @@ def hides_base(folder: int) -> bool:
         return os.getxattr(folder, OPAQUE) == b"y"
     except OSError:
         return False
+
+
+def shows_base(layer: int, path: str) -> bool:
+    """Whether programs see the base at a path, or a copy over it: they removed neither the file nor a folder above it."""
+    for at in (at for at, letter in enumerate(path) if letter == "/"):
+        try:
+            opened = beneath.open_folder(layer, path[:at])
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        try:
+            if hides_base(opened):
+                return False
+        finally:
+            os.close(opened)
+    found = status_beneath(layer, path)
+    return found is None or stat.S_ISREG(found.st_mode)

@@ -6,39 +6,16 @@ They cover the workspace's repository, the repositories nested in it, bare ones 
 import os
 import stat
 from collections.abc import Collection
-from pathlib import Path
 
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.git.config_text import parse_config, render_config
 from holdfast.commands.init import beneath
-from holdfast.commands.layers.entries import hides_base, open_file_beneath, status_beneath
+from holdfast.commands.layers.entries import hides_base, open_file_beneath, shows_base, status_beneath
 
-MAX_FOLDERS = 1_000_000
 _MAX_BYTES = 1 << 20
 _MAX_MODULES = 200
 _NAMES = ("config", "config.worktree")
 _REPOSITORY = frozenset({"HEAD", "objects", "refs", "config"})
-
-
-def find_git_folders(workspace: Path) -> list[str]:
-    """The git folders of nested repositories, nearest first: `.git`, and bare repositories. At most MAX_FOLDERS are searched."""
-    found: list[str] = []
-    folders = [""]
-    for folder in folders:
-        try:
-            with os.scandir(workspace / folder) as entries:
-                is_folder = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-        except OSError:
-            continue
-        names = [name for name, is_it in is_folder.items() if is_it]
-        if folder and ".git" in names:
-            found.append(f"{folder}/.git")
-        elif folder and is_repository(is_folder):
-            found.append(folder)
-            continue
-        free = MAX_FOLDERS - len(folders)
-        folders += [_join(folder, name) for name in names if name != ".git"][:free]
-    return found
 
 
 def is_repository(names: Collection[str]) -> bool:
@@ -54,7 +31,7 @@ def hide_credentials(layer: int, base: int, git: str) -> list[str]:
     written: list[str] = []
     for path in _configs(base, git):
         content, changed_ns = _read(base, path)
-        if not _may_hold_credentials(content) or not _shows_base(layer, path):
+        if not _may_hold_credentials(content) or not shows_base(layer, path):
             continue
         if _read(layer, path)[1] <= changed_ns:
             beneath.write_file(layer, path, clean_git_config(content), 0o644, mode_of=base)
@@ -115,24 +92,6 @@ def _modules(base: int, git: str) -> list[str]:
         finally:
             os.close(opened)
     return found
-
-
-def _shows_base(layer: int, path: str) -> bool:
-    """Whether programs see the base at a path, or a copy over it: they removed neither the file nor a folder above it."""
-    for at in (at for at, letter in enumerate(path) if letter == "/"):
-        try:
-            opened = beneath.open_folder(layer, path[:at])
-        except FileNotFoundError:
-            return True
-        except OSError:
-            return False
-        try:
-            if hides_base(opened):
-                return False
-        finally:
-            os.close(opened)
-    found = status_beneath(layer, path)
-    return found is None or stat.S_ISREG(found.st_mode)
 
 
 def _is_base_folder(base: int, path: str) -> bool:

@@ -14,9 +14,18 @@ from pathlib import Path
 
 from holdfast.commands.contract import StagedFile
 from holdfast.commands.init import beneath
-from holdfast.commands.layers.entries import OPAQUE, hides_base, names_beneath, status_beneath
-from holdfast.commands.layers.git_credentials import find_git_folders, hide_credentials
+from holdfast.commands.layers.entries import (
+    OPAQUE,
+    Signature,
+    hides_base,
+    names_beneath,
+    signature_of,
+    status_beneath,
+)
+from holdfast.commands.layers.foreign import AdoptedFiles
+from holdfast.commands.layers.git_credentials import hide_credentials
 from holdfast.commands.layers.scratch import GIT, Scratch
+from holdfast.commands.layers.search import SearchResult, search_workspace
 from holdfast.core import LINK_MODE, Value
 
 MAX_DEPTH = 256
@@ -29,8 +38,8 @@ class ShownFile(Value):
 
     digest: str | None
     mode: int = 0
-    signature: tuple[int, int, int] | None = None
-    """Number, change time and size of the file in the layer. A program cannot set the change time."""
+    signature: Signature | None = None
+    """Of the file in the layer."""
 
 
 class WorkspaceLayer:
@@ -46,11 +55,12 @@ class WorkspaceLayer:
         self.collected: dict[str, ShownFile] = {}
         """Files as the last collection found them: what a caller stages of it need not be written again."""
         self.hidden: frozenset[str] = frozenset()
-        self.cleaned: dict[str, tuple[int, int, int]] = {}
+        self.cleaned: dict[str, Signature] = {}
         """The signatures of cleaned copies of configurations outside `.git`: those of bare repositories."""
-        self._git_folders: list[str] = []
-        """Of nested repositories; a search through the whole workspace is too slow for each command."""
+        self._search = SearchResult()
+        """A search through the whole workspace is too slow for each command."""
         self._search_at = 0.0
+        self.adopted = AdoptedFiles(self.descriptor, self.base)
 
     def close(self) -> None:
         """Close the descriptors; the layer stays."""
@@ -87,22 +97,28 @@ class WorkspaceLayer:
             self._hide(path)
         self.shown, self.hidden = shown, frozenset(hidden)
         self.hide_credentials()
+        self.adopted.adopt(self._search.foreign_folders, self._search.foreign_files)
 
     def hide_credentials(self) -> None:
         """Let programs see git's configuration without credentials. Raises OSError."""
         started = time.monotonic()
         if started >= self._search_at:
-            self._git_folders = find_git_folders(self.workspace)
+            self._search = search_workspace(self.workspace)
             ended = time.monotonic()
             self._search_at = ended + (ended - started) * SEARCH_SHARE
         self.cleaned = {}
-        for folder in (".git", *self._git_folders):
+        for folder in (".git", *self._search.git_folders):
             for path in hide_credentials(self.descriptor, self.base, folder):
                 status = status_beneath(self.descriptor, path)
                 if status is not None and folder.rpartition("/")[2] != GIT:
                     self.cleaned[path] = signature_of(status)
         if self._git is not None:
             hide_credentials(*self._git, "")
+
+    @property
+    def unchangeable(self) -> int:
+        """How many files of other owners programs cannot change, because there are too many."""
+        return self._search.left
 
     def drop_scratch(self) -> None:
         """Empty the layer, scratch included; `show` fills it again. Raises OSError."""
@@ -111,6 +127,7 @@ class WorkspaceLayer:
             for name in os.listdir(layer):
                 beneath.remove_tree(layer, name)
         self.shown = {}
+        self.adopted.clear()
         self._search_at = 0.0
 
     def mode_of(self, path: str, mode: int | None) -> int:
@@ -226,6 +243,9 @@ class _Clearing:
             return True
         if is_whiteout and path in self._hidden:
             return True
+        adopted = self._layer.adopted
+        if path not in self._wanted and adopted.is_copy(path, status) and adopted.is_current(path):
+            return True
         known = self._known(path, status)
         if known is not None:
             self.unchanged[path] = known
@@ -295,11 +315,6 @@ def _open(folder: Path) -> int:
 def parents_of(path: str) -> list[str]:
     """The folders that a path lies in."""
     return [path[:at] for at, letter in enumerate(path) if letter == "/"]
-
-
-def signature_of(status: os.stat_result) -> tuple[int, int, int]:
-    """What changes whenever a file changes."""
-    return (status.st_ino, status.st_ctime_ns, status.st_size)
 
 
 def digest_of(content: bytes) -> str:

@@ -21,6 +21,7 @@ from holdfast.core import (
     Decision,
     Escalation,
     EscalationId,
+    JsonObject,
     Label,
     Offer,
     Tool,
@@ -115,11 +116,14 @@ class HostAccess:
         name that leads to a private address today may lead to another one tomorrow.
         """
         self._asked[call.id] += 1
+        arguments: JsonObject = {"host": host, "port": port}
+        if address:
+            arguments["address"] = address
         made = Call(
             # Below the id of the command, so that it is not counted as a separate call.
             id=CallId(f"{call.id}.{self._asked[call.id]}"),
             operation=NET_CONNECT.name,
-            arguments={"host": host, "port": port} | ({"address": address} if address else {}),
+            arguments=arguments,
             principal=AGENT,
             labels=(Label(source=f"{call.operation} {call.id}"),),
         )
