@@ -143,6 +143,7 @@ class Chat:
         session.follow(
             RunView(live=partial(self.screen.live, "code"), fold=self.folded.fold, after=session.last_seq)
         )
+        session.follow(self._live_output.follow)
         session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq))
         session.follow(partial(self._notify_about, session.last_seq))
         session.on_piece = self._show_piece

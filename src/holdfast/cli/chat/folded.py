@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from holdfast.cli.terminal.console import Tone
 from holdfast.core import escape_invisible, pluralize
-from holdfast.core.events import RecordedEvent, RunEnded, RunStarted
+from holdfast.core.events import CommandEnded, RecordedEvent, RunEnded, RunStarted
 
 MAX_TEXTS = 50
 MAX_SHOWN_CHARACTERS = 20_000
@@ -72,3 +72,9 @@ class CommandOutputView:
     def __call__(self, text: str) -> None:
         self._tail = (self._tail + text)[-_TAIL_CHARACTERS:]
         self._live(self._tail)
+
+    def follow(self, entry: RecordedEvent) -> None:
+        """Clear it when the program has ended: the next one starts with its own output."""
+        if isinstance(entry.event, CommandEnded) and self._tail:
+            self._tail = ""
+            self._live("")

@@ -34,7 +34,7 @@ class _Search:
     """One walk, one listing for each folder."""
 
     def __init__(self, workspace: Path) -> None:
-        self._workspace = workspace
+        self._root = str(workspace)
         self._owner = (os.geteuid(), os.getegid())
         self._git_folders: list[str] = []
         self._foreign_folders: list[str] = []
@@ -45,7 +45,7 @@ class _Search:
         waiting = [("", True)]
         for folder, has_foreign in waiting:
             try:
-                with os.scandir(self._workspace / folder) as entries:
+                with os.scandir(f"{self._root}/{folder}") as entries:
                     found = list(entries)
             except OSError:
                 continue
@@ -87,7 +87,7 @@ class _Search:
             if not entry.is_file(follow_symlinks=False) or not self._is_foreign(entry):
                 continue
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if not os.access(self._workspace / path, os.W_OK):
+            if not os.access(f"{self._root}/{path}", os.W_OK):
                 continue
             self._bytes += entry.stat(follow_symlinks=False).st_size
             if len(self._foreign_files) >= MAX_FOREIGN_FILES or self._bytes > MAX_FOREIGN_BYTES:
