@@ -80,6 +80,11 @@ def test_a_search_finds_what_belongs_to_others_and_counts_what_is_too_much(
     assert {"top", "src/a", "src/deep/b", "src/kept", ".git/HEAD"} <= set(found.foreign_files)
     assert not [path for path in found.foreign_files if path.startswith(".git/objects/")]
     monkeypatch.setattr("holdfast.commands.layers.search.MAX_FOREIGN_FILES", 2)
+    (workspace / "node_modules").mkdir()
+    (workspace / "node_modules" / "x").write_text("x")
+    for path in (workspace / "node_modules", workspace / "node_modules" / "x"):
+        os.chown(path, -1, (workspace / "src").stat().st_gid)
     few = search_workspace(workspace)
+    assert "node_modules/x" not in few.foreign_files
     assert len(few.foreign_files) == 2
-    assert few.left == len(found.foreign_files) - 2
+    assert few.left == len(found.foreign_files) + 1 - 2

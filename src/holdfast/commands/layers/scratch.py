@@ -12,7 +12,7 @@ from holdfast.commands.layers.tracked import TrackedPaths
 
 GIT = ".git"
 _ALWAYS = frozenset({"__pycache__"})
-_WITHOUT_GIT = frozenset(
+USUALLY_IGNORED = frozenset(
     {
         "__pycache__", ".venv", "venv", "node_modules", "target", "dist", "build", ".tox", ".pytest_cache",
         ".mypy_cache", ".ruff_cache", ".next", ".gradle",
@@ -38,7 +38,7 @@ class Scratch:
         if name == GIT:
             return True
         if self._tracked is None:
-            return name in _WITHOUT_GIT
+            return name in USUALLY_IGNORED
         is_ignored = name in _ALWAYS or self._is_ignored(path, is_folder)
         # git never ignores what it tracks.
         return is_ignored and not self._tracked.has(path, is_folder=is_folder)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from holdfast.commands.layers.git_credentials import is_repository
-from holdfast.commands.layers.scratch import GIT
+from holdfast.commands.layers.scratch import GIT, USUALLY_IGNORED
 from holdfast.core import Value
 
 MAX_FOLDERS = 1_000_000
@@ -42,7 +42,19 @@ class _Search:
         self._left = self._bytes = 0
 
     def run(self) -> SearchResult:
-        waiting = [("", True)]
+        # What is installed or built comes last: the limits are for the project's own files.
+        later: list[tuple[str, bool]] = []
+        self._walk([("", True)], later)
+        self._walk(later, later)
+        return SearchResult(
+            git_folders=tuple(self._git_folders),
+            foreign_folders=tuple(self._foreign_folders),
+            foreign_files=tuple(self._foreign_files),
+            left=self._left,
+        )
+
+    def _walk(self, waiting: list[tuple[str, bool]], later: list[tuple[str, bool]]) -> None:
+        """Look at folders, nearest first. Each comes with whether its files may belong to others."""
         for folder, has_foreign in waiting:
             try:
                 with os.scandir(f"{self._root}/{folder}") as entries:
@@ -63,13 +75,7 @@ class _Search:
                     self._foreign_folders.append(path)
                 # Where git's own folder belongs to the person, everything in it does.
                 if is_foreign or not (is_inside_git or entry.name == GIT):
-                    waiting.append((path, is_foreign))
-        return SearchResult(
-            git_folders=tuple(self._git_folders),
-            foreign_folders=tuple(self._foreign_folders),
-            foreign_files=tuple(self._foreign_files),
-            left=self._left,
-        )
+                    (later if entry.name in USUALLY_IGNORED else waiting).append((path, is_foreign))
 
     def _note_repository(
         self, folder: str, found: "list[os.DirEntry[str]]", inner: "list[os.DirEntry[str]]"
