@@ -18,6 +18,7 @@ from holdfast.commands import (
     open_sandbox,
     probe_sandbox,
 )
+from holdfast.core import LINK_MODE
 from holdfast.core.errors import CommandError
 
 needs_landlock = pytest.mark.skipif(landlock.version() < 4, reason="the copy tier needs Landlock 4")
@@ -98,6 +99,22 @@ async def test_the_copy_tier_runs_collects_and_leaves_the_base(copy: CommandSand
     ran = await run_in(copy, "cat notes.txt; ls; ls src")
     assert ran.output.split() == ["edited", "by", "the", "person", "link", "notes.txt", "src", "x.log"]
     assert (await copy.collect()).effects == ()
+
+
+@needs_landlock
+async def test_the_copy_tier_collects_links_as_names_and_shows_staged_ones(copy: CommandSandbox) -> None:
+    await copy.show([StagedFile(path="staged", content=b"notes.txt", mode=LINK_MODE)])
+    assert (await copy.collect()).effects == ()
+    ran = await run_in(copy, "cat staged; ln -s src made; ln -sfn src link; ln -s /etc out; rm staged")
+    assert ran.output == "notes\n"
+    changes = await copy.collect()
+    assert [(effect.path, effect.kind, effect.mode) for effect in changes.effects] == [
+        ("link", "modified", LINK_MODE),
+        ("made", "created", LINK_MODE),
+        ("staged", "deleted", None),
+    ]
+    assert copy.read_changed("made") == b"src"
+    assert [each.path for each in changes.not_collected] == ["out"]
 
 
 @needs_landlock
