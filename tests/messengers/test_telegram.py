@@ -17,8 +17,11 @@ from holdfast.core.errors import EscalationUnknown, InvalidConfig
 from holdfast.core.events import EscalationAnswered, Event, MessagePosted
 from holdfast.gate import WebAddress, published_address
 from holdfast.messengers import Bridge, PressedButton, create_messenger
+from holdfast.messengers.contract import IncomingMessage
+from holdfast.messengers.inbox import Inbox
 from holdfast.messengers.telegram import Telegram
 from holdfast.session import ChannelSettings, Settings, TelegramSettings
+from holdfast.store import private_folder
 
 MEMBER, STRANGER = 7, 666
 
@@ -247,6 +250,38 @@ async def test_staged_changes_come_back_as_text_or_as_a_file_and_are_committed(
     assert not (tmp_path / "work" / "c.txt").exists()
     document = next(fields["body"] for method, fields in telegram.sent if method == "sendDocument")
     assert document.count(b"+line") == 2000
+
+
+async def test_a_commit_covers_only_what_was_shown_before_it_was_written(
+    telegram: TelegramStandIn, tmp_path: Path
+) -> None:
+    write = "with open('{}', 'w') as f:\n    f.write('line')"
+    prepared(tmp_path, runs(write.format("b.txt")), "One.", runs(write.format("Makefile")), "Two.")
+    async with bridge_to(telegram, tmp_path):
+        telegram.write("write something")
+        await telegram.until(lambda it: any("+line" in text for text in it.texts()))
+        telegram.write("write more")
+        telegram.write("/commit")
+        await telegram.until(lambda it: any(text.startswith("Not committed") for text in it.texts()))
+        await telegram.until(
+            lambda it: sum("Makefile: this runs when you run make" in text for text in it.texts()) == 2
+        )
+        assert not (tmp_path / "work" / "b.txt").exists()
+        telegram.write("/commit")
+        await telegram.until(lambda it: any(text.startswith("Committed: ") for text in it.texts()))
+    assert (tmp_path / "work" / "Makefile").exists()
+
+
+async def test_what_a_removed_member_left_is_dropped(telegram: TelegramStandIn, tmp_path: Path) -> None:
+    prepared(tmp_path, "One.")
+    private_folder(tmp_path / "holdfast")
+    inbox = Inbox(tmp_path / "holdfast" / "messengers" / "bot")
+    inbox.put(IncomingMessage(id="1", thread="100", channel="100", sender="31337", text="/commit"))
+    async with bridge_to(telegram, tmp_path):
+        telegram.write("hello")
+        await telegram.until(lambda it: "One." in it.texts())
+        assert "Nothing is staged." not in telegram.texts()
+    assert inbox.items() == []
 
 
 async def test_a_message_that_arrives_twice_starts_one_turn(

@@ -21,6 +21,7 @@ from holdfast.core import (
     Outcome,
     Response,
     SessionId,
+    digest,
     escape_invisible,
     is_question,
     named_person,
@@ -41,6 +42,7 @@ from holdfast.messengers.contract import (
 from holdfast.messengers.inbox import Inbox
 from holdfast.services import answer_text, describe_outcome, exact_call
 from holdfast.session import MessengerSettings, Session
+from holdfast.world import Proposal
 
 DIGEST_LETTERS = 32
 """How much of a call's digest a button carries; a service may limit its value to 64 bytes."""
@@ -67,6 +69,10 @@ class Bridge:
         self._known: dict[SessionId, set[str]] = {}
         self._shown_whole: set[EscalationId] = set()
         """The calls that a member has seen whole, so that a button may approve them."""
+        self._shown_changes: dict[str, str] = {}
+        """By thread: the digest of the staged changes that were sent there last."""
+        self._seen_changes: dict[str, str] = {}
+        """By message: what had been sent to its thread when it arrived. Its author cannot mean what came later."""
         self._recent: dict[str, deque[float]] = {}
         self._is_stopping = False
 
@@ -75,7 +81,10 @@ class Bridge:
         try:
             await self._resume_turns()
             for path, item in self._inbox.items():
-                self._accept(path, item)
+                if item.sender in self._settings.members:  # not one who was removed since
+                    self._accept(path, item)
+                else:
+                    self._inbox.remove(path)
             await self.messenger.run(self.receive)
         finally:
             self._is_stopping = True
@@ -125,33 +134,50 @@ class Bridge:
         self._attach(session, thread)
         return session
 
-    async def say(self, thread: str, text: str) -> None:
-        """Send a text in as many messages as it needs. What the service does not take is logged."""
+    async def say(self, thread: str, text: str) -> bool:
+        """Send a text in as many messages as it needs. What the service does not take is logged. Returns whether it took all."""
         try:
             for start in range(0, len(text), self.messenger.max_text):
                 await self.messenger.say(thread, text[start : start + self.messenger.max_text])
         except MessengerError as error:
             _LOG.warning("%s: a message was not sent: %s", self.name, error)
+            return False
+        return True
+
+    def has_seen_changes(self, item: IncomingMessage, session: Session) -> bool:
+        """Whether what is staged is what the thread had been sent when a message arrived."""
+        return self._seen_changes.get(item.id) == _digest_of_changes(session)
 
     async def show_changes(self, thread: str, session: Session) -> None:
         """Send what is staged: short as text, long as a file."""
         staged = session.proposals()
-        diff = "".join(each.diff for each in staged)
+        self._shown_changes[thread] = _digest_of_changes(session)
+        diff = escape_invisible("".join(each.diff for each in staged))
         names = ", ".join(escape_invisible(each.path) for each in staged)
         summary = f"{len(staged)} staged, not committed: {names}"[: self.messenger.max_text // 2]
         hint = "Answer with /commit or /reject."
-        whole = f"{summary}\n\n{escape_invisible(diff)}\n{hint}"
+        runs = "".join(f"\n{line}" for line in _runs_of(staged))
+        whole = f"{summary}{runs}\n\n{diff}\n{hint}"
         if len(whole) <= self.messenger.max_text:
-            await self.say(thread, whole)
-            return
+            is_sent = await self.say(thread, whole)
+        else:
+            is_sent = await self._send_file(thread, f"{summary}{runs}\n\n{diff}", f"{summary}\n{hint}")
+        if not is_sent:
+            self._shown_changes.pop(thread, None)
+
+    async def _send_file(self, thread: str, content: str, text: str) -> bool:
         try:
-            await self.messenger.send_file(thread, "changes.diff", diff.encode(), f"{summary}\n{hint}")
+            await self.messenger.send_file(thread, "changes.diff", content.encode(), text)
         except MessengerError as error:
             _LOG.warning("%s: a file was not sent: %s", self.name, error)
+            return False
+        return True
 
     # -- what arrives
 
     def _accept(self, path: Path, item: Incoming) -> None:
+        if isinstance(item, IncomingMessage):
+            self._seen_changes[item.id] = self._shown_changes.get(item.thread, "")
         if isinstance(item, PressedButton):
             self._start(self._handle_press(path, item))
         elif item.text.strip().startswith("/cancel"):
@@ -194,6 +220,7 @@ class Bridge:
         except Exception:
             _LOG.exception("%s: a message was not handled", self.name)
             await self.say(item.thread, "This message could not be handled; the log says why.")
+        self._seen_changes.pop(item.id, None)
         self._inbox.remove(path)
 
     async def _send(self, item: IncomingMessage, text: str) -> None:
@@ -290,6 +317,7 @@ class Bridge:
             await session.resolve(question.id, response, principal=named_person(name), transport=self.name)
         except HoldfastError as error:
             await self.say(item.thread, escape_invisible(str(error)))
+        self._seen_changes.pop(item.id, None)
         self._inbox.remove(path)
 
     async def _ask(self, thread: str, session: Session, escalation: Escalation) -> None:
@@ -351,3 +379,16 @@ class Bridge:
         self._shown_whole.discard(asked.id)
         done = "Approved once" if verb == "y" else "Denied"
         return f"{done} by {escape_invisible(name)}: {describe_effect(asked)}"
+
+
+def _digest_of_changes(session: Session) -> str:
+    return digest([digest(each) for each in session.proposals()])
+
+
+def _runs_of(staged: Sequence[Proposal]) -> list[str]:
+    """A line for each file that another program runs or trusts."""
+    return [
+        f"{escape_invisible(each.path)}: this runs when you {each.runs_when}"
+        for each in staged
+        if each.runs_when is not None
+    ]

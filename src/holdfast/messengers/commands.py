@@ -29,7 +29,8 @@ class ThreadHost(Protocol):
 
     def live_session(self, thread: str) -> Session | None: ...
     async def open_session(self, thread: str, channel: str, *, is_new: bool = False) -> Session: ...
-    async def say(self, thread: str, text: str) -> None: ...
+    async def say(self, thread: str, text: str) -> bool: ...
+    def has_seen_changes(self, item: IncomingMessage, session: Session) -> bool: ...
     async def show_changes(self, thread: str, session: Session) -> None: ...
 
 
@@ -52,6 +53,9 @@ async def run_command(bridge: ThreadHost, item: IncomingMessage, text: str) -> N
             if not session.proposals():
                 await bridge.say(item.thread, "Nothing is staged.")
             elif name == "/diff":
+                await bridge.show_changes(item.thread, session)
+            elif name == "/commit" and not bridge.has_seen_changes(item, session):
+                await bridge.say(item.thread, "Not committed: this is staged now, and was not shown before.")
                 await bridge.show_changes(item.thread, session)
             else:
                 decided = await decide_proposals(session, "commit" if name == "/commit" else "reject")
