@@ -70,9 +70,12 @@ def archive_files(folder: Path) -> None:
     from holdfast.core.events import RestorePointMade
     from holdfast.world.restore_points.manifest import Manifest, TreeEntry, pack
 
-    entries = tuple(TreeEntry(path=f"{number:x}", kind="folder", mode=0o755) for number in range(370_000))
+    name = "x" * 110
+    entries = tuple(
+        TreeEntry(path=f"{name}{number:06}", kind="folder", mode=0o755) for number in range(100_000)
+    )
     manifest = pack(Manifest(entries=entries))
-    assert (15 << 20) < len(manifest) < (16 << 20), len(manifest)
+    assert (14 << 20) < len(manifest) < (16 << 20), len(manifest)
     made = RestorePointMade(turn=0, manifest=digest_bytes(manifest))
     del entries
     _import(folder, [made], [manifest])

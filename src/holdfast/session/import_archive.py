@@ -21,7 +21,7 @@ from holdfast.session.status import Status, workspace_of
 from holdfast.store import LARGE_ARCHIVE, ArchiveLimits, Arrival, Home, Store, private_folder, remove_tree
 from holdfast.world import RestoreLimits, RestorePoints, open_folder
 
-_RESTORE = RestoreLimits(content_bytes=4 << 30, manifest_bytes=16 << 20)
+_RESTORE = RestoreLimits(content_bytes=4 << 30, manifest_bytes=16 << 20, entries=100_000)
 """As large as an archive may be: a content that many files share is not repeated in it."""
 _LARGE_RESTORE = RestoreLimits(content_bytes=4 << 30, manifest_bytes=64 << 20)
 

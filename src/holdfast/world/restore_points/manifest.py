@@ -150,22 +150,25 @@ def manifest_of(tree: Tree, delta: Delta, base: str | None, chain: int) -> Manif
     )
 
 
-async def load(digest: str, fetch: FetchBlob, *, max_bytes: int | None = None) -> tuple[Tree, int]:
-    """The tree of a manifest and the length of its chain. Raises JournalDamaged, also if it has more than `max_bytes`."""
+async def load(
+    digest: str, fetch: FetchBlob, *, max_bytes: int | None = None, max_entries: int | None = None
+) -> tuple[Tree, int]:
+    """The tree of a manifest and the length of its chain. Raises JournalDamaged, also if it has more bytes or entries than these."""
     links: list[Manifest] = []
-    size = 0
+    size = count = 0
     following: str | None = digest
     while following is not None:
         content = await fetch(following)
         size += len(content)
         if max_bytes is not None and size > max_bytes:
-            raise JournalDamaged(
-                f"the restore point {digest!r} lists more files than Holdfast reads from a file"
-            )
+            raise _too_long(digest)
         try:
             manifest = msgspec.json.decode(content, type=Manifest)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise JournalDamaged(f"the restore point {following!r} cannot be read: {error}") from None
+        count += len(manifest.entries)
+        if max_entries is not None and count > max_entries:
+            raise _too_long(digest)
         links.append(manifest)
         if len(links) > MAX_CHAIN + 1:
             raise JournalDamaged(f"the restore point {digest!r} has too many base manifests")
@@ -185,6 +188,13 @@ async def load(digest: str, fetch: FetchBlob, *, max_bytes: int | None = None) -
             hint="Holdfast did not write it; nothing was restored from it",
         ) from None
     return tree, links[0].chain
+
+
+def _too_long(digest: str) -> JournalDamaged:
+    return JournalDamaged(
+        f"the restore point {digest!r} lists more files than Holdfast reads from a file",
+        hint="if you trust where the file comes from, and have the memory: holdfast import --large FILE",
+    )
 
 
 def readable(path: str) -> str:

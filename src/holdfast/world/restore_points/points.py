@@ -73,6 +73,8 @@ class RestoreLimits(Value):
     """The contents of all files, each counted as often as it is written."""
     manifest_bytes: int | None = None
     """The lists of files, with those that they are based on."""
+    entries: int | None = None
+    """Files and folders in these lists."""
 
 
 class RestorePoints:
@@ -123,7 +125,9 @@ class RestorePoints:
         limits = limits or RestoreLimits()
         point = await self.make()
         now = await self._known()
-        target, chain = await load(manifest, self._store.blob, max_bytes=limits.manifest_bytes)
+        target, chain = await load(
+            manifest, self._store.blob, max_bytes=limits.manifest_bytes, max_entries=limits.entries
+        )
         delta, protected = without_protected(difference(now, target), now, target)
         delta, left = without_unkept(delta, now)
         await TreeRestorer(self._root, self._store, max_bytes=limits.content_bytes).apply(now, delta)
