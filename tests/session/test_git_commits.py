@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.commands.git.repositories import git, make_repository
 from tests.commands.git.test_push import SSH
 
 from holdfast.app import Runtime
 from holdfast.commands import probe_sandbox
+from holdfast.core.errors import CommandError
 from holdfast.core.events import CallIntended, CallSettled
 from holdfast.models import ScriptedModel, ScriptedReply, use
 from holdfast.session import Session, Settings
@@ -95,7 +97,8 @@ async def test_commits_are_offered_accepted_and_pushed(
     assert (offered.repository, offered.paths) == (".", ("a.txt",))
     branch = f"holdfast/{session.id}"
     assert git(project, "for-each-ref", "refs/heads/holdfast") == ""
-    (first,) = await session.accept_commits()
+    assert await session.accept_commits(heads=["0" * 40]) == ()
+    (first,) = await session.accept_commits(heads=[offered.head])
     assert git(project, "log", "--format=%s", branch) == "second\nfirst"
     assert session.offered_commits() == ()
 
@@ -109,6 +112,26 @@ async def test_commits_are_offered_accepted_and_pushed(
     assert [each.status for each in settled(session, "git.push")] == ["ok"]
     assert git(remote, "rev-parse", "main") == second.after
     assert log.read_text() == "git.example.com\n"
+
+
+@pytest.mark.promise("P12")
+async def test_offered_commits_name_first_what_runs_later_and_are_accepted_as_shown(
+    runtime: Runtime, project: Path
+) -> None:
+    many = "for i in $(seq 120); do echo $i > file$i.txt; done; echo all: > sub.mk; git add -A"
+    session = await open_session(
+        runtime, project, use("shell__run", {"script": f"{many}; {COMMIT}"}), use("git__propose", {}), "Done."
+    )
+    await session.send("commit a lot")
+    (offered,) = session.offered_commits()
+    assert offered.paths[0] == "sub.mk"
+    assert len(offered.paths) + offered.more_paths == 122
+    assert session._commands is not None
+    assert session._commands.git is not None
+    for forged in ({"ref": "refs/heads/main"}, {"head": "0" * 40}, {"proposal": offered.bundle}):
+        with pytest.raises(CommandError):
+            await session._commands.git.accept(msgspec.structs.replace(offered, **forged))
+    assert git(project, "for-each-ref", "refs/heads/holdfast") == ""
 
 
 async def test_a_push_goes_where_the_policy_judged_it_to_go(

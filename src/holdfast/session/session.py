@@ -1,7 +1,7 @@
 """A session: a conversation with memory and a boundary. It runs one turn at a time, and its journal records everything."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -488,13 +488,17 @@ class Session:
                     pass
         return tuple(waiting.values())
 
-    async def accept_commits(self, *, principal: Principal = PERSON) -> tuple[CommitsAccepted, ...]:
-        """Take the offered commits into the repository, as objects and one branch. Raises CommandError."""
+    async def accept_commits(
+        self, *, heads: Collection[str] | None = None, principal: Principal = PERSON
+    ) -> tuple[CommitsAccepted, ...]:
+        """Take the offered commits into the repository, as objects and one branch; with `heads` only these. Raises CommandError."""
         self._lock.check_not_closed()
         if self._commands is None or self._commands.git is None:
             raise InvalidInput("this session cannot run programs", hint="see why with: holdfast doctor")
         accepted: list[CommitsAccepted] = []
         for offered in self.offered_commits():
+            if heads is not None and offered.head not in heads:
+                continue
             done = await self._commands.git.accept(offered, replaces=self._last_accepted(offered.repository))
             event = CommitsAccepted(
                 repository=done.repository,

@@ -90,7 +90,9 @@ class CommitsProposed(Event, tag="commits-proposed"):
     head: str = ""
     commits: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    """Every path that any of them changes, up to a limit."""
+    """The paths that any of them changes, up to a limit; first those of files that other programs run."""
+    more_paths: int = 0
+    """How many paths are not listed."""
     proposal: str = ""
     bundle: str = ""
     repository: str = "."

@@ -31,6 +31,7 @@ from holdfast.core import (
     SessionId,
     Tool,
     encode,
+    runs_when,
 )
 from holdfast.core.errors import CommandError, InvalidInput, ToolFailed
 from holdfast.core.events import CommitsProposed
@@ -119,7 +120,14 @@ class GitToolset:
 
     async def accept(self, proposed: CommitsProposed, *, replaces: str = "") -> AcceptedCommits:
         """Move the ref of a proposal that a person accepts. `replaces` is the head last accepted. Raises CommandError."""
-        proposal = msgspec.json.decode(await self._store.blob(proposed.proposal), type=CommitProposal)
+        try:
+            proposal = msgspec.json.decode(await self._store.blob(proposed.proposal), type=CommitProposal)
+        except (ValueError, RecursionError):
+            raise CommandError("the offered commits cannot be read", hint="propose them again") from None
+        shown = (proposed.repository, proposed.ref, proposed.head)
+        # The blob decides what happens, and the event what the person sees. In an imported session they may differ.
+        if (proposal.repository, proposal.ref, proposal.offered.head) != shown:
+            raise CommandError("the commits are not those that were shown", hint="propose them again")
         bundle = await self._store.blob(proposed.bundle)
         return await accept_commits(self._git, proposal, bundle, workspace=self._workspace, replaces=replaces)
 
@@ -156,7 +164,9 @@ class GitToolset:
                 f"the commits change {denied[0].effect.path!r}, which is denied: {denied[0].reason} (rule {denied[0].rule})"
             )
         subjects = tuple(f"{each.id[:12]} {each.subject}" for each in offered.commits[:MAX_LISTED])
-        paths = tuple(each.path for each in effects[:MAX_LISTED])
+        # What runs later comes first, so that no number of other files hides it.
+        changed = sorted((each.path for each in effects), key=lambda path: (runs_when(path) is None, path))
+        paths = tuple(changed[:MAX_LISTED])
         await self._record(
             CommitsProposed(
                 call=call.id,
@@ -165,6 +175,7 @@ class GitToolset:
                 head=offered.head,
                 commits=subjects,
                 paths=paths,
+                more_paths=len(changed) - len(paths),
                 proposal=await self._store.put_blob(encode(proposal)),
                 bundle=await self._store.put_blob(bundle),
             )

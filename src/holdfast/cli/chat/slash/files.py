@@ -9,12 +9,15 @@ from holdfast.cli.terminal.diff_viewer import review as review_hunks
 from holdfast.cli.terminal.line_review import review_by_line
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
-from holdfast.core import Ok, Proposed, escape_invisible
+from holdfast.core import Ok, Proposed, escape_invisible, escape_to_one_line, pluralize, runs_when
 from holdfast.core.errors import InvalidInput
+from holdfast.core.events import CommitsProposed
 from holdfast.services import choose_proposals, decide_hunks
 from holdfast.session import COMMAND_MARK, RewindPlan
 from holdfast.world import Proposal
 
+MIN_COMMIT_LETTERS = 12
+"""Of the commit that a person names to accept it."""
 _PICK = "-p"
 """As in git: choose hunk by hunk."""
 
@@ -108,21 +111,37 @@ async def _chosen(chat: ChatContext, paths: Sequence[str]) -> tuple[Proposal, ..
 
 
 async def accept(chat: ChatContext, rest: str) -> None:
-    """Accept commits that the agent made in the sandbox, or list them."""
+    """List commits that the agent made in the sandbox, or accept those that end with a commit: the ones that were shown."""
     offered = chat.session.offered_commits()
     if not offered:
         raise InvalidInput("no commits are offered", hint="the agent offers them with git.propose")
-    for each in offered:
-        chat.screen.say(f"  {escape_invisible(each.ref)}", "strong")
-        for subject in each.commits:
-            chat.screen.say(f"    {escape_invisible(subject)}")
-    if rest != "go":
-        chat.screen.say(
-            "  /accept go stores them in your repository as this branch; hooks and configuration stay yours"
-        )
+    if not rest:
+        for each in offered:
+            _say_commits(chat, each)
         return
-    for done in await chat.session.accept_commits():
+    heads = [each.head for each in offered if len(rest) >= MIN_COMMIT_LETTERS and each.head.startswith(rest)]
+    if not heads:
+        raise InvalidInput(
+            f"no commits that end with {rest!r} are offered", hint="/accept shows what is offered"
+        )
+    for done in await chat.session.accept_commits(heads=heads):
         chat.screen.say(f"  accepted {escape_invisible(done.ref)} at {done.after[:12]}", "good")
+
+
+def _say_commits(chat: ChatContext, offered: CommitsProposed) -> None:
+    chat.screen.say(f"  {escape_invisible(offered.ref)}", "strong")
+    for subject in offered.commits:
+        chat.screen.say(f"    {escape_to_one_line(subject)}")
+    for path in offered.paths:
+        when = runs_when(path)
+        chat.screen.say(f"    changes {escape_to_one_line(path)}")
+        if when is not None:
+            chat.screen.say(f"      this runs when you {when}", "ask")
+    if offered.more_paths:
+        chat.screen.say(f"    and {pluralize(offered.more_paths, 'other file')}")
+    chat.screen.say(
+        f"  /accept {offered.head[:MIN_COMMIT_LETTERS]} stores them in your repository as this branch; hooks and configuration stay yours"
+    )
 
 
 async def reject(chat: ChatContext, rest: str) -> None:

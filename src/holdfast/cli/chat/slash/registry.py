@@ -51,7 +51,7 @@ _ALL = (
     Command(
         "/commit [-p] [--check COMMAND] [PATH...]", "commit staged changes, if the check passes", files.commit
     ),
-    Command("/accept [go]", "show commits made in the sandbox, or accept them as a branch", files.accept),
+    Command("/accept [COMMIT]", "show commits made in the sandbox, or accept them as a branch", files.accept),
     Command("/reject [PATH...]", "reject staged changes", files.reject),
     Command("/rewind [N [go]]", "return to the end of a turn, files included", files.rewind),
     Command("/undo [go]", "undo the last turn: messages and files", files.undo),
