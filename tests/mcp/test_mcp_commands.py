@@ -180,6 +180,8 @@ async def test_claude_codes_permission_prompt_is_answered(project: Project) -> N
         ("Grep", {"pattern": "x"}, "allow"),
         ("Bash", {"command": "ls"}, "ask"),
         ("Write", {"file_path": "/etc/passwd", "content": "x"}, "deny"),
+        ("Write", {"file_path": "{folder}/.claude/settings.local.json", "content": "{}"}, "deny"),
+        ("Edit", {"file_path": "{folder}/.mcp.json", "old_string": "a", "new_string": "b"}, "deny"),
         ("Read", {"file_path": "{home}/holdfast.db"}, "deny"),
         ("BrandNew", {"x": 1}, "deny"),
     ],
@@ -196,6 +198,16 @@ def test_the_hook_judges_built_in_tools(
     assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == decision
     audit = json.loads(project.run("audit", "claude-c0ffee", "--json").stdout)
     assert [entry["operation"] for entry in audit] == [f"claude.{tool}"]
+
+
+@pytest.mark.promise("P12")
+def test_the_hook_tells_the_user_of_claude_code_what_would_happen(project: Project) -> None:
+    given = {"file_path": str(project.folder / "Makefile"), "content": "all:"}
+    asked = {"session_id": "c0ffee", "cwd": str(project.folder), "tool_name": "Write", "tool_input": given}
+    done = project.run("hook", "claude", stdin=json.dumps(asked))
+    shown = json.loads(done.stdout)["hookSpecificOutput"]
+    assert shown["permissionDecision"] == "ask"
+    assert "Makefile (this runs when you run make)" in shown["permissionDecisionReason"]
 
 
 @pytest.mark.parametrize(

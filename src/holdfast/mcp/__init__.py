@@ -22,7 +22,7 @@ from holdfast.mcp.contract import (
     ToolsPendingReview,
 )
 from holdfast.mcp.external_tools import UNJUDGED_TOOLS, ExternalTools, with_default_path
-from holdfast.mcp.install.agents import FileChange, Installation, plan
+from holdfast.mcp.install.agents import FileChange, Installation, client_files, plan
 from holdfast.mcp.loopback import HOST, serve_on_loopback
 from holdfast.mcp.proxy.proxy import Proxy, serve_over_stdio
 from holdfast.mcp.trust.argument_roles import Annotations, ToolRoles, kind_of, known_roles
@@ -64,6 +64,7 @@ __all__ = [
     "ToolRoles",
     "ToolsPendingReview",
     "bearer_token",
+    "client_files",
     "format_for_client",
     "health_problems",
     "kind_of",

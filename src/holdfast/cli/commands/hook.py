@@ -40,9 +40,10 @@ from holdfast.core import (
     SessionId,
     SystemClock,
 )
+from holdfast.core.approval_text import describe_effect, describe_reason
 from holdfast.core.errors import InvalidInput, SessionHeld, SessionNotFound
 from holdfast.gate import GateSettings
-from holdfast.mcp import UNJUDGED_TOOLS, ExternalTools, McpFiles, with_default_path
+from holdfast.mcp import UNJUDGED_TOOLS, ExternalTools, McpFiles, client_files, with_default_path
 from holdfast.process.own_command import module_command
 from holdfast.services import NotificationSender, agent_waits
 from holdfast.session import ExternalAgentSession, Settings
@@ -93,11 +94,11 @@ async def run(arguments: argparse.Namespace) -> int:
         if arguments.sandbox_bash and request.tool_name == "Bash":
             sys.stdout.write(msgspec.json.encode(_sandboxed(request, arguments.policy)).decode() + "\n")
             return 0
-        answer = await _judge(request, arguments.policy)
+        answer, question = await _judge(request, arguments.policy)
     except Exception as problem:  # no error may let the tool run
         print(f"holdfast could not judge this call, so it is denied: {problem}", file=sys.stderr)
         return BLOCK_EXIT_CODE
-    sys.stdout.write(msgspec.json.encode(_hook_output(answer)).decode() + "\n")
+    sys.stdout.write(msgspec.json.encode(_hook_output(answer, question)).decode() + "\n")
     return 0
 
 
@@ -148,7 +149,8 @@ def _session_id(request: _HookInput) -> SessionId:
     return SessionId(f"claude-{request.session_id}")
 
 
-async def _judge(request: _HookInput, policy: str) -> Answer:
+async def _judge(request: _HookInput, policy: str) -> tuple[Answer, str]:
+    """The answer, and for a question what Claude Code shows to its user."""
     async with _open_runtime() as runtime:
         tools = ExternalTools(annotations=McpFiles(runtime.home.root).annotations())
         operation = f"claude.{request.tool_name}"
@@ -160,11 +162,13 @@ async def _judge(request: _HookInput, policy: str) -> Answer:
                 arguments=with_default_path(known, request.tool_input, request.cwd),
                 principal=EXTERNAL,
             )
-            answer = await gate.submit(call)
+            answer, question = await gate.submit(call), ""
             if isinstance(answer, Parked):
+                if (asked := gate.escalation(answer.escalation)) is not None:
+                    question = f"{describe_effect(asked)}. Holdfast asks: {describe_reason(asked)}"
                 # Claude Code asks its own user and does not report the answer, so the record claims none.
                 await gate.withdraw(answer.escalation, "left to Claude Code, which asks its user")
-    return answer
+    return answer, question
 
 
 @asynccontextmanager
@@ -187,6 +191,7 @@ async def _open_gate(
                         policy=policy,
                         session=_session_id(request),
                         settings=GateSettings(max_repeats=10_000),
+                        closed_files=client_files(folder, Path.home(), *_project_folder()),
                     )
                 )
             except SessionHeld:
@@ -196,6 +201,12 @@ async def _open_gate(
                 yield gate
                 return
         await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _project_folder() -> tuple[Path, ...]:
+    """The folder that Claude Code was started in; it may have changed to another since."""
+    given = os.environ.get("CLAUDE_PROJECT_DIR", "")
+    return (Path(given),) if os.path.isabs(given) else ()
 
 
 def _sandboxed(request: _HookInput, policy: str) -> JsonObject:
@@ -215,7 +226,7 @@ def _sandboxed(request: _HookInput, policy: str) -> JsonObject:
     return _decision("allow", "it runs in the sandbox of Holdfast", updatedInput=rewritten)
 
 
-def _hook_output(answer: Answer) -> JsonObject:
+def _hook_output(answer: Answer, question: str) -> JsonObject:
     match answer:
         case Returned():
             decision, reason = "allow", "allowed by policy"
@@ -224,7 +235,7 @@ def _hook_output(answer: Answer) -> JsonObject:
         case Failed():
             decision, reason = "deny", answer.reason
         case Parked():
-            decision, reason = "ask", "Holdfast's policy requires approval for this call"
+            decision, reason = "ask", question or "Holdfast's policy requires approval for this call"
     return _decision(decision, reason)
 
 

@@ -39,6 +39,7 @@ from holdfast.mcp import (
     ServerSpec,
     ServerStarted,
     ToolsPendingReview,
+    client_files,
     format_for_client,
     open_pins,
 )
@@ -110,7 +111,10 @@ async def run(arguments: argparse.Namespace) -> int:
                 settings=msgspec.structs.replace(SETTINGS, escalation_seconds=arguments.wait_for),
                 escalations=Path(escalation_folder) if escalation_folder else None,
                 dirs=arguments.add_dir,
-                closed_files=(file.absolute(),) if file is not None else (),
+                closed_files=(
+                    *client_files(folder, Path.home()),
+                    *((file.absolute(),) if file is not None else ()),
+                ),
                 has_shell=arguments.shell,
             ) as gate,
             notify_about(runtime.live_sessions, settings.notify, home=home) as notifications,

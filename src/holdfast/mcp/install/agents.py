@@ -48,6 +48,17 @@ class Installation(Value):
     bypassing: tuple[str, ...] = ()
 
 
+_CLIENT_FILES = (
+    ".mcp.json", ".claude.json", ".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".codex/hooks.json",
+    ".cursor/mcp.json", ".cursor/hooks.json", ".vscode/mcp.json", ".config/Code/User/mcp.json",
+)  # fmt: skip
+
+
+def client_files(*folders: Path) -> tuple[Path, ...]:
+    """The files that say how an agent reaches its tools, in these folders. An agent that changes one can pass the gate by."""
+    return tuple(folder / name for folder in folders for name in _CLIENT_FILES)
+
+
 def plan(
     client: str,
     *,
