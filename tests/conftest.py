@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with SIGINT ignored, and a program that a test starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How long an example takes says nothing on a busy machine.
+settings.register_profile("holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("holdfast")
 
 
 @pytest.hookimpl(optionalhook=True)
