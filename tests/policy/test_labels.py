@@ -77,7 +77,7 @@ def test_a_decision_names_the_rule_that_wanted_another_level() -> None:
         "a person decides ('pay' does not apply: to comes from body of mail.search (call 1.1) (stranger), and the rule wants own)"
     )
     lines = "\n".join(explain(_policy(), _request({"to": "DE11", "amount": 5}, levels)).lines())
-    assert "to: stranger, from body of mail.search (call 1.1)" in lines
+    assert "to: body of mail.search (call 1.1) (anyone could have written it)" in lines
 
 
 FIELDS = LabelRules(

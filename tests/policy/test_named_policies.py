@@ -1,9 +1,11 @@
 """The policies that come with Holdfast."""
 
+from typing import get_args
+
 import pytest
 
-from holdfast.core import Decision, JsonObject, SandboxTier, Verdict
-from holdfast.policy import lint, load_policy, named_policies
+from holdfast.core import ArgumentRoles, Call, Decision, JsonObject, Role, SandboxTier, Tool, Verdict, call_id
+from holdfast.policy import LexicalPaths, Request, lint, load_policy, named_policies, targets_of
 from holdfast.policy.analysis.examples import check_examples, judge_example
 from holdfast.policy.document import Example
 
@@ -136,3 +138,21 @@ def test_g24_an_operation_outside_the_list_is_reported() -> None:
 
 def test_g25_a_denied_operation_is_reported_first() -> None:
     assert judge("safe-analysis", "shell", {}).reason == "Operation explicitly denied: shell"
+
+
+REACHES_OUT = set(get_args(Role)) - {"read-path", "write-path", "delete-path", "command", "content", "none"}
+"""Roles that name something outside the workspace and the sandbox."""
+
+
+@pytest.mark.parametrize("name", named_policies())
+@pytest.mark.parametrize("role", sorted(REACHES_OUT))
+def test_a_named_policy_without_labels_lets_nothing_out_unasked(name: str, role: Role) -> None:
+    """So a stranger's value decides nothing there, and labels could only add questions."""
+    policy = load_policy(name)
+    value = "https://example.com/x" if role in ("fetch-url", "git-remote-url") else "value"
+    tool = Tool(name="server.act", roles={"to": ArgumentRoles(default=(role,))}, parameters={"type": "object", "properties": {"to": {}}})  # fmt: skip
+    call = Call(id=call_id(1, 1), operation="server.act", arguments={"to": value})
+    targets = targets_of(tool, call.arguments, LexicalPaths())
+    decision = policy.judge(Request(call=call, tool=tool, targets=targets))
+    assert decision.verdict in ("escalate", "deny"), decision
+    assert bool(policy.labels) == (name == "office")

@@ -129,9 +129,8 @@ def _describe_levels(escalation: Escalation) -> list[str]:
         return []
     lowest_first = sorted(levels.arguments.items(), key=lambda each: each[1] != "stranger")
     found = [
-        f"{escape_to_one_line(name)}: {_cut(escape_to_one_line(levels.sources.get(name, 'unknown')), MAX_ORIGIN_CELLS)}"
-        + (" (anyone could have written it)" if level == "stranger" else " (known)")
-        for name, level in lowest_first[:MAX_SOURCES]
+        f"{escape_to_one_line(name)}: {_cut(escape_to_one_line(levels.source_of(name)), MAX_ORIGIN_CELLS)} ({levels.standing_of(name)})"
+        for name, _ in lowest_first[:MAX_SOURCES]
     ]
     if levels.author != "own" and not found:
         found.append(f"written after words of a {levels.author} were shown")

@@ -50,6 +50,9 @@ Origins = frozenset[Origin]
 UNKNOWN = Origin(kind="unknown")
 
 
+_STANDING: dict[Level, str] = {"own": "yours", "known": "known", "stranger": "anyone could have written it"}
+
+
 class CallLevels(Value):
     """The levels of one call: who wrote it, and who stands behind each argument."""
 
@@ -65,6 +68,14 @@ class CallLevels(Value):
     def level_of(self, argument: str) -> Level:
         """The level of an argument."""
         return self.arguments.get(argument, "own")
+
+    def source_of(self, argument: str) -> str:
+        """In words: where an argument came from."""
+        return self.sources.get(argument) or "unknown"
+
+    def standing_of(self, argument: str) -> str:
+        """In words: who stands behind an argument."""
+        return _STANDING[self.level_of(argument)]
 
 
 class CallOrigins(Value):

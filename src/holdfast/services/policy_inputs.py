@@ -14,6 +14,7 @@ from holdfast.commands import PACKAGE_REGISTRIES, SystemSandboxes, find_registri
 from holdfast.core import (
     MAX_DEPTH,
     Call,
+    Json,
     JsonObject,
     Location,
     Paths,
@@ -142,6 +143,8 @@ class _CallForm(msgspec.Struct):
     args: JsonObject = {}
     server_name: str = msgspec.field(name="serverName", default="")
     tool_name: str = msgspec.field(name="toolName", default="")
+    origins: Json = msgspec.field(name="from", default=None)
+    author: Json = None
 
 
 def _call(text: str) -> Call:
@@ -155,6 +158,11 @@ def _call(text: str) -> Call:
     operation = form.operation or f"{form.server or form.server_name}.{form.tool or form.tool_name}"
     if operation == ".":
         raise InvalidInput("--call does not name an operation", hint=hint)
+    if form.origins is not None or form.author is not None:
+        raise InvalidInput(
+            "--call does not say where its arguments came from",
+            hint="use the options --from ARGUMENT=LEVEL and --author LEVEL",
+        )
     arguments = form.arguments or form.args
     if is_too_deep(arguments):
         raise InvalidInput(f"--call is nested more than {MAX_DEPTH} levels deep", hint=hint)

@@ -53,10 +53,9 @@ def explain(entry: AuditEntry) -> list[str]:
     levels = decision.facts.levels if decision.facts is not None else None
     if levels is not None and (levels.arguments or levels.author != "own"):
         origins = [
-            f"{name} from {levels.sources.get(name, 'an unknown place')} ({level})"
-            for name, level in levels.arguments.items()
+            f"{name}: {levels.source_of(name)} ({levels.standing_of(name)})" for name in levels.arguments
         ]
-        lines.append(", ".join([f"written by an author of level {levels.author}", *origins]))
+        lines.append("; ".join([f"author: {levels.author}", *origins]))
     if entry.response is not None:
         verdict = "approved" if entry.response.verdict == "approve" else "denied"
         why = f": {entry.response.reason}" if entry.response.reason else ""

@@ -81,8 +81,7 @@ def _origin_lines(facts: CallFacts) -> list[str]:
     if levels is None:
         return []
     lines = [f"  author: {levels.author}"] if levels.author != "own" else []
-    for name, level in levels.arguments.items():
-        lines.append(f"  {name}: {level}, from {levels.sources.get(name) or 'an unknown place'}")
+    lines += [f"  {name}: {levels.source_of(name)} ({levels.standing_of(name)})" for name in levels.arguments]
     return [*lines, "  carries something secret"] if levels.carries_secret else lines
 
 
