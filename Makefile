@@ -44,6 +44,7 @@ labels:            ## labels on AgentDojo, in an environment of its own, and on 
 	@scripts/setup .venv-agentdojo bench/agentdojo/requirements.lock
 	@.venv-agentdojo/bin/python -m bench.agentdojo
 	@.venv-agentdojo/bin/python -m bench.label_scenarios
+	@.venv-agentdojo/bin/python -m bench.second_turn
 
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
   --no-annotate --python-version 3.11

@@ -14,8 +14,6 @@ import time
 from collections import Counter
 from typing import Any, NamedTuple
 
-os.environ.setdefault("HOLDFAST_HOME", tempfile.mkdtemp(prefix="holdfast-labels-"))
-
 from holdfast.app import Runtime
 from holdfast.core import ArgumentRoles, FunctionToolset, Json, JsonObject, Ok, Role, Tool
 from holdfast.core.events import CallRefused, RunStarted
@@ -421,4 +419,6 @@ async def main(count: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else COUNT)))
+    with tempfile.TemporaryDirectory(prefix="holdfast-labels-") as home:
+        os.environ["HOLDFAST_HOME"] = home
+        sys.exit(asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else COUNT)))
