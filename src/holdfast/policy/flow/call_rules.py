@@ -133,8 +133,8 @@ class CallRules:
                 found |= given.keywords.get("default", NOTHING)
                 return found | self._heap.chosen(found) | self._key_choice(everything, given)
             case "sum":
-                items = self._heap.items(everything)
-                return everything | self._object(given, items | self._heap.items(items))
+                summed = self._heap.items(everything)
+                return everything | self._object(given, summed | self._heap.items(summed))
             case "dict":
                 made = Made(id(given.node), True)
                 for value in (*given.positional, given.rest):
