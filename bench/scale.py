@@ -213,6 +213,7 @@ async def _appends(bench: _Bench) -> None:
         for name, journal in journals.items():
             times.setdefault(name, []).extend(await _timed(lambda journal=journal: journal.append(SAID), 1))  # type: ignore[misc]
     os.close(file)
+    await journals["PostgreSQL"].release()
     await local.close()
     raw = statistics.median(times["fdatasync of 400 bytes"])
     for name, values in times.items():

@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if (is_slow or engines & {"postgres", "pgqueuer", "procrastinate"}) and item.get_closest_marker(
             "timeout"
         ) is None:
-            item.add_marker(pytest.mark.timeout(240))
+            item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")
