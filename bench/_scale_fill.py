@@ -8,7 +8,8 @@ from holdfast.store.summary import summarize
 
 EVENTS = 3
 _SESSIONS = """INSERT INTO session (id, folder, rank, tally, activity)
-    SELECT 'fill-' || n, '/home', nextval('activity'), $2, 'ready' FROM generate_series(1, $1::int) n"""
+    SELECT 'fill-' || n, '/home', nextval('activity'), convert_to(replace($2::text, '@id@', 'fill-' || n), 'UTF8'), 'ready'
+    FROM generate_series(1, $1::int) n"""
 _LEASES = """INSERT INTO lease (session, fence, since_ms, seq, hash)
     SELECT 'fill-' || n, 1, 0, $2, $3 FROM generate_series(1, $1::int) n"""
 _EVENTS = """INSERT INTO event (session, seq, at_ms, hash, body, place, part)
@@ -19,7 +20,7 @@ async def fill_sessions(url: str, count: int, like: list[RecordedEvent]) -> None
     """Add sessions that look like this one, by the server itself."""
     connection = await asyncpg.connect(url, server_settings={"search_path": "holdfast"}, command_timeout=3600)
     await connection.execute("SET synchronous_commit = off")
-    await connection.execute(_SESSIONS, count, _encoded_state(like[0].session, like))
+    await connection.execute(_SESSIONS, count, _encoded_state(SessionId("@id@"), like).decode())
     await connection.execute(_LEASES, count, EVENTS, GENESIS)
     await connection.execute(_EVENTS, count, EVENTS, GENESIS, encode_event(like[-1].event))
     await connection.execute("ANALYZE session, lease, event")

@@ -375,13 +375,8 @@ async def _parked(bench: _Bench, count: int) -> None:
     before = await _bytes(bench.url)
     ids = await copy_session(bench.url, like, count)
     size = (await _bytes(bench.url) - before) / count
-    jobs = await bench.dispatch.backlog()
-    _show(
-        f"{count:,} parked approvals: jobs and leases that they hold",
-        f"{jobs + await _held(bench.url)}",
-        "0",
-        is_met=jobs == 0,
-    )
+    held = await _value(bench.url, _HELD)
+    _show(f"{count:,} parked approvals: leases and jobs of theirs", f"{held}", "0", is_met=held == 0)
     _show("  bytes each, with journal and indexes", f"{size:.0f}")
     page = await _timed(lambda: bench.store.session_page(limit=50, activity="waiting"), 20)
     _show("  a page of 50 of them, ms", f"{statistics.median(page) * 1e3:.1f}")
@@ -428,12 +423,10 @@ async def _bytes(url: str) -> int:
     return int(await _value(url, "SELECT pg_database_size(current_database())"))
 
 
-async def _held(url: str) -> int:
-    return int(
-        await _value(
-            url, "SELECT count(*) FROM holdfast.lease WHERE worker IS NOT NULL AND session LIKE 'parked-%'"
-        )
-    )
+_HELD = """
+SELECT (SELECT count(*) FROM holdfast.lease WHERE worker IS NOT NULL AND session LIKE 'parked-%')
+    + (SELECT count(*) FROM holdfast.pgqueuer WHERE convert_from(payload, 'UTF8') LIKE 'parked-%')
+"""
 
 
 async def _value(url: str, statement: str) -> int:

@@ -11,6 +11,8 @@ from holdfast.core import SystemClock
 from holdfast.core.errors import LeaseLost
 from holdfast.store import Home, open_work_store
 
+pytestmark = pytest.mark.parametrize("shared", ["memory", "pgqueuer"], indirect=True)
+
 
 async def test_a_released_journal_continues_with_a_new_number(shared: Shared) -> None:
     journal = await shared.store.create(opened())

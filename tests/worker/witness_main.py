@@ -1,7 +1,7 @@
 """A worker with real sessions whose one tool leaves a line with an outside witness: arguments are an address and a folder.
 
 It prints its process id and works until it is stopped with SIGTERM, or killed. `--clock SECONDS` sets its clock wrong, `--without
-EVENT` makes it a version that does not know a kind of event.
+EVENT` makes it a version that does not know a kind of event, `--model-seconds` slows it down.
 """
 
 import argparse
@@ -41,8 +41,10 @@ ASK = Tool(name="mail.ask", parameters=_PARAMETERS, roles={})
 class SlowModel(ScriptedModel):
     """Takes a moment to answer, so that workers die while it does."""
 
+    seconds = 0.02
+
     async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
-        await asyncio.sleep(random.uniform(0, 0.02))
+        await asyncio.sleep(random.uniform(0, self.seconds))
         return await super().ask(prompt, on_piece)
 
 
@@ -114,7 +116,7 @@ def options(folder: Path, session: str) -> tuple[ScriptedModel, Mail]:
     return SlowModel(asking() if session.startswith("ask") else replies()), Mail(folder, session)
 
 
-async def main(url: str, folder: Path, clock: Clock) -> None:
+async def main(url: str, folder: Path, clock: Clock, places: int) -> None:
     runtime, store = await start_runtime(url, folder, clock)
 
     async def resume(session: SessionId) -> Session:
@@ -126,7 +128,7 @@ async def main(url: str, folder: Path, clock: Clock) -> None:
     worker = Worker(store=store, dispatch=dispatch, resume=resume, requests=runtime.posted_requests)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
     print(os.getpid(), flush=True)
-    await worker.run(places=4)
+    await worker.run(places=places)
     await runtime.close()
 
 
@@ -136,6 +138,9 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--clock", type=float, default=0.0)
     parser.add_argument("--without", default="")
+    parser.add_argument("--places", type=int, default=4)
+    parser.add_argument("--model-seconds", type=float, default=SlowModel.seconds)
     arguments = parser.parse_args()
     forget(arguments.without)
-    asyncio.run(main(arguments.url, arguments.folder, WrongClock(arguments.clock)))
+    SlowModel.seconds = arguments.model_seconds
+    asyncio.run(main(arguments.url, arguments.folder, WrongClock(arguments.clock), arguments.places))
