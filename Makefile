@@ -48,7 +48,7 @@ labels:            ## labels on AgentDojo, in an environment of its own, and on 
 
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
   --no-annotate --python-version 3.11
-ALL := --extra google --extra wasi --extra acp --extra scale --extra slack --extra notify --group dev
+ALL := --extra google --extra wasi --extra acp --extra scale --extra scale-procrastinate --extra slack --extra notify --group dev
 
 lock:              ## rewrite the lock files after a change of dependencies (needs uv)
 	$(LOCK) --group build --output-file requirements.lock pyproject.toml
