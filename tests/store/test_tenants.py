@@ -282,6 +282,22 @@ async def test_a_key_of_a_table_begins_with_the_tenant_so_that_no_conflict_tells
     assert {row["first"] for row in ours} == {"tenant"}
 
 
+async def test_a_connection_that_names_no_tenant_reads_nothing(tenants: Tenants) -> None:
+    import asyncpg
+
+    # As behind a pool that gives each transaction another connection, or after a mistake of ours.
+    connection = await asyncpg.connect(tenants.url, server_settings={"search_path": "holdfast"})
+    try:
+        await connection.execute("SET ROLE holdfast_tenant")
+        for table in sorted(set(await _tables(connection)) - SHARED_BY_ALL):
+            with pytest.raises(asyncpg.PostgresError, match=r"holdfast\.tenant"):
+                await connection.fetch(f'SELECT * FROM "{table}"')
+        with pytest.raises(asyncpg.PostgresError, match=r"holdfast\.tenant"):
+            await connection.fetch("SELECT * FROM find_passages('x', 1)")
+    finally:
+        await connection.close()
+
+
 async def test_jobs_of_a_tenant_reach_only_its_workers(tenants: Tenants) -> None:
     theirs, ours = open_dispatch(tenants.url), open_dispatch(tenants.our_url)
     assert (await theirs.backlog(), await ours.backlog()) == (1, 0)

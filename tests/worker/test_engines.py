@@ -139,6 +139,14 @@ async def test_the_store_says_which_engine_carries_its_jobs_and_none_is_left_beh
         postgres_databases.give_back(url)
 
 
+def test_a_job_is_given_again_only_after_its_lease_is_free() -> None:
+    from holdfast.store.postgres.presence import PRESENCE_SECONDS
+    from holdfast.worker import pgqueuer_dispatch, procrastinate_dispatch
+
+    for engine in (pgqueuer_dispatch, procrastinate_dispatch):
+        assert engine.HEARTBEAT_SECONDS >= PRESENCE_SECONDS + 2, "else the next worker finds the session held"
+
+
 @pytest.mark.soak
 async def test_killed_workers_of_the_second_engine_lose_nothing(
     postgres_databases: Databases, tmp_path: Path

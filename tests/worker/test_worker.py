@@ -141,6 +141,18 @@ async def test_a_worker_that_stops_parks_its_turn_for_another(bench: Bench) -> N
     assert len(await bench.events(MessagePosted)) == len(await bench.events(TurnEnded)) == 1
 
 
+async def test_a_worker_that_lost_its_session_does_not_end_the_job_of_its_successor(bench: Bench) -> None:
+    await bench.post("first", "m1")
+    working = asyncio.create_task(bench.worker.handle(bench.session))
+    await bench.model.is_asked.wait()
+    taken = bench.store._sessions[bench.session]
+    taken.fence, taken.holder = taken.fence + 1, None  # as when this process was not seen for a while
+    bench.model.may_answer.set()
+    with pytest.raises(NotNow):
+        await working
+    assert await bench.events(TurnEnded) == []
+
+
 async def test_a_cancelled_turn_is_not_resumed(bench: Bench) -> None:
     await bench.post("first", "m1")
     working = asyncio.create_task(bench.worker.handle(bench.session))

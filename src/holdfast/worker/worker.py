@@ -104,9 +104,8 @@ class Worker:
                 await self._work(live)
         except LeaseLost:
             await live.close()
-            # Another worker took the session over, and has its own job; not for what came here since.
-            if running.has_more:
-                raise NotNow(HELD_SECONDS) from None
+            # Another worker took the session over with this very job. It must not count as done: that one may die as well.
+            raise NotNow(HELD_SECONDS) from None
         except StoreError:
             await live.close()
             raise NotNow(OUTAGE_SECONDS) from None

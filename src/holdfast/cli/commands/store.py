@@ -149,7 +149,7 @@ async def _tenants(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.add:
         await add_tenant(arguments.url, arguments.add)
         joint = "&" if "?" in arguments.url else "?"
-        console.say(f"its processes use the address {arguments.url}{joint}tenant={arguments.add}")
+        console.say(f"its processes use this address, with {joint}tenant={arguments.add} at its end")
     found = await list_tenants(arguments.url)
     if arguments.json:
         console.json(found)
@@ -172,7 +172,7 @@ async def _keys(arguments: argparse.Namespace, console: Console) -> int:
 async def _change_keys(store: WorkStore, arguments: argparse.Namespace, console: Console) -> int:
     if arguments.revoke and not await store.remove_api_key(arguments.revoke):
         raise InvalidInput(
-            f"there is no key {arguments.revoke!r}", hint=f"holdfast store keys {shlex.quote(arguments.url)}"
+            f"there is no key {arguments.revoke!r}", hint="list them with: holdfast store keys URL"
         )
     if arguments.add:
         key, text = await create_api_key(store, arguments.add, arguments.right)

@@ -23,6 +23,7 @@ from holdfast.store.postgres.database import (
     connect,
     explain,
     shown,
+    split_tenant,
 )
 from holdfast.store.postgres.objects import BlobObjects
 
@@ -149,7 +150,7 @@ async def put_engine_setting(url: str, engine: str) -> None:
 async def require_tenant(connection: asyncpg.Connection, url: str, name: str) -> None:
     """Raise StoreUnavailable if the tenant of a connection does not exist."""
     if await connection.fetchval("SELECT name FROM tenant WHERE name = $1", name) is None:
-        base = url.partition("?")[0]
+        base, _ = split_tenant(url)
         raise StoreUnavailable(
             f"the store {shown(base)!r} has no tenant {name!r}",
             hint=f"{command_for('tenants', base)} --add {name}",
