@@ -1,55 +1,154 @@
-"""The web server: how long it takes until a browser sees an event of another process, an answer, and a list of what waits.
+"""The web server and its page: how long it takes until a browser shows an event, an answer, a list, a long session and a long diff.
 
-event       from the append of another process until the frame arrives at a client of the stream
-answer      from the request until the process that holds the session has recorded the answer
-waiting     the list of 1,000 calls that wait, in homes of 1,000 and of 20,000 sessions
-page        the newest 50 sessions in the same homes
-assets      the bytes of all scripts and styles
+event        from the append of another process until the frame arrives at a client of the stream, and until the page shows it
+answer       from the request until the process that holds the session has recorded the answer, and until another page shows it
+lists        what waits (1,000 calls), the newest 50 sessions and usage, in homes of 1,000 and of 100,000 sessions: wall and CPU time
+page         the first paint, a list of 1,000 sessions, and the newest of 100,000
+session      of 10,000 events: until its end is shown, and the frames while it scrolls
+diff         of 20,000 lines: until its first hunk is shown
+assets       the bytes of all scripts and styles; memory of an idle server
+
+The load of the machine is printed first: wall times on a loaded machine are upper bounds.
+HOLDFAST_BENCH_SESSIONS sets the size of the large home.
 """
 
 import asyncio
+import gzip
 import http.client
 import json
+import os
 import statistics
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.store.sample_events import asked, opened, said
+import msgspec
+from tests.store.sample_events import asked, ended, opened, replied, said
 from tests.web.asgi import web_client
+from tests.web.browser_thread import BrowserThread
 from tests.web.conftest import WebServer, running_server
 from tests.web.http import send
 from tests.web.test_static import STATIC
 
 from holdfast.app import Runtime
-from holdfast.core import SystemClock
+from holdfast.core import SessionId, SystemClock
+from holdfast.core.events import Event
 from holdfast.session import Settings
-from holdfast.store import Home, open_store
+from holdfast.store import Home, Store, open_store
 
-EVENTS, ANSWERS = 200, 60
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+EVENTS, ANSWERS, LOADS = 200, 60, 5
+SMALL, LARGE = 1_000, int(os.environ.get("HOLDFAST_BENCH_SESSIONS", "100000"))
+TOGETHER = 250
+"""Sessions that are created at once, so that they share commits."""
+
+SHOWN = """(() => {
+  window.shown = {};
+  const look = () => {
+    for (const [name, [selector, words]] of Object.entries(WANTED)) {
+      if (name in window.shown) continue;
+      for (const each of document.querySelectorAll(selector)) {
+        if (each.textContent.includes(words)) { window.shown[name] = performance.now(); break; }
+      }
+    }
+  };
+  new MutationObserver(look).observe(document, { childList: true, subtree: true, characterData: true });
+})()"""
+"""Notes when the page first has an element with some words, in milliseconds since the navigation."""
+ARRIVED = """() => {
+  window.arrived = {};
+  const note = () => { for (const found of document.body.textContent.matchAll(/bench-\\d+-end/g)) window.arrived[found[0]] ??= Date.now(); };
+  new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
+}"""
+"""Notes when the page first shows each marked text, by the clock of the machine."""
+SETTLED = """() => {
+  window.settled = {};
+  const note = () => { for (const each of document.querySelectorAll(".card.settled")) window.settled[each.textContent.match(/bench-(\\d+)/)?.[1]] ??= Date.now(); };
+  new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
+}"""
+FRAMES = """() => new Promise((done) => {
+  const times = [];
+  let last = performance.now(), step = 0;
+  const frame = (now) => {
+    times.push(now - last); last = now;
+    scrollBy(0, step++ < 60 ? -300 : 300);
+    if (step < 120) requestAnimationFrame(frame); else done(times.slice(2));
+  };
+  requestAnimationFrame(frame);
+})"""
 
 
 def main() -> None:
     """Print the figures."""
-    with (
-        tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder,
-        running_server(Path(folder)) as server,
-    ):
-        show("event to the stream", asyncio.run(events(server)))
-        show("answer recorded by the holder", asyncio.run(answers(server)))
-    for number in (1_000, 20_000):
-        with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
-            asyncio.run(lists(Path(folder), number))
-    sizes = [path.stat().st_size for path in STATIC.rglob("*") if path.suffix in (".js", ".css")]
-    print(f"assets: {sum(sizes):,} bytes in {len(sizes)} files")
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    sizes()
+    browser = BrowserThread()
+    try:
+        with folder() as home, running_server(home) as server:
+            print(f"memory of an idle server: {memory(server):.0f} MB")
+            show("event to the stream", asyncio.run(events(server)))
+            show("event to the page", shown_events(server, browser))
+            show("answer recorded by the holder", asyncio.run(answers(server)))
+            show("answer to another page", shown_answers(server, browser))
+        with folder() as home:
+            asyncio.run(long_session(home))
+            diff = asyncio.run(long_diff(home))
+            with running_server(home) as server:
+                open_long(server, browser, diff)
+        for number in (SMALL, LARGE):
+            with folder() as home:
+                asyncio.run(lists(home, number))
+                with running_server(home) as server:
+                    open_list(server, browser, number)
+    finally:
+        browser.close()
+
+
+class folder(tempfile.TemporaryDirectory[str]):
+    """A folder for one part."""
+
+    def __init__(self) -> None:
+        super().__init__(prefix="holdfast-bench-")
+
+    def __enter__(self) -> Path:  # type: ignore[override]
+        return Path(super().__enter__())
 
 
 def show(name: str, seconds: list[float]) -> None:
     """Print the median and the 95th percentile."""
     ordered = sorted(each * 1000 for each in seconds)
+    slow = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
     print(
-        f"{name}: p50 {statistics.median(ordered):.1f} ms, p95 {ordered[int(len(ordered) * 0.95)]:.1f} ms, n {len(ordered)}"
+        f"{name}: p50 {statistics.median(ordered):.1f} ms, p95 {slow:.1f} ms, n {len(ordered)}, "
+        f"load {os.getloadavg()[0]:.0f}"
     )
+
+
+def sizes() -> None:
+    """Print the bytes of the page."""
+    contents = [path.read_bytes() for path in STATIC.rglob("*") if path.suffix in (".js", ".css")]
+    packed = sum(len(gzip.compress(each)) for each in contents)
+    print(
+        f"assets: {sum(map(len, contents)):,} bytes in {len(contents)} files, {packed:,} with gzip, file by file"
+    )
+
+
+def memory(server: WebServer) -> float:
+    """The resident memory of the process that listens, in megabytes."""
+    wanted = f":{int(server.url.rstrip('/').rpartition(':')[2]):04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    [inode] = [row[9] for row in rows if row[1].endswith(wanted) and row[3] == "0A"]
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if os.readlink(link) == f"socket:[{inode}]":
+                status = (link.parents[1] / "status").read_text()
+                return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    raise AssertionError("no process listens")
 
 
 async def events(server: WebServer) -> list[float]:
@@ -81,54 +180,186 @@ def _until(response: http.client.HTTPResponse, words: str) -> float:
     return time.perf_counter()
 
 
+def shown_events(server: WebServer, browser: BrowserThread) -> list[float]:
+    """From the append of this process until the page of the session shows it."""
+    durable: dict[str, float] = {}
+
+    async def work(page: "Page") -> list[float]:
+        store = await open_store(Home(server.home / "holdfast"), clock=SystemClock(), redact=bytes)
+        try:
+            journal = await store.create(opened(name="bench-live"))
+            await journal.append(said(1))
+            await page.goto(f"{server.url}#/s/{journal.session}")
+            await page.locator(".said.message").first.wait_for()
+            await page.evaluate(ARRIVED)
+            for number in range(EVENTS // 2):
+                await asyncio.sleep(0.03)
+                await journal.append(said(number + 2, f"bench-{number}-end"))
+                durable[f"bench-{number}-end"] = time.time()
+            await page.get_by_text(f"bench-{EVENTS // 2 - 1}-end").wait_for()
+            found = await page.evaluate("() => window.arrived")
+        finally:
+            await store.close()
+        return [found[words] / 1000 - at for words, at in durable.items()]
+
+    return browser.visit(server.url, work, token=server.token)
+
+
 async def answers(server: WebServer) -> list[float]:
     """Hold sessions with waiting calls here, answer them through the server."""
+    took: list[float] = []
+
+    async def answer(path: str, body: object) -> None:
+        began = time.perf_counter()
+        done = await asyncio.to_thread(send, server.url, "POST", path, token=server.token, body=body)
+        took.append(time.perf_counter() - began)
+        assert json.loads(done.body)["delivery"] == "accepted", done
+
+    await _answered(server, answer)
+    return took
+
+
+def shown_answers(server: WebServer, browser: BrowserThread) -> list[float]:
+    """From the answer until the inbox of another page shows that it is settled."""
+    sent: dict[str, float] = {}
+
+    async def work(page: "Page") -> list[float]:
+        await page.get_by_role("heading", name="Inbox").wait_for()
+        await page.evaluate(SETTLED)
+
+        async def answer(path: str, body: object) -> None:
+            name = f"bench-{len(sent)}"
+            await page.get_by_role("article").filter(has_text=f"{name}.txt").wait_for()
+            sent[str(len(sent))] = time.time()
+            await asyncio.to_thread(send, server.url, "POST", path, token=server.token, body=body)
+            await page.wait_for_function("(name) => name in window.settled", arg=name.partition("-")[2])
+
+        await _answered(server, answer)
+        found = await page.evaluate("() => window.settled")
+        return [found[number] / 1000 - at for number, at in sent.items()]
+
+    return browser.visit(server.url, work, token=server.token)
+
+
+async def _answered(server: WebServer, answer: Callable[[str, object], Awaitable[None]]) -> None:
+    """Hold one session after another with a call that waits, and let it be answered."""
     runtime = await Runtime.start(home=server.home / "holdfast", settings=Settings(), servers=())
     try:
-        took: list[float] = []
         for number in range(ANSWERS):
             session = await runtime.create(policy="ask-always", needs_model=False)
-            await session.execute(f"open('{number}.txt', 'w').write('x')")
+            await session.execute(f"open('bench-{number}.txt', 'w').write('x')")
             [escalation] = session.escalations()
-            body = {"verdict": "deny", "digest": escalation.digest}
-            began = time.perf_counter()
-            path = f"/api/waiting/{session.id}/{escalation.id}"
-            answer = await asyncio.to_thread(
-                lambda path=path, body=body: send(server.url, "POST", path, token=server.token, body=body)  # type: ignore[misc]
+            await answer(
+                f"/api/waiting/{session.id}/{escalation.id}",
+                {"verdict": "deny", "digest": escalation.digest},
             )
-            took.append(time.perf_counter() - began)
-            assert json.loads(answer.body)["delivery"] == "accepted", answer
             await session.close()
-        return took
     finally:
         await runtime.close()
 
 
 async def lists(home: Path, number: int) -> None:
     """Time the lists of a home with so many sessions, of which 1,000 wait."""
-    store = await open_store(Home(home), clock=SystemClock(), redact=bytes)
-    for place in range(number):
-        journal = await store.create(opened())
-        if place % (number // 1_000) == 0:
-            event = asked(1, f"e{place}")
-            await journal.append(said(1), _without_limit(event))
-        await journal.release()
+    store = await open_store(Home(home / "holdfast"), clock=SystemClock(), redact=bytes)
+    for start in range(0, number, TOGETHER):
+        await asyncio.gather(*(_create(store, place, number) for place in range(start, start + TOGETHER)))
     await store.close()
-    async with web_client(home) as client:
-        for path in ("/api/waiting", "/api/sessions?limit=50"):
-            took = []
-            for _ in range(7):
-                began = time.perf_counter()
+    async with web_client(home / "holdfast") as client:
+        began = time.process_time()
+        await client.get("/api/usage")
+        print(f"the first look at usage: {(time.process_time() - began) * 1000:.0f} ms of CPU")
+        for path in ("/api/waiting", "/api/sessions?limit=50", "/api/usage"):
+            took, spent = [], []
+            for _ in range(9):
+                began, cpu = time.perf_counter(), time.process_time()
                 answer = await client.get(path)
                 took.append(time.perf_counter() - began)
-            shown = len(answer.data) if path == "/api/waiting" else len(answer.data["sessions"])
-            show(f"{path} in a home of {number:,} sessions ({shown} rows)", took)
+                spent.append(time.process_time() - cpu)
+            rows = answer.data if path == "/api/waiting" else answer.data.get("sessions", [])
+            show(f"{path} in a home of {number:,} sessions ({len(rows)} rows)", took)
+            print(
+                f"    CPU: {min(spent) * 1000:.1f} ms at best, {statistics.median(spent) * 1000:.1f} in the middle"
+            )
 
 
-def _without_limit(event: object) -> object:
-    import msgspec
+async def _create(store: Store, place: int, number: int) -> None:
+    journal = await store.create(opened())
+    if place % (number // 1_000) == 0:
+        event = asked(1, f"e{place}")
+        escalation = msgspec.structs.replace(event.escalation, expires_ms=None)
+        await journal.append(said(1), replied(1), msgspec.structs.replace(event, escalation=escalation))
+    await journal.release()
 
-    assert hasattr(event, "escalation")
-    return msgspec.structs.replace(
-        event, escalation=msgspec.structs.replace(event.escalation, expires_ms=None)
-    )  # type: ignore[type-var]
+
+def open_list(server: WebServer, browser: BrowserThread, number: int) -> None:
+    """The first paint of the page, and the newest sessions on the screen."""
+    painted: list[float] = []
+    listed: list[float] = []
+
+    async def work(page: "Page") -> None:
+        await page.add_init_script(SHOWN.replace("WANTED", '{"row": [".line", "turn"]}'))
+        for _ in range(LOADS):
+            await page.goto("about:blank")
+            await page.goto(f"{server.url}#/sessions")
+            await page.wait_for_function("() => 'row' in window.shown")
+            listed.append(await page.evaluate("() => window.shown.row") / 1000)
+            paint = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
+            painted.append(await page.evaluate(paint) / 1000)
+
+    browser.visit(server.url, work, token=server.token)
+    show(f"first paint, {number:,} sessions", painted)
+    show(f"the newest of {number:,} sessions on the screen", listed)
+
+
+async def long_session(home: Path) -> None:
+    """A session of 10,000 events."""
+    store = await open_store(Home(home / "holdfast"), clock=SystemClock(), redact=bytes)
+    journal = await store.create(opened(name="long"), session=SessionId("long-session"))
+    for start in range(1, 3_334, 100):
+        events: list[Event] = []
+        for number in range(start, start + 100):
+            events += [said(number, f"message {number}"), replied(number, f"reply {number}"), ended(number)]
+        await journal.append(*events)
+    await store.close()
+
+
+async def long_diff(home: Path) -> str:
+    """A session with a staged change of 20,000 lines."""
+    runtime = await Runtime.start(home=home / "holdfast", settings=Settings(), servers=())
+    try:
+        session = await runtime.create(policy="project", needs_model=False)
+        await session.execute("open('long.txt', 'w').write(''.join(f'line {n}\\n' for n in range(20000)))")
+        return session.id
+    finally:
+        await runtime.close()
+
+
+def open_long(server: WebServer, browser: BrowserThread, diff: str) -> None:
+    """Open a long session, scroll it, and open a long diff."""
+    opening: list[float] = []
+    frames: list[float] = []
+    hunks: list[float] = []
+    wanted = '{"end": [".said.reply", "reply 3400"], "hunk": [".diff .add", "line 0"]}'
+
+    async def work(page: "Page") -> None:
+        await page.add_init_script(SHOWN.replace("WANTED", wanted))
+        for _ in range(LOADS):
+            await page.goto("about:blank")
+            await page.goto(f"{server.url}#/s/long-session")
+            await page.wait_for_function("() => 'end' in window.shown")
+            opening.append(await page.evaluate("() => window.shown.end") / 1000)
+        frames.extend(each / 1000 for each in await page.evaluate(FRAMES))
+        for _ in range(LOADS):
+            await page.goto("about:blank")
+            await page.goto(f"{server.url}#/s/{diff}/changes")
+            await page.wait_for_function("() => 'hunk' in window.shown")
+            hunks.append(await page.evaluate("() => window.shown.hunk") / 1000)
+
+    browser.visit(server.url, work, token=server.token)
+    show("session of 10,000 events opened", opening)
+    show("a frame while it scrolls", frames)
+    show("first hunk of a diff of 20,000 lines", hunks)
+
+
+if __name__ == "__main__":
+    main()
