@@ -8,7 +8,9 @@ import pytest
 from tests.web import browser as chromium
 from tests.web.browser_thread import BrowserThread
 from tests.web.conftest import WebServer
+from tests.web.http import send
 from tests.web.sample_home import SampleHome, fill
+from tests.web.test_inbox import hold
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -38,7 +40,8 @@ AXE_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-pract
 @pytest.fixture(scope="module")
 def sample(server: WebServer) -> SampleHome:
     """A home with sessions in every state."""
-    return asyncio.run(fill(server.home / "holdfast"))
+    waiting = ("by-key.txt", "by-number.txt", "by-rule.txt", "stays.txt")
+    return asyncio.run(fill(server.home / "holdfast", waiting=waiting))
 
 
 def place(sample: SampleHome, name: str) -> tuple[str, str]:
@@ -109,29 +112,96 @@ def test_no_page_has_accessibility_violations_in_any_colour_width_and_zoom(
     check_page(name, server, sample, browser, EVERY_VIEW)
 
 
-KEYBOARD_PATH = ("Sessions", "Teams", "Policy", "Usage", "Devices", "Inbox")
+def test_the_check_finds_what_nobody_can_read(
+    server: WebServer, sample: SampleHome, browser: BrowserThread
+) -> None:
+    async def spoil(page: "Page") -> list[str]:
+        await page.get_by_role("heading", name="Inbox").wait_for()
+        await page.evaluate(
+            "() => { const field = document.createElement('input'); document.getElementById('main').append(field); }"
+        )
+        return await violations(page)
+
+    [found] = browser.visit(server.url, spoil, token=server.token, bypass_csp=True)
+    assert found.startswith("label")
+
+
+MAIN_PATH = ("Sessions", "Teams", "Policy", "Usage", "Devices", "Inbox")
+SESSION_PATH = ("Changes", "Timeline", "Files", "Audit", "Limits")
+
+
+async def go_by_key(page: "Page", name: str, heading: str | None = None) -> None:
+    """Press Tab until a link has the focus, then Enter, and wait for its page, which gets the focus for a screen reader."""
+    for _ in range(80):
+        await page.keyboard.press("Tab")
+        if await page.evaluate(
+            "(name) => document.activeElement.tagName === 'A' && document.activeElement.textContent.startsWith(name)",
+            name,
+        ):
+            break
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", level=1, name=heading or name).wait_for()
+    await page.wait_for_function("() => document.activeElement.id === 'main'")
 
 
 def test_every_page_is_reached_by_keyboard(
     server: WebServer, sample: SampleHome, browser: BrowserThread
 ) -> None:
-    async def walk(page: "Page") -> set[str]:
+    async def walk(page: "Page") -> None:
         await page.get_by_role("heading", name="Inbox").wait_for()
-        seen: set[str] = set()
-        for name in KEYBOARD_PATH:
-            for _ in range(60):
-                await page.keyboard.press("Tab")
-                text = await page.evaluate("() => document.activeElement.textContent")
-                if text.startswith(name):
-                    break
-            await page.keyboard.press("Enter")
-            await page.get_by_role("heading", level=1, name=name).wait_for()
-            # The new page has the focus, so that a screen reader starts there.
-            await page.wait_for_function("() => document.activeElement.id === 'main'")
-            seen.add(name)
-        return seen
+        for name in MAIN_PATH:
+            await go_by_key(page, name)
+        await go_by_key(page, "Answered", "Inbox")
+        await go_by_key(page, "Sessions")
+        await page.get_by_text("report", exact=True).wait_for()
+        await go_by_key(page, "report")
+        for name in SESSION_PATH:
+            await go_by_key(page, name)
+        await go_by_key(page, "Conversation", "report")
 
-    assert browser.visit(server.url, walk, token=server.token) == set(KEYBOARD_PATH)
+    browser.visit(server.url, walk, token=server.token)
+
+
+@pytest.mark.parametrize(("motion", "wanted"), [("reduce", "0s"), ("no-preference", "0.5s")])
+def test_nothing_moves_for_those_who_do_not_want_it(
+    server: WebServer,
+    sample: SampleHome,
+    browser: BrowserThread,
+    motion: Literal["reduce", "no-preference"],
+    wanted: str,
+) -> None:
+    async def press(page: "Page") -> str:
+        button = page.get_by_role("button", name="Hold to approve once").first
+        await button.wait_for()
+        await button.hover()
+        await page.mouse.down()
+        return str(
+            await button.evaluate(
+                "(it) => { it.classList.add('holding'); return getComputedStyle(it, '::after').transitionDuration; }"
+            )
+        )
+
+    assert browser.visit(server.url, press, token=server.token, reduced_motion=motion) == wanted
+
+
+def test_an_approval_for_longer_shows_its_rule_and_is_held(
+    server: WebServer, sample: SampleHome, browser: BrowserThread
+) -> None:
+    async def approve(page: "Page") -> str:
+        card = page.get_by_role("article").filter(has_text="by-rule.txt")
+        await card.get_by_role("button", name="More").click()
+        await card.get_by_label("How long").select_option("always")
+        await card.get_by_text("in every session").wait_for()
+        rule = str(await card.locator("fieldset strong").inner_text())
+        await card.hover()  # while the pointer is there, the place stays taken
+        await hold(page, "Hold to approve and save this")
+        await page.get_by_text("by-rule.txt: approved").wait_for()
+        return rule
+
+    rule = browser.visit(server.url, approve, token=server.token)
+    assert "by-rule.txt" in rule
+    grants = send(server.url, "GET", f"/api/sessions/{sample.talk}/grants", token=server.token).data
+    assert [each["text"] for each in grants] == [rule]
 
 
 def test_a_call_is_approved_by_holding_a_key(
