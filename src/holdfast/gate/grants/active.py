@@ -4,7 +4,7 @@ A grant is described word for word before it is given and wherever it is listed.
 """
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -148,19 +148,31 @@ def grant_for(
     """
     if response.verdict != "approve" or response.scope == "once" or response.arguments is not None:
         return None
-    if any(isinstance(target, UrlTarget) and target.problem is not None for target in escalation.targets):
+    if _is_unresolved(escalation):
         return None
+    return _grant(escalation, response, GrantId(new_token()), principal=principal, now_ms=now_ms)
+
+
+def _grant(
+    escalation: Escalation,
+    response: Response,
+    id: GrantId,
+    *,
+    principal: Principal,
+    now_ms: int,
+    digest_of: Callable[[object], str] = digest,
+) -> Grant:
     amount = response.amount or 1
     coverage = _offered(escalation, response.offer)
     # Without a target, open content would approve everything this operation can do, so it is fixed.
     contents = escalation.contents if escalation.targets else ()
     return Grant(
-        id=GrantId(new_token()),
+        id=id,
         operation=escalation.call.operation,
         rule=escalation.decision.rule,
         targets=escalation.targets,
         reach=response.reach,
-        fixed=_fixed(escalation.call, escalation.targets, contents),
+        fixed=_fixed(escalation.call, escalation.targets, contents, digest_of),
         contents=contents,
         coverage=coverage,
         scope=response.scope,
@@ -201,17 +213,24 @@ def covers(grant: Grant, call: Call, targets: Sequence[Target], *, tool: Tool | 
     )
 
 
-def _fixed(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> tuple[FixedArgument, ...]:
-    values = _digests(call, targets, contents)
+def _fixed(
+    call: Call, targets: Sequence[Target], contents: Sequence[str], digest_of: Callable[[object], str]
+) -> tuple[FixedArgument, ...]:
+    values = _digests(call, targets, contents, digest_of)
     return tuple(
         FixedArgument(argument=name, digest=values[name], shown=_shown(call, name)) for name in sorted(values)
     )
 
 
-def _digests(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> dict[str, str]:
+def _digests(
+    call: Call,
+    targets: Sequence[Target],
+    contents: Sequence[str],
+    digest_of: Callable[[object], str] = digest,
+) -> dict[str, str]:
     """Digests of the arguments that are neither targets nor content."""
     others = _target_arguments(targets) | set(contents)
-    return {name: digest(value) for name, value in call.arguments.items() if name not in others}
+    return {name: digest_of(value) for name, value in call.arguments.items() if name not in others}
 
 
 def _target_arguments(targets: Sequence[Target]) -> set[str]:
@@ -302,9 +321,24 @@ def describe_rule(grant: Grant) -> str:
 
 def grant_description(escalation: Escalation) -> str:
     """What a grant for this escalation would cover, without its duration; empty if none can be given."""
+    if _is_unresolved(escalation):
+        return ""
+    # Only for its words, which need neither an id nor digests: a list of what waits asks for them a thousand times.
     response = Response(verdict="approve", scope="always")
-    grant = grant_for(escalation, response, principal=PERSON, now_ms=escalation.opened_ms)
-    return describe_rule(grant) if grant is not None else ""
+    grant = _grant(
+        escalation,
+        response,
+        GrantId(""),
+        principal=PERSON,
+        now_ms=escalation.opened_ms,
+        digest_of=lambda _: "",
+    )
+    return describe_rule(grant)
+
+
+def _is_unresolved(escalation: Escalation) -> bool:
+    """Whether it leads to a URL that could not be resolved: no one can approve what it will lead to next time."""
+    return any(isinstance(each, UrlTarget) and each.problem is not None for each in escalation.targets)
 
 
 def _area(target: Target, grant: Grant) -> str:

@@ -19,9 +19,6 @@ export function merge(items, more) {
 
 export const Text = ({ text, label }) => text ? html`<pre tabindex=${text.length > LONG ? 0 : undefined} role=${text.length > LONG ? "region" : undefined} aria-label=${text.length > LONG ? label : undefined}>${text}</pre>` : null;
 
-// What is kept from the model: a person can let it read the words, and holds the button, as for an approval.
-const Reveal = ({ name, act }) => html`<div class="acts"><${Hold} act=${() => act(name)}>Hold to let the model read ${name}<//></div>`;
-
 export function Item({ item, live, onReveal }) {
   const state = item.state && html`<${Tag} kind=${TONES[item.state]}>${item.state}<//>`;
   const at = html`<span>${when(item.at_ms)}</span>`;
@@ -30,7 +27,7 @@ export function Item({ item, live, onReveal }) {
   const title = item.kind === "reply" ? modelName(item.title) : item.effect ? `${item.effect}: ${item.title}` : item.title;
   const head = html`<div class="who"><span>${title} ${item.state !== "ok" && state}</span>${at}</div>`;
   const isTalk = item.kind === "message" || item.kind === "reply";
-  return html`<div class=${"said " + item.kind}>${head}${isTalk ? html`<${Markdown} text=${item.text}/>` : html`<${Text} text=${item.text} label=${item.title}/>`}${item.hidden && onReveal && html`<${Reveal} name=${item.hidden} act=${onReveal}/>`}</div>`;
+  return html`<div class=${"said " + item.kind}>${head}${isTalk ? html`<${Markdown} text=${item.text}/>` : html`<${Text} text=${item.text} label=${item.title}/>`}${item.hidden && onReveal && html`<div class="acts"><${Hold} act=${() => onReveal(item.hidden)} words=${"let the model read " + item.hidden}/></div>`}</div>`;
 }
 
 // A call is one line with the value that says most; its arguments and its result are folded below it.

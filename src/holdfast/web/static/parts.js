@@ -25,7 +25,7 @@ export const Tag = ({ kind, children }) => html`<span class=${"tag " + (kind ?? 
 export const bind = (value, set) => ({ value, onInput: (event) => set(event.currentTarget.value) });
 // A table that scrolls by itself where it is too wide: rows of cells. A head with # stands over numbers.
 const cells = (heads, row, i) => html`<tr key=${i}>${row.map((each, at) => html`<td key=${at} class=${heads[at][0] === "#" ? "number" : undefined} data-head=${heads[at].replace("#", "")}>${each}</td>`)}</tr>`;
-export const Table = ({ label, heads, rows, foot }) => html`<div class="table" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((each) => html`<th key=${each} class=${each[0] === "#" ? "number" : undefined}>${each.replace("#", "")}</th>`)}</tr></thead><tbody>${rows.map((row, i) => cells(heads, row, i))}</tbody>${foot && html`<tfoot>${cells(heads, foot, 0)}</tfoot>`}</table></div>`;
+export const Table = ({ label, heads, rows, foot }) => html`<div class="table data" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((each) => html`<th key=${each} class=${each[0] === "#" ? "number" : undefined}>${each.replace("#", "")}</th>`)}</tr></thead><tbody>${rows.map((row, i) => cells(heads, row, i))}</tbody>${foot && html`<tfoot>${cells(heads, foot, 0)}</tfoot>`}</table></div>`;
 export const href = (session, part = "") => `#/s/${encodeURIComponent(session)}${part}`;
 
 // An act that may fail: what went wrong, and a wrapper that remembers it.
@@ -67,7 +67,7 @@ export function Page({ title, error, actions, children }) {
   return html`<main id="main" tabindex="-1"><div class="page-head"><h1>${title}</h1>${actions}</div><${Problem} error=${error}/>${children}</main>`;
 }
 
-// Only the rows in sight are in the page, so a list of 100,000 scrolls like one of ten.
+// Only the rows in sight are in the page.
 export function VirtualList({ items, rowHeight, label, row, onEnd }) {
   const box = useRef(), pad = useRef(), [range, setRange] = useState([0, 30]);
   const look = () => {

@@ -111,7 +111,7 @@ function Longer({ call, isOff, yes }) {
   return html`<fieldset><legend>Approve more than this call</legend>
     ${call.offers.map((words, i) => html`<label key=${i} class="offer"><input type="radio" name=${"o-" + id} checked=${offer === i + 1} onChange=${() => setOffer(i + 1)}/> <span>${words}</span></label>`)}
     <div class="bar"><label for=${"l-" + id}>How long</label><select id=${"l-" + id} ...${bind(scope, setScope)}>${Object.entries(LENGTHS).map(([name, words]) => html`<option key=${name} value=${name}>${words}</option>`)}</select>
-    ${scope === "times" && html`<label>N, with this one <input type="number" min="1" max="1000000" ...${bind(times, setTimes)}/></label>`}</div>
+    ${scope === "times" && html`<label>N, with this one <input type="number" min="1" ...${bind(times, setTimes)}/></label>`}</div>
     <${Problem} error=${error}/><p role="status">${data && html`This saves: <strong>${data.text}</strong>${scope === "always" && html` <span class="dim">until you revoke it: holdfast grants</span>`}`}</p>
     <div class="acts"><${Hold} act=${() => yes({ scope, offer, amount, rule: data.text })()} isOff=${() => isOff() || !data} words="approve and save this"/></div></fieldset>`;
 }

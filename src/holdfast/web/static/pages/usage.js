@@ -6,7 +6,6 @@ import { html, useState } from "../vendor/preact.js";
 
 const GROUPS = ["day", "model", "folder", "team", "session"], number = (n) => (n ?? 0).toLocaleString("en");
 const tokens = (row) => (row.input_tokens ?? 0) + (row.output_tokens ?? 0);
-// Days without usage are days too.
 function everyDay(rows) {
   const known = new Map(rows.map((row) => [row.key, row])), days = [], last = rows.at(-1).key;
   for (const day = new Date(rows[0].key); days.at(-1)?.key !== last && days.length < 400; day.setUTCDate(day.getUTCDate() + 1)) { const key = day.toISOString().slice(0, 10); days.push(known.get(key) ?? { key }); }
