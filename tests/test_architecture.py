@@ -170,3 +170,39 @@ def test_nothing_heavy_loads_before_it_is_used(words: str) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in done.stderr.strip().split("|")}
     assert not loaded & set(HEAVY)
+
+
+LATER = (
+    *(
+        "anthropic",
+        "openai",
+        "pydantic",
+        "pydantic_ai",
+        "mcp",
+        "rich",
+        "pygments",
+        "httpx2",
+        "configparser",
+        "pydantic_monty",
+    ),
+    *(
+        "holdfast.mcp",
+        "holdfast.web",
+        "holdfast.teams",
+        "holdfast.guests.lisp.lang",
+        "holdfast.store.postgres",
+    ),
+    *("holdfast.agent.lisp_flow", "holdfast.store.recovery.recovered_rows", "holdfast.models.provider_model"),
+)
+"""What a chat loads after its prompt is on the screen, if at all."""
+
+
+def test_a_chat_loads_only_what_its_prompt_needs() -> None:
+    script = (
+        "import sys\n"
+        "import holdfast.cli.main, holdfast.cli.commands.session, holdfast.cli.chat.chat\n"
+        "from prompt_toolkit import PromptSession\n"
+        "print('\\n'.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {*LATER} & {*done.stdout.split()}

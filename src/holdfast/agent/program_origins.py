@@ -6,7 +6,6 @@ does not show, the coarse rule holds: anything that the session has read may be 
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.agent.lisp_flow import lisp_flow
 from holdfast.core import UNKNOWN, CallOrigins, JsonObject, Level, Origin, Origins, Tool
 from holdfast.core.events import RunStarted
 from holdfast.guests import CALL_PLACE, Capabilities, call_name, lisp_tree, parameters
@@ -64,6 +63,8 @@ def follow_program(
         variables = _EVERY_OTHER_UNKNOWN
     earlier = {name: frozenset(origins) for name, origins in variables.items()}
     if capabilities.language == "lisp":
+        from holdfast.agent.lisp_flow import lisp_flow  # here, because few sessions run Lisp
+
         return ProgramOrigins(
             author, lisp_flow(started.code, tools=lisp_signatures(tools), variables=earlier)
         )

@@ -3,15 +3,18 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.app.runtime import Runtime
 from holdfast.core import Limits, Toolset
 from holdfast.core.errors import InvalidInput
 from holdfast.guests import Engine, Engines, Sandbox
-from holdfast.mcp import ServerSpec
 from holdfast.models import Model
 from holdfast.policy import Policy
 from holdfast.session import Approver, Session, SessionOptions, Settings
+
+if TYPE_CHECKING:
+    from holdfast.mcp import ServerSpec
 
 
 @asynccontextmanager
@@ -33,7 +36,7 @@ async def open(
     needs_model: bool = True,
     home: str | Path | None = None,
     settings: Settings | None = None,
-    servers: Sequence[ServerSpec] | None = None,
+    servers: "Sequence[ServerSpec] | None" = None,
     engines: Engines | None = None,
 ) -> AsyncIterator[Session]:
     """A session, new or resumed, for the duration of the block.

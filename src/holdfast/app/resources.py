@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,11 +12,13 @@ from holdfast.config import read_config
 from holdfast.core import Clock, SystemClock
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines
-from holdfast.mcp import ServerSpec, load_servers, secrets_of
 from holdfast.models import ModelSettings, secrets
 from holdfast.process.memory import return_large_blocks
 from holdfast.session import LiveSessions, Settings, SharedResources
 from holdfast.store import MIN_SECRET_LENGTH, Home, Redactor, Store, open_store, read_plain
+
+if TYPE_CHECKING:
+    from holdfast.mcp import ServerSpec
 
 
 async def compose_resources(
@@ -26,7 +29,7 @@ async def compose_resources(
     store_url: str | None = None,
     engines: Engines | None,
     clock: Clock | None,
-    servers: Sequence[ServerSpec] | None,
+    servers: "Sequence[ServerSpec] | None",
     max_sessions: int,
     sandboxes: CommandSandboxes | None = None,
 ) -> SharedResources:
@@ -54,13 +57,17 @@ async def compose_resources(
     )
 
 
-def configured_servers(home: Home) -> tuple[ServerSpec, ...]:
+def configured_servers(home: Home) -> "tuple[ServerSpec, ...]":
     """The MCP servers in mcp-servers.json of a data directory; none without the file. Raises InvalidConfig."""
     path = home.root / "mcp-servers.json"
-    return load_servers(path) if path.exists() else ()
+    if not path.exists():
+        return ()
+    from holdfast.mcp import load_servers  # here, because many data directories have no servers
+
+    return load_servers(path)
 
 
-def _known_servers(home: Home) -> tuple[ServerSpec, ...]:
+def _known_servers(home: Home) -> "tuple[ServerSpec, ...]":
     try:
         return configured_servers(home)
     except (OSError, HoldfastError):
@@ -78,10 +85,14 @@ def _team_tokens(home: Home) -> Iterator[str]:
 
 
 def redactor(
-    servers: Sequence[ServerSpec], model_requests: ModelSettings, home: Home | None = None
+    servers: "Sequence[ServerSpec]", model_requests: ModelSettings, home: Home | None = None
 ) -> Redactor:
     """A redactor for the secrets we pass on: keys of providers, values that server entries name, and tokens of teams."""
-    of_servers = (one for spec in servers for one in secrets_of(spec, os.environ))
+    of_servers: list[str] = []
+    if servers:
+        from holdfast.mcp import secrets_of
+
+        of_servers = [one for spec in servers for one in secrets_of(spec, os.environ)]
     of_teams = _team_tokens(home) if home is not None else ()
     known = (*secrets(os.environ, model_requests), *of_servers, *of_teams)
     return Redactor(*(secret for secret in known if len(secret) >= MIN_SECRET_LENGTH))

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from holdfast.app.resources import compose_resources
 from holdfast.commands import CommandSandboxes
@@ -12,7 +12,6 @@ from holdfast.core import Clock, Limits, Toolset, check_session_id, parse_limits
 from holdfast.core.errors import SessionNotFound
 from holdfast.gate import GateSettings
 from holdfast.guests import Engines, Sandbox
-from holdfast.mcp import ServerSpec
 from holdfast.policy import Policy
 from holdfast.session import (
     ControlWatch,
@@ -32,6 +31,9 @@ from holdfast.session import (
     resume_session,
 )
 from holdfast.store import Store, WorkStore
+
+if TYPE_CHECKING:
+    from holdfast.mcp import ServerSpec
 
 
 class Runtime:
@@ -60,7 +62,7 @@ class Runtime:
         store_url: str | None = None,
         engines: Engines | None = None,
         clock: Clock | None = None,
-        servers: Sequence[ServerSpec] | None = None,
+        servers: "Sequence[ServerSpec] | None" = None,
         max_sessions: int = 10_000,
         sandboxes: CommandSandboxes | None = None,
     ) -> "Runtime":

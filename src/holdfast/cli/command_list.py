@@ -76,3 +76,25 @@ GROUPS: dict[str, dict[str, str]] = {
 """Command and summary by heading."""
 
 COMMANDS: dict[str, str] = {name: what for group in GROUPS.values() for name, what in group.items()}
+
+CHAT_COMMANDS = frozenset(
+    [
+        "accept",
+        "commit",
+        "compact",
+        "copy",
+        "cost",
+        "diff",
+        "exit",
+        "go",
+        "logs",
+        "mode",
+        "quit",
+        "reject",
+        "review",
+        "status",
+        "undo",
+        "unfold",
+    ]
+)
+"""Slash commands of a chat that are not commands here: one such word alone is rarely a task for the agent."""

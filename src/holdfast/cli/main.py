@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from holdfast.cli.command_list import COMMANDS, GROUPS
+from holdfast.cli.command_list import CHAT_COMMANDS, COMMANDS, GROUPS
 from holdfast.cli.exit_codes import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
 from holdfast.cli.std_streams import discard_output, repair_std_streams
 from holdfast.cli.terminal.console import Console
@@ -49,13 +49,12 @@ session options:
 _COMMANDS_INTRO = "holdfast COMMAND --help explains a command, with examples."
 _SIMILARITY_CUTOFF = 0.75
 _GARBAGE_THRESHOLDS = (100_000, 10, 10)
-"""New objects between two garbage collections. Loading the modules makes 100,000 that stay: with Python's default of 700, looking
-through them again and again takes an eighth of the start."""
+"""New objects between two garbage collections. Python's default of 700 would look through what stays again and again."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    gc.disable()  # until the command is loaded: nearly all that loading creates stays
     repair_std_streams()
     try:
         try:
@@ -96,6 +95,10 @@ def _dispatch(words: list[str]) -> int:
 
         print(f"holdfast {__version__}")
         return OK
+    if len(words) == 1 and words[0] in CHAT_COMMANDS:
+        return _unknown_command(
+            words[0], f"in a chat: /{words[0]}; if it is a task for the agent: holdfast -- {words[0]}"
+        )
     if meant := _closest_command(words):
         return _unknown_command(
             words[0], f"holdfast {meant}; if it is a task for the agent: holdfast -- {words[0]}"
@@ -148,6 +151,9 @@ def _run_command(name: str, words: list[str]) -> int:
     from holdfast.cli.help_pages import load_command
 
     command = load_command(name)
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    gc.enable()
     # Commands that ask questions or run a session show their own progress, and leave this out.
     progress: str = getattr(command.module, "PROGRESS", "")
     return _run_with_error_handling(command.module.run(command.parser.parse_args(words)), progress)

@@ -6,7 +6,6 @@ kernel supports. The answer is kept until the next boot. A weaker tier is never 
 
 import contextlib
 import os
-import platform
 import tempfile
 from pathlib import Path
 
@@ -59,7 +58,7 @@ async def probe_sandbox(
 
 async def _find(cache: Path, tier: SandboxTier | None) -> SandboxStatus:
     if tier == "none":
-        return SandboxStatus(tier="none", kernel=platform.release())
+        return SandboxStatus(tier="none", kernel=os.uname().release)
     reason = "" if tier == "copy" else await _why_not(cache, _full())
     if tier != "copy" and not reason:
         return _full()
@@ -67,12 +66,12 @@ async def _find(cache: Path, tier: SandboxTier | None) -> SandboxStatus:
     if tier != "full" and not (weaker := await _why_not(cache, status)):
         return status
     missing = (reason,) if tier == "full" else tuple(each for each in (reason, weaker) if each)
-    return SandboxStatus(tier="none", kernel=platform.release(), missing=missing, hint=_hint())
+    return SandboxStatus(tier="none", kernel=os.uname().release, missing=missing, hint=_hint())
 
 
 def _full() -> SandboxStatus:
     walls = ("user-namespace", "overlay", f"landlock-{landlock.version()}", "seccomp", "network-namespace")
-    return SandboxStatus(tier="full", walls=walls, kernel=platform.release())
+    return SandboxStatus(tier="full", walls=walls, kernel=os.uname().release)
 
 
 def _copy(reason: str) -> SandboxStatus:
@@ -89,7 +88,7 @@ def _copy(reason: str) -> SandboxStatus:
         )
     walls = (f"landlock-{version}", "seccomp", "copy")
     return SandboxStatus(
-        tier="copy", walls=walls, kernel=platform.release(), missing=tuple(missing), hint=_hint()
+        tier="copy", walls=walls, kernel=os.uname().release, missing=tuple(missing), hint=_hint()
     )
 
 
@@ -117,8 +116,8 @@ def _hint() -> str:
 
 async def _why_not(cache: Path, status: SandboxStatus) -> str:
     """Open a sandbox of a tier and run a program in it; returns what prevents it, or nothing."""
-    if platform.system() != "Linux":
-        return f"namespaces and an overlay, which {platform.system()} does not have"
+    if os.uname().sysname != "Linux":
+        return f"namespaces and an overlay, which {os.uname().sysname} does not have"
     needed, kernel = (_MIN_LANDLOCK_FULL, "6.2") if status.tier == "full" else (_MIN_LANDLOCK_COPY, "6.7")
     if landlock.version() < needed:
         return f"Landlock {needed} (Linux {kernel})"
@@ -152,4 +151,4 @@ def _boot() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         boot = ""
-    return f"{boot} {platform.release()} {os.geteuid()}:{os.getegid()}"
+    return f"{boot} {os.uname().release} {os.geteuid()}:{os.getegid()}"

@@ -35,7 +35,6 @@ from holdfast.core.events import (
     SessionRewound,
 )
 from holdfast.gate import own_endpoints
-from holdfast.mcp import McpFiles, kind_of
 from holdfast.policy import (
     LexicalPaths,
     RecordedCall,
@@ -55,6 +54,8 @@ from holdfast.world import WorldPaths
 
 def known_tools(home: Home) -> dict[str, Tool]:
     """The known tools by operation. Raises InvalidConfig if a file in the data directory cannot be read."""
+    from holdfast.mcp import McpFiles, kind_of  # here, because a chat without servers does not load it
+
     files = McpFiles(home.root)
     annotations = files.annotations()
     found = {tool.name: tool for tool in annotations.tools()}

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import msgspec
 
 from holdfast.agent import CodeRun, Conversation, ModelStep, SessionGuests, Turn
 from holdfast.commands import PYTHON_TOOL, OpenSandbox, SandboxStatus
-from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset
+from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset, Value
 from holdfast.core.events import ProposalsCommitted
 from holdfast.gate import (
     NET_CONNECT,
@@ -42,8 +41,7 @@ from holdfast.store import Home, Journal, Redactor, Store
 from holdfast.world import EffectWriter, StagedWorld, World, WorldToolset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPaths:
+class SessionPaths(Value, gc=True):
     """Where a session is stored on disk."""
 
     home: Home
@@ -53,8 +51,7 @@ class SessionPaths:
     """Where an engine that works on a folder does its work: a copy, whose changes are judged afterwards."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionParts:
+class SessionParts(Value, gc=True):
     """Everything a session is made of; each part may be an in-memory implementation."""
 
     journal: Journal
@@ -71,15 +68,15 @@ class SessionParts:
     """Tools that act outside the workspace."""
     language: Sequence[Toolset] = ()
     """Features of Lisp that a policy may forbid."""
-    redactor: Redactor = field(default_factory=Redactor)
+    redactor: Redactor = msgspec.field(default_factory=Redactor)
     """Removes secrets from what the guest receives."""
     tree: TreeBudget | None = None
     """The budget that it shares with its forks."""
     approver: Approver | None = None
     open_sandbox: OpenSandbox | None = None
     """Opens the sandbox for programs; None if none works here, and then there are no `shell.*` tools."""
-    sandbox_status: SandboxStatus = field(default_factory=lambda: SandboxStatus(tier="none"))
-    interpreters: SessionInterpreters = field(default_factory=SessionInterpreters)
+    sandbox_status: SandboxStatus = msgspec.field(default_factory=lambda: SandboxStatus(tier="none"))
+    interpreters: SessionInterpreters = msgspec.field(default_factory=SessionInterpreters)
     """Starts the project's Python for code, once the session has its programs."""
     can_ask: bool = True
     instructions: str = ""

@@ -6,18 +6,18 @@
 import os
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from holdfast.agent import SessionGuests
 from holdfast.commands import PYTHON_TOOL, SHELL_TOOLS, CommandSandbox, SandboxStatus
 from holdfast.core import PERSON, Limits, SessionId, check_session_id
-from holdfast.core.errors import SessionNotReady
+from holdfast.core.errors import HoldfastError, SessionNotReady
 from holdfast.core.events import SessionOpened
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import ControlRequests, open_tree_budget, record_added_folders
 from holdfast.guests import Guest
-from holdfast.mcp import McpFiles, McpToolset, open_pins, start_servers
 from holdfast.models import api_key_of, key_variables
 from holdfast.policy import Policy, narrowed_by_project, policy_files
 from holdfast.session.branches.rewind_fork import plan_fork
@@ -57,6 +57,9 @@ from holdfast.world import (
     open_folder,
     reopen_folder,
 )
+
+if TYPE_CHECKING:
+    from holdfast.mcp import McpToolset
 
 
 async def create_session(
@@ -273,7 +276,7 @@ async def _open(
                 "request-expired", f"{type(request).__name__} was requested, but nobody held the session"
             )
         with session.preparing():
-            failed = await start_servers(servers)
+            failed = await _start_servers(servers)
         for name, error in failed.items():
             await session.note("server-failed", f"{name} did not start, so its tools are missing: {error}")
         if note is not None:
@@ -286,7 +289,7 @@ async def _open(
 
 async def _session_parts(
     shared: SharedResources, journal: Journal, resolved: ResolvedOptions
-) -> tuple[SessionParts, tuple[McpToolset, ...]]:
+) -> tuple[SessionParts, "tuple[McpToolset, ...]"]:
     """The parts of a session on disk, and the servers among them, which are not started yet."""
     home, settings = shared.home, shared.settings
     tree = await open_tree_budget(journal, home=home, store=shared.store)
@@ -381,9 +384,22 @@ def _may_run_code(status: SandboxStatus, settings: Settings, policy: Policy) -> 
     )
 
 
-async def _server_toolsets(shared: SharedResources, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
+async def _start_servers(servers: "tuple[McpToolset, ...]") -> dict[str, HoldfastError]:
+    """Start the servers of a session; returns the error of each that failed."""
+    if not servers:
+        return {}
+    from holdfast.mcp import start_servers  # here, because many sessions have no servers
+
+    return await start_servers(servers)
+
+
+async def _server_toolsets(
+    shared: SharedResources, root: Path, paths: WorldPaths
+) -> "tuple[McpToolset, ...]":
     if not shared.servers:
         return ()
+    from holdfast.mcp import McpFiles, McpToolset, open_pins
+
     pins = await open_pins(shared.home, shared.store)
     annotations = McpFiles(shared.home.root, pins=pins).annotations()
     return tuple(

@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypedDict, get_args
 
-from holdfast.core import Toolset
+from holdfast.core import Toolset, Value
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import Noted, SessionReconfigured
 from holdfast.guests import Engine, Sandbox
@@ -42,8 +41,7 @@ class SessionOptions(TypedDict, total=False):
     """False for a session that only runs code or is only inspected."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedOptions:
+class ResolvedOptions(Value, gc=True):
     """The options with every default filled in."""
 
     policy: Policy

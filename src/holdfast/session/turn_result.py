@@ -1,14 +1,12 @@
 """The result of a turn, with what a host needs to decide what comes next."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 
-from holdfast.core import Amount, Outcome
+from holdfast.core import Amount, Outcome, Value
 from holdfast.world import Proposal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnResult:
+class TurnResult(Value):
     """How the last turn went: its outcome, what is left of the budget, and what waits to be committed."""
 
     outcome: Outcome | None

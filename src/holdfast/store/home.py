@@ -3,18 +3,16 @@
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.core import SessionId, check_session_id
+from holdfast.core import SessionId, Value, check_session_id
 from holdfast.core.errors import StoreUnavailable
 
 KEY_BYTES = 32
 KEY_FILE_VARIABLE = "HOLDFAST_KEY_FILE"
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Value, kw_only=False):
     """The paths of a data directory. Creating the object touches no file; `prepare` creates the folders."""
 
     root: Path

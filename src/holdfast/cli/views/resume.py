@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, assert_never
 
@@ -17,6 +16,7 @@ from holdfast.cli.views.session_table import first_words, folder_of, state
 from holdfast.core import (
     SessionId,
     SystemClock,
+    Value,
     escape_invisible,
     escape_to_one_line,
     format_age,
@@ -69,8 +69,7 @@ _NAME = 28
 _WORDS = 120
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resumable:
+class Resumable(Value):
     """A session to resume, and its notice."""
 
     summary: SessionSummary

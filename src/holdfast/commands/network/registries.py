@@ -4,11 +4,9 @@ Read from the person's and the system's configuration and from the environment, 
 Maven read them. Nothing of a workspace is read, because a project must not widen what its programs may reach.
 """
 
-import configparser
 import contextlib
 import re
 import shutil
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -85,8 +83,13 @@ class _Machine:
             return ""
 
     def toml(self, path: Path) -> dict[str, Json]:
+        text = self.text(path)
+        if not text:
+            return {}
+        import tomllib  # here, because most machines have no such file
+
         try:
-            return tomllib.loads(self.text(path))
+            return tomllib.loads(text)
         except tomllib.TOMLDecodeError:
             return {}
 
@@ -105,10 +108,12 @@ def _pip(machine: _Machine) -> Iterator[str]:
         machine.user_config() / "pip/pip.conf",
         Path(machine.environment.get("PIP_CONFIG_FILE") or "/dev/null"),
     ]
-    for place in places:
+    for text in filter(None, map(machine.text, places)):
+        import configparser  # here, because most machines have no such file
+
         parser = configparser.RawConfigParser(strict=False)
         with contextlib.suppress(configparser.Error):
-            parser.read_string(machine.text(place))
+            parser.read_string(text)
         for section in ("global", "install", "download"):
             index = index or parser.get(section, "index-url", fallback="")
             more += " " + parser.get(section, "extra-index-url", fallback="")

@@ -1,25 +1,28 @@
 """Lisp programs as trees that can be analysed before they run: the nodes, and what an analysis needs to know of data."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from holdfast.core import Tool
 from holdfast.guests.lisp.data import Datum, Keyword, Pair, Symbol
 from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.host_calls import API, tool_operations
-from holdfast.guests.lisp.lang.nodes import (
-    Application,
-    Assignment,
-    Bindings,
-    Builtin,
-    Conditional,
-    Constant,
-    Definition,
-    Either,
-    Lambda,
-    Node,
-    Sequence,
-    Variable,
-)
+
+if TYPE_CHECKING:
+    from holdfast.guests.lisp.lang.nodes import (
+        Application,
+        Assignment,
+        Bindings,
+        Builtin,
+        Conditional,
+        Constant,
+        Definition,
+        Either,
+        Lambda,
+        Node,
+        Sequence,
+        Variable,
+    )
 
 __all__ = [
     "Application",
@@ -44,7 +47,16 @@ __all__ = [
 ]
 
 
-def program_tree(code: str) -> tuple[Lambda, ...]:
+def __getattr__(name: str) -> object:
+    """The nodes load with the first analysis, because few sessions run Lisp."""
+    if name not in __all__:
+        raise AttributeError(name)
+    import holdfast.guests.lisp.lang.nodes as nodes
+
+    return getattr(nodes, name)
+
+
+def program_tree(code: str) -> "tuple[Lambda, ...]":
     """The forms of a program, expanded; each is the body of a procedure. Raises LispError, also for a use of a macro."""
     from holdfast.guests.lisp.lang.expander import expand
     from holdfast.guests.lisp.lang.reader import read

@@ -9,10 +9,9 @@ import fcntl
 import hashlib
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.core import digest_bytes
+from holdfast.core import Value, digest_bytes
 from holdfast.core.errors import JournalDamaged
 
 _FICLONERANGE = 0x4020940D
@@ -68,8 +67,7 @@ def write_span(descriptor: int, start: int, content: bytes) -> None:
 CHUNK_BYTES = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBlob:
+class StoredBlob(Value, kw_only=False):
     """A blob in memory or in a file of the store."""
 
     digest: str

@@ -4,10 +4,9 @@ import os
 import secrets
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.core import Clock, digest_bytes
+from holdfast.core import Clock, Value, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, StoreUnavailable
 from holdfast.store.blobs.references import digests_in
 from holdfast.store.home import private_folder, sync_folder, write_private
@@ -17,8 +16,7 @@ from holdfast.store.sqlite.rows import Connection
 MAX_ROW_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class NewBlob:
+class NewBlob(Value):
     """A blob that is about to be written."""
 
     digest: str

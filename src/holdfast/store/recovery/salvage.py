@@ -5,6 +5,7 @@ overwritten. A session of which only the folder is left is listed as damaged.
 import os
 import sqlite3
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,13 +14,14 @@ import holdfast.store.sqlite.index as index
 from holdfast.core import SessionId, check_session_id, pluralize
 from holdfast.core.errors import InvalidId, JournalDamaged
 from holdfast.store.home import Home, private_folder, sync_folder
-from holdfast.store.recovery.recovered_rows import RecoveredRows, classify_rows
-from holdfast.store.recovery.sqlite_pages import read_rows
 from holdfast.store.recovery.wal_frames import has_lost_commits
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.sessions import list_sessions
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.summary import SummaryState, empty_summary
+
+if TYPE_CHECKING:
+    from holdfast.store.recovery.recovered_rows import RecoveredRows
 
 
 def sessions_with_folders(home: Home) -> dict[SessionId, SummaryState]:
@@ -146,6 +148,10 @@ def _has_content(path: Path) -> bool:
 
 
 def _refill(home: Home, fresh: Path) -> tuple[int, int]:
+    # Here, because hardly any start finds damage.
+    from holdfast.store.recovery.recovered_rows import classify_rows
+    from holdfast.store.recovery.sqlite_pages import read_rows
+
     old = home.database
     recovered = classify_rows(read_rows(old, Path(f"{old}-wal")))
     if not recovered.events and not recovered.lines and old.exists() and old.stat().st_size > 65536:
@@ -170,7 +176,7 @@ def _refill(home: Home, fresh: Path) -> tuple[int, int]:
     return kept, damaged
 
 
-def _fill(connection: sqlite3.Connection, recovered: RecoveredRows) -> None:
+def _fill(connection: sqlite3.Connection, recovered: "RecoveredRows") -> None:
     last = 0
     for event in recovered.journal():
         last = max(event.row, last + 1)  # two rows with the same number are damage; they keep their order

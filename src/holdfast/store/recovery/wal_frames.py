@@ -6,16 +6,16 @@ that is what was never acknowledged; after damage, it can be acknowledged commit
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+from holdfast.core import Value
 
 HEADER, FRAME_HEADER = 32, 24
 _LITTLE, _BIG = 0x377F0682, 0x377F0683
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Value, kw_only=False):
     """A page in the log: its number, its bytes, and whether it ends a commit."""
 
     number: int

@@ -2,12 +2,11 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 
-from holdfast.core import SessionId
+from holdfast.core import SessionId, Value
 from holdfast.core.errors import SessionNotFound
 from holdfast.core.events import (
     GENESIS,
@@ -32,8 +31,7 @@ class Connection(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Value):
     """A part of a history that one session wrote: after `after`, up to and including `upto`."""
 
     session: SessionId

@@ -1,9 +1,8 @@
 """Sessions in the SQLite store: creating one atomically, loading its journal, listing and finding sessions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from holdfast.core import SessionId, encode, is_short_id
+from holdfast.core import SessionId, Value, encode, is_short_id
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.events import GENESIS, RecordedEvent, SessionOpened
 from holdfast.store.contract import Redact, SessionSummary
@@ -24,8 +23,7 @@ from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.summary import empty_summary, summarize
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedSession:
+class CreatedSession(Value):
     """A new session: the number of its lease, the end of its journal, and its events."""
 
     fence: int
