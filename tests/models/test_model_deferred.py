@@ -33,6 +33,19 @@ def test_creating_a_model_loads_no_library_and_preloading_does() -> None:
     assert done.stdout.splitlines() == ["before False False", "after True True"]
 
 
+def test_preloading_leaves_no_types_of_events_to_the_first_reply() -> None:
+    program = """
+import asyncio
+from holdfast.models import create_model, preload
+
+asyncio.run(preload(create_model("openai:gpt-6.1-terra", environ={"OPENAI_API_KEY": "a-key-for-tests"})))
+from openai.types.responses import ResponseCompletedEvent, ResponseTextDeltaEvent
+print(ResponseCompletedEvent.__pydantic_complete__, ResponseTextDeltaEvent.__pydantic_complete__)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
+
+
 async def test_requests_at_once_build_the_model_once() -> None:
     built: list[ScriptedModel] = []
 

@@ -51,11 +51,22 @@ def _build_openai(name: str, address: str, key: str, client: "httpx2.AsyncClient
     from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
     from pydantic_ai.providers.openai import OpenAIProvider
 
+    _finish_event_types()
     provider = OpenAIProvider(api_key=key, base_url=address, http_client=client)
     # The journal is the record; the provider does not need to store a copy.
     return OpenAIResponsesModel(
         name, provider=provider, settings=OpenAIResponsesModelSettings(openai_store=False)
     )
+
+
+def _finish_event_types() -> None:
+    """Build the validators of the stream's events. The library leaves it to the first reply, which would take half a second more."""
+    from typing import get_args
+
+    from openai.types.responses import ResponseStreamEvent
+
+    for event in get_args(get_args(ResponseStreamEvent)[0]):
+        event.model_rebuild()
 
 
 def _build_openai_chat(name: str, address: str, key: str, client: "httpx2.AsyncClient") -> "LibraryModel":
