@@ -227,6 +227,13 @@ async def test_a_wrong_key_is_refused_without_a_retry(kind: str, start_stub: Sta
 
 
 @each_provider
+async def test_an_address_where_nothing_answers_is_reported_as_such(kind: str) -> None:
+    with pytest.raises(ModelUnavailable, match="cannot be reached: nothing answers at its address") as caught:
+        await ask(kind, "http://127.0.0.1:9")
+    assert "check the network" in str(caught.value.hint)
+
+
+@each_provider
 async def test_a_key_in_an_error_message_is_redacted(kind: str, start_stub: StartStub) -> None:
     stub = await start_stub([HttpError(status=400, message="the key stub-key may not use this")])
     with pytest.raises(ModelRefused) as caught:

@@ -4,9 +4,11 @@ A provider's error may quote a key or a prompt. We keep only the provider's own 
 redacted.
 """
 
+import socket
 from typing import TYPE_CHECKING
 
 import httpx2
+import msgspec
 from pydantic_ai import exceptions as library
 
 from holdfast.core import Usage, Value
@@ -87,6 +89,11 @@ def classify(error: BaseException, spec: ModelSpec, *, key: str | None) -> Failu
             return _refused(
                 f"{spec} rejected the request{status}{reason}", "choose another model, or report this"
             )
+        case library.ModelConnectionError() if network := _network_reason(error):
+            return msgspec.structs.replace(
+                _unavailable(f"{spec} cannot be reached: {network}"),
+                hint="check the network, and the address if you set one; no completed work is lost",
+            )
         case library.ModelAPIError() if _is_transient(error):
             return _unavailable(
                 f"{spec} did not answer{status}{reason}", retry_after_seconds=error.retry_after
@@ -139,6 +146,22 @@ def _is_transient(error: library.ModelAPIError) -> bool:
 def _is_overflow(error: BaseException, message: str) -> bool:
     status = getattr(error, "status_code", None)
     return status in (400, 413) and any(phrase in message.lower() for phrase in _OVERFLOW_PHRASES)
+
+
+def _network_reason(error: BaseException) -> str:
+    """Why no connection was made, from the error of the system below the library's; empty if there is none."""
+    below: BaseException | None = error
+    while below is not None:
+        match below:
+            case socket.gaierror():
+                return "its host name was not found"
+            case ConnectionRefusedError():
+                return "nothing answers at its address"
+            case OSError() if below.errno and below.strerror:
+                return below.strerror
+            case _:
+                below = below.__cause__ or below.__context__
+    return ""
 
 
 def _status_suffix(error: BaseException) -> str:
