@@ -186,7 +186,7 @@ class Chat:
         for note in attached.notes:
             self.screen.say(f"  {note}", "dim", folds=True)
         for file in attached.files:
-            self.screen.picture(file.content)
+            await self.screen.picture(file.content)
         self.queue.append(attached.text)
         if self.is_busy:
             self.screen.say(

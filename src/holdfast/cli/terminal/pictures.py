@@ -1,27 +1,29 @@
-"""Pictures in the terminal, by the protocols of kitty and iTerm2. Both take the file as it is, in base64.
+"""Pictures in the terminal, by the protocols of kitty and iTerm2, which take the file as it is, and by sixel, which takes pixels.
 
-Which protocol a terminal has is read from its environment variables. In tmux and screen, and where neither protocol is there, a
-picture is shown by its path alone.
+kitty and iTerm2 are known by their environment variables. Whether another terminal has sixel, it says itself when it is asked; tmux
+answers for the terminal around it. Elsewhere a picture is shown by its path alone.
 """
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, assert_never
 
-Protocol = Literal["kitty", "iterm2"]
+from holdfast.cli.terminal.png import read_header, read_pixels
+from holdfast.cli.terminal.sixel import encode_sixel
+
+Protocol = Literal["kitty", "iterm2", "sixel"]
 
 MAX_BYTES = 4 << 20
 _MAX_ROWS = 16
-_CELL = (10, 20)
-"""Pixels of a cell in an average terminal. Only the proportion matters for a picture that is too large."""
+USUAL_CELL = (10, 20)
+"""Pixels of a cell in an average terminal. For kitty and iTerm2 only the proportion matters."""
 _CHUNK = 4096
-_PNG = b"\x89PNG\r\n\x1a\n"
 _KITTY_PROGRAMS = ("ghostty", "kitty")
 _ITERM2_PROGRAMS = ("iTerm.app", "WezTerm", "mintty", "rio")
 
 
 def picture_protocol(environ: Mapping[str, str]) -> Protocol | None:
-    """The protocol by which this terminal draws pictures; None if it is not known to have one."""
+    """The protocol that the environment names; None if it names none."""
     if environ.get("TMUX") or environ.get("STY"):
         return None
     program = environ.get("TERM_PROGRAM", "")
@@ -32,12 +34,14 @@ def picture_protocol(environ: Mapping[str, str]) -> Protocol | None:
     return None
 
 
-def draw_picture(content: bytes, protocol: Protocol | None, *, columns: int) -> str:
-    """The characters that draw a picture; empty if the terminal cannot draw it."""
-    size = _png_size(content)
-    if protocol is None or size is None or len(content) > MAX_BYTES:
+def draw_picture(
+    content: bytes, protocol: Protocol | None, *, columns: int, cell: tuple[int, int] = USUAL_CELL
+) -> str:
+    """The characters that draw a picture; empty if the terminal cannot draw it. `cell` is the size of a character in pixels."""
+    header = read_header(content)
+    if protocol is None or header is None or len(content) > MAX_BYTES:
         return ""
-    width, height = _cells(*size, columns=columns)
+    width, height = _cells(header.width, header.height, columns=columns)
     text = b64encode(content).decode()
     match protocol:
         case "kitty":
@@ -50,18 +54,17 @@ def draw_picture(content: bytes, protocol: Protocol | None, *, columns: int) -> 
         case "iterm2":
             fit = f"inline=1;size={len(content)};width={width};height={height};preserveAspectRatio=1"
             return f"\x1b]1337;File={fit}:{text}\a"
-
-
-def _png_size(content: bytes) -> tuple[int, int] | None:
-    """Width and height in pixels; None if it is not a PNG."""
-    if not content.startswith(_PNG) or content[12:16] != b"IHDR" or len(content) < 24:
-        return None
-    width, height = int.from_bytes(content[16:20]), int.from_bytes(content[20:24])
-    return (width, height) if width and height else None
+        case "sixel":
+            scale = min(1.0, columns * cell[0] / header.width, _MAX_ROWS * cell[1] / header.height)
+            size = max(1, round(header.width * scale)), max(1, round(header.height * scale))
+            pixels = read_pixels(content, *size)
+            return encode_sixel(pixels) if pixels else ""
+        case _:
+            assert_never(protocol)
 
 
 def _cells(width: int, height: int, *, columns: int) -> tuple[int, int]:
     """Columns and rows that keep the proportion of a picture and fit the screen."""
-    wide, high = width / _CELL[0], height / _CELL[1]
+    wide, high = width / USUAL_CELL[0], height / USUAL_CELL[1]
     scale = min(1.0, columns / wide, _MAX_ROWS / high)
     return max(1, min(columns, round(wide * scale))), max(1, min(_MAX_ROWS, round(high * scale)))

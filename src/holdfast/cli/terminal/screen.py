@@ -1,16 +1,20 @@
 """The screen of a chat: writes lines from several tasks in order, and never into the line that the user is editing."""
 
 import asyncio
+import fcntl
 import os
 import shutil
+import struct
 import sys
+import termios
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from holdfast.cli.terminal.console import Tone, paint, paint_line
+from holdfast.cli.terminal.device_attributes import SIXEL, read_device_attributes
 from holdfast.cli.terminal.live_region import LiveRegion, Section
 from holdfast.cli.terminal.notifier import Focus
-from holdfast.cli.terminal.pictures import draw_picture, picture_protocol
+from holdfast.cli.terminal.pictures import USUAL_CELL, Protocol, draw_picture, picture_protocol
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.terminal.wrap import fold
 from holdfast.core import escape_invisible
@@ -36,7 +40,7 @@ class PlainScreen:
         """Write a message in pieces, without emphasis."""
         self.say("".join(text for text, _ in pieces))
 
-    def picture(self, content: bytes) -> None:
+    async def picture(self, content: bytes) -> None:
         """No picture is drawn here; the path that was written before says which one it is."""
 
     async def settle(self) -> None:
@@ -64,6 +68,8 @@ class LiveScreen:
         self.available = asyncio.Event()
         """Set while no question has the screen. The editor waits for it before it starts a line."""
         self.available.set()
+        self._pictures: tuple[Protocol | None] | None = None
+        """How the terminal draws pictures, once it is known."""
         self._pending: list[str] = []
         self._lock = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
@@ -88,11 +94,21 @@ class LiveScreen:
         """Write a message in pieces; the marked ones are emphasised."""
         self._put(paint_line(pieces, tone, sys.stdout))
 
-    def picture(self, content: bytes) -> None:
+    async def picture(self, content: bytes) -> None:
         """Draw a picture where the terminal can. The path that was written before says which one it is."""
+        if self._pictures is None:
+            self._pictures = (picture_protocol(os.environ) or await self._asked_protocol(),)
         columns = shutil.get_terminal_size().columns - 2
-        if drawn := draw_picture(content, picture_protocol(os.environ), columns=columns):
+        # In a thread, because reading the pixels of a large picture takes a while.
+        drawn = await asyncio.to_thread(
+            draw_picture, content, self._pictures[0], columns=columns, cell=_cell_size()
+        )
+        if drawn:
             self._put(drawn)
+
+    async def _asked_protocol(self) -> Protocol | None:
+        async with self.exclusive():
+            return "sixel" if SIXEL in await read_device_attributes() else None
 
     async def settle(self) -> None:
         """Wait until everything is written."""
@@ -139,6 +155,15 @@ class LiveScreen:
             for line in lines:
                 sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
+
+
+def _cell_size() -> tuple[int, int]:
+    """The size of a character in pixels, as far as the terminal says it."""
+    with suppress(OSError):
+        rows, columns, width, height = struct.unpack("HHHH", fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8)))
+        if rows and columns and width and height:
+            return width // columns or 1, height // rows or 1
+    return USUAL_CELL
 
 
 Screen = PlainScreen | LiveScreen
