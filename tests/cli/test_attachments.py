@@ -44,8 +44,16 @@ def test_a_file_is_attached_once(files: FolderWorld) -> None:
 
 
 def test_an_address_or_a_missing_file_stays_a_word(files: FolderWorld) -> None:
-    for text in ("mail a@example.org", "ask @nobody", "@", "@..", "@/etc/passwd", "@../secret"):
+    for text in ("mail a@example.org", "ask @nobody", "@", "@.."):
         assert attach_files(text, files) == (text, (), (), None)
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../secret", "src/missing.py", "missing.txt"])
+def test_a_path_that_is_not_a_file_of_the_workspace_stays_text_and_is_noted(
+    files: FolderWorld, path: str
+) -> None:
+    note = f"@{path} is not a file of the workspace, so it stays text"
+    assert attach_files(f"see @{path}", files) == (f"see @{path}", (note,), (), None)
 
 
 def test_a_long_file_is_cut_and_a_binary_one_is_not_attached(files: FolderWorld) -> None:

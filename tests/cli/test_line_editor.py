@@ -1,12 +1,17 @@
 """The line editor at a real terminal: pasting, resizing, searching and suspending."""
 
+import asyncio
 import json
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cli.commands import holdfast
 from tests.cli.terminals import DELETE, TerminalUser, at_terminal, prepared, runs, terminal
 from tests.cli.test_approvals import QUESTION, press
+from tests.support.provider_stub import Hang, StubServer
 
 PASTED = "\x1b[200~{}\x1b[201~"
 STATUS_LINE = {"PROMPT_TOOLKIT_NO_CPR": "0"}
@@ -31,6 +36,65 @@ def test_pasted_lines_are_one_message_and_nothing_in_them_is_a_command(tmp_path:
         assert user.wait_for("Read.")
         assert user.end("\x04") == 0
     assert asked(tmp_path) == ["first\n/quit\n日本語 🪢 last"]
+
+
+def test_a_completed_name_with_spaces_is_attached(tmp_path: Path) -> None:
+    words = prepared(tmp_path, "Read.")
+    (tmp_path / "work" / "two words").mkdir()
+    (tmp_path / "work" / "two words" / "a b.txt").write_text("spaced\n")
+    with terminal(*words, home=tmp_path) as user:
+        assert user.wait_for(READY)
+        for typed, offered, completed in (
+            ("see @tw", "  two words/", '@"two words/'),
+            ("a", "  two words/a b.txt", '@"two words/a b.txt"'),
+        ):
+            user.type(typed)
+            user.wait_for_row(offered)
+            user.type("\t")
+            user.wait_for_row(completed)
+        user.type("\r")
+        assert user.wait_for("attached two words/a b.txt (7 bytes")
+        assert user.wait_for("Read.")
+        assert user.end("\x04") == 0
+
+
+def test_a_line_entered_while_an_answer_arrives_does_not_show_the_answer_twice(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    with hanging_model(tmp_path, "so far so good") as spec:
+        words = ("-w", "work", "--trust", "-m", spec)
+        with terminal(*words, home=tmp_path, HOLDFAST_SERVER_KEY="stub-key") as user:
+            assert user.wait_for(READY)
+            user.type("go\r")
+            user.wait_for_row("so far so good")
+            user.type("/policy\r")
+            user.wait_for_row("names: ask-always")
+            user.type("\x03")
+            shown = user.wait_for_row("stopped; completed actions")
+    assert sum("so far so good" in row for row in shown) == 1, "\n".join(shown)
+
+
+@contextmanager
+def hanging_model(home: Path, text: str) -> Iterator[str]:
+    """A model that starts to answer and never ends."""
+    loop, over = asyncio.new_event_loop(), asyncio.Event()
+    spec: list[str] = []
+    is_ready = threading.Event()
+
+    async def serve() -> None:
+        async with StubServer([Hang(text=text)]) as stub:
+            spec.append(f"server:{stub.url}/v1#any")
+            is_ready.set()
+            await over.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        assert is_ready.wait(60)
+        yield spec[0]
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join()
+        loop.close()
 
 
 def test_resizing_the_window_keeps_typed_text(tmp_path: Path) -> None:

@@ -123,6 +123,10 @@ def test_folding_keeps_every_character_and_the_width(text: str, width: int) -> N
             "  stage   world.write path=/workspace/a.txt content=x",
             "  stage   world.write\n          path=/workspace/a.txt\n          content=x",
         ),
+        (
+            "  | total = sum(row.price for row in table.rows)",
+            "  | total = sum(row.price for row in\n    table.rows)",
+        ),
     ],
 )
 def test_wrapped_text_aligns_after_its_label(line: str, folded: str) -> None:

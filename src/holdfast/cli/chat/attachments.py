@@ -16,6 +16,7 @@ MAX_MEDIA_BYTES = 5_000_000
 MAX_COMPLETIONS = 100
 _BYTES_PER_TOKEN = 4
 _MENTION = re.compile(r"(?<!\S)@(\"[^\"]+\"|\S+)")
+_NAMES_A_FILE = re.compile(r"/|\.\w")
 _PUNCTUATION = ".,;:!?)"
 
 
@@ -61,9 +62,11 @@ def attach_files(text: str, files: ReadableFiles, *, model: str = "") -> Attache
     media: list[AttachedFile] = []
     for path in dict.fromkeys(_mentions(text)):
         content = _read(files, path)
-        if content is None:
-            continue
         shown = escape_invisible(path)
+        if content is None:
+            if _NAMES_A_FILE.search(path):
+                notes.append(f"@{shown} is not a file of the workspace, so it stays text")
+            continue
         if media_type := media_type_of(content):
             _check_taken(shown, media_type, content, model)
             media.append(attached_file(path, media_type, content))

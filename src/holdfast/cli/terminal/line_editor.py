@@ -26,7 +26,7 @@ REFRESH_SECONDS = 0.5
 """How often the status line is drawn again while a turn runs."""
 _MIN_REDRAW_SECONDS = 0.04
 _LOCAL_FLAGS = 3
-_MENTION = re.compile(r"(?<!\S)@(\S*)$")
+_MENTION = re.compile(r"(?<!\S)@(\"[^\"]*|\S*)$")
 _IDLE_HINT = "  no turn is running; Ctrl-D quits"
 Interrupt = Callable[[], bool]
 """Stops the running turn; False if none is running."""
@@ -105,6 +105,7 @@ class EditedLines:
             key_bindings=self._bindings(),
             bottom_toolbar=lambda: f" {status()}",
             reserve_space_for_menu=4,
+            prompt_continuation=_continuation,
         )
         # Tokens arrive faster than a terminal needs to be drawn.
         self._prompt.app.min_redraw_interval = _MIN_REDRAW_SECONDS
@@ -136,6 +137,9 @@ class EditedLines:
         await self._shown.wait()
 
     def _message(self, mark: str) -> "StyleAndTextTuples":
+        if self._prompt.app.is_done:
+            # The editor leaves its last form on the screen; what is in progress continues above the next line.
+            return [("", mark)]
         size = self._prompt.app.output.get_size()
         lines = self._screen.region.lines(size.columns, size.rows)
         return [*((style, f"{line}\n") for style, line in lines), ("", mark)]
@@ -197,6 +201,18 @@ class EditedLines:
         return keys
 
 
+def _continuation(width: int, line: int, wraps: int) -> str:
+    """What stands before the second and later lines of a message."""
+    return "  " if wraps else "... "
+
+
+def _mentioned(path: str) -> str:
+    """A path as it is written after `@`: in quotes if it has spaces. The quote of a folder stays open for what is in it."""
+    if not re.search(r"\s", path):
+        return path
+    return f'"{path}' if path.endswith("/") else f'"{path}"'
+
+
 def _keep_typed_input_on_interrupt(is_enabled: bool) -> None:
     """Set NOFLSH, so that an interrupt does not discard typed input as terminals do by default."""
     with suppress(termios.error):
@@ -234,6 +250,9 @@ def _completer(
             if text.startswith("/"):
                 yield from (Completion(word, -len(text)) for word in words() if word.startswith(text))
             elif mention := _MENTION.search(text):
-                yield from (Completion(path, -len(mention[1])) for path in paths(mention[1]))
+                start = mention[1].removeprefix('"')
+                yield from (
+                    Completion(_mentioned(path), -len(mention[1]), display=path) for path in paths(start)
+                )
 
     return LineCompleter()

@@ -11,7 +11,7 @@ HIGHLIGHT_MARK = "\x02"
 """Encloses text that the console highlights. It fills no cell."""
 
 _WORD = re.compile(r"\s*\S+")
-_LABEL = re.compile(r"\s*(?:\[\d+\] |\S+(?: \S+)*\s{2,})?")
+_LABEL = re.compile(r"\s*(?:\[\d+\] |[|>] |\S+(?: \S+)*\s{2,})?")
 _MAX_INDENT = 24
 
 
