@@ -75,7 +75,7 @@ def test_hunks_and_files_are_decided_one_by_one() -> None:
     assert review.title == "c  deleted  (file 3 of 3)"
     review.decide("reject", HEIGHT)
     review.decide(None, HEIGHT)
-    assert review.summary == "3 accepted, 1 rejected, 1 stay staged"
+    assert review.summary == "3 accepted, 1 rejected, 1 stays staged"
     assert [(each.path, each.accepted, each.rejected) for each in review.decisions()] == [
         ("a", (1,), (2,)),
         ("b", (1, 2), ()),

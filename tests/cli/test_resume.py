@@ -39,6 +39,15 @@ def test_typing_narrows_the_matches_and_erasing_widens_them() -> None:
     assert len(selection.matches) == 4
 
 
+def test_an_entry_that_changes_stays_selected_even_if_the_query_would_hide_it() -> None:
+    selection = Selection(choices(30))
+    selection.type("7")
+    renamed = Choice(key=selection.matches[0].key, line="another", search_text="another")
+    selection.replace(renamed.key, renamed)
+    assert (selection.query, selection.selected) == ("", renamed)
+    assert renamed in selection.shown
+
+
 def test_the_selected_entry_stays_visible_and_stops_at_both_ends() -> None:
     selection = Selection(choices(30), rows=5)
     for steps, place in ((-1, 0), (7, 7), (100, 29), (-3, 26), (-100, 0)):
@@ -102,8 +111,8 @@ def test_the_list_shows_the_last_exchange_and_renames_pins_and_deletes(home: Pat
         small = {"rows": 24, "columns": 80}
         user.wait_for_row("2 found", **small)
         user.type("parser")
-        rows = user.wait_for_row("| First answer.", **small)
-        assert "  you: fix the parser" in rows, "the last exchange is previewed"
+        rows = user.wait_for_row("  you: fix the parser", **small)
+        assert "  | First answer." in rows, "the last exchange is previewed"
         assert any(row.endswith("^R renames, ^T pins, ^X deletes, Esc quits") for row in rows)
         user.type("\x12")
         assert user.wait_for("new name of parser> ")

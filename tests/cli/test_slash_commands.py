@@ -8,6 +8,8 @@ from tests.cli.commands import holdfast
 from tests.cli.terminals import DELETE, TerminalUser, prepared, runs, terminal
 
 from holdfast.cli.chat.slash import COMMANDS
+from holdfast.cli.command_list import CHAT_COMMANDS
+from holdfast.cli.command_list import COMMANDS as OUTSIDE
 
 WRITE = runs("open('n.txt', 'w').write('new\\n')", text="I write it.")
 TYPED = (
@@ -126,3 +128,7 @@ def test_a_fork_is_refused_while_a_call_waits(tmp_path: Path) -> None:
         user.type("/fork\n")
         assert user.wait_for("a turn is running")
         assert user.end("\x04") == 0
+
+
+def test_every_command_of_a_chat_alone_is_recognised_outside_it() -> None:
+    assert {name.removeprefix("/") for name in COMMANDS} - {*OUTSIDE, "help"} == CHAT_COMMANDS

@@ -32,6 +32,7 @@ class HelpPage(NamedTuple):
 
 
 _MAX_USAGE = 70
+_SIMILARITY_CUTOFF = 0.75
 
 
 def parse_help_page(docstring: str) -> HelpPage:
@@ -106,8 +107,21 @@ class HelpParser(argparse.ArgumentParser):
         return "\n\n".join(parts) + "\n"
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}\nhint: {self.prog} --help shows examples", file=sys.stderr)
+        hint = self._meant(message) or f"{self.prog} --help shows examples"
+        print(f"{self.prog}: {message}\nhint: {hint}", file=sys.stderr)
         raise SystemExit(USAGE)
+
+    def _meant(self, message: str) -> str:
+        """The option that was probably meant instead of one that does not exist."""
+        from difflib import get_close_matches
+
+        unknown = message.removeprefix("unrecognized arguments: ").split(" ")[0].partition("=")[0]
+        if unknown == message.split(" ")[0] or not unknown.startswith("--"):
+            return ""
+        parsers = (self, *subcommands(self).values())
+        options = {each for parser in parsers for action in parser._actions for each in action.option_strings}
+        near = get_close_matches(unknown, options, n=1, cutoff=_SIMILARITY_CUTOFF)
+        return f"did you mean {near[0]}?" if near else ""
 
 
 class LoadedCommand(NamedTuple):

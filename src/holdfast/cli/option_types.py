@@ -63,14 +63,16 @@ def add_wait_for(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def budget_increase(amounts: Iterable[str], limits: Limits, *, stopped_by: str = "") -> Limits:
+def budget_increase(
+    amounts: Iterable[str], limits: Limits, *, command: str = "holdfast budget", stopped_by: str = ""
+) -> Limits:
     """What to add to a session's limits, for `budget add`. Raises InvalidInput.
 
     Only a dimension that has a limit can be raised, or the one that stopped the last turn: that may be a limit of one turn.
     """
     texts = tuple(amounts)
     if not texts:
-        raise InvalidInput("no amount is given", hint="for example: holdfast budget add usd=1 tokens=50k")
+        raise InvalidInput("no amount is given", hint=f"for example: {command} add usd=1 tokens=50k")
     added = parse_limits(texts)
     for dimension in BUDGET_DIMENSIONS:
         amount = getattr(added, dimension.field)
@@ -81,7 +83,7 @@ def budget_increase(amounts: Iterable[str], limits: Limits, *, stopped_by: str =
         if getattr(limits, dimension.field) is None and dimension.field != stopped_by:
             raise InvalidInput(
                 f"{dimension.word} has no limit in this session, so nothing can be added to it",
-                hint="holdfast budget show lists the limits",
+                hint=f"{command} show lists the limits",
             )
     return added
 

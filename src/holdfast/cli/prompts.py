@@ -49,8 +49,10 @@ async def offer_local_model(missing: ModelMissing, console: Console) -> str:
     if not console.is_interactive:
         raise declined
     others = f" (and {len(found) - 1} more: holdfast model list)" if len(found) > 1 else ""
-    console.say(f"  model   {title} on this machine has {model}{others}", "ask")
-    console.say("          No provider key is set. With this model, your messages stay on this machine.")
+    console.say(f"  model   {title} on this machine has {model}{others}", "ask", folds=True)
+    console.say(
+        "          No provider key is set. With this model, your messages stay on this machine.", folds=True
+    )
     if not await confirm("Use it for this session?", console):
         raise declined
     return model

@@ -8,7 +8,7 @@ from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.status_line import short_model
 from holdfast.cli.terminal.wrap import cell_width, ellipsize
 from holdfast.core import Ok, Proposed, SystemClock, escape_invisible, format_age, pluralize
-from holdfast.session import Session, TurnRecord
+from holdfast.session import Session
 
 _SHORT_HASH = 8
 _SHORT_BRANCH = 16
@@ -25,9 +25,7 @@ def welcome(screen: Screen, session: Session) -> None:
     if session.instruction_files:
         screen.say(f"instructions: {', '.join(session.instruction_files)}", "dim", folds=True)
     screen.say(f"session {escape_invisible(name)}; /help lists commands, Ctrl-D quits", "dim", folds=True)
-    if not session.history():
-        return
-    _show_last_exchange(screen, session.history()[-1])
+    show_last_exchange(screen, session)
     if waiting := session.escalations():
         screen.say(f"  waiting for your approval: {pluralize(len(waiting), 'call')}", "ask")
     if staged := session.staged_paths():
@@ -35,7 +33,11 @@ def welcome(screen: Screen, session: Session) -> None:
         screen.say(f"  staged: {paths} (/diff shows them)", "ask", folds=True)
 
 
-def _show_last_exchange(screen: Screen, last: TurnRecord) -> None:
+def show_last_exchange(screen: Screen, session: Session) -> None:
+    """Print the last message and the start of the answer to it, if there is one."""
+    if not session.history():
+        return
+    last = session.history()[-1]
     age = format_age(SystemClock().now_ms() - last.began_ms)
     screen.say(f"  you, {age} ago: {ellipsize(_one_line(last.asked), _ASKED_CELLS)}", "dim")
     answer = last.outcome.value if isinstance(last.outcome, Ok | Proposed) else None
@@ -53,7 +55,7 @@ def surroundings(session: Session, columns: int | None = None) -> str:
     """One line: folder, git branch, policy, model, and what runs code and programs. Shortened where it exceeds `columns`."""
     status = session.status
     folder = status.opened.workspace if status.opened is not None else ""
-    place = _shown_folder(folder) if folder else "its own empty folder"
+    place = shown_folder(folder) if folder else "its own empty folder"
     branch = git_branch(Path(folder)) if folder else ""
     tier = session.sandbox_status.tier
 
@@ -99,7 +101,8 @@ def git_branch(folder: Path) -> str:
     return name if name != text else text[:_SHORT_HASH]
 
 
-def _shown_folder(folder: str) -> str:
+def shown_folder(folder: str) -> str:
+    """The path of a folder, with `~` for the home folder."""
     home = str(Path.home())
     short = f"~{folder[len(home) :]}" if folder.startswith(f"{home}/") else folder
     return escape_invisible(os.fsencode(short).decode("utf-8", "backslashreplace"))

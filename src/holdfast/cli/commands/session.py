@@ -186,7 +186,11 @@ def _chosen_folder(arguments: argparse.Namespace, home: Home, console: Console) 
         return str(open_folder(Path.cwd(), home.root))
     except InvalidInput as refused:
         if console.is_interactive:
-            console.say(f"{refused}; working in an empty folder of the session's own", "dim", folds=True)
+            console.say(
+                f"{refused}, so the agent does not work there; this session gets an empty folder of its own",
+                "dim",
+                folds=True,
+            )
         return None
 
 

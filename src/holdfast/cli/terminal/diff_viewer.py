@@ -26,6 +26,7 @@ _MARK_CELLS = 6
 _ROWS_AROUND = 3
 """The title, the summary and the keys."""
 KEYS = "y yes  n no  space later  Y/N file  j/k hunk  J/K file  Enter apply  q quit"
+SHORT_KEYS = "y/n/space  Y/N file  j/k J/K move  Enter apply  q quit"
 ASKING_KEYS = "y do it   any other key goes back"
 
 
@@ -73,7 +74,11 @@ class _Viewer:
         if self._is_asking:
             shown += [("bold", self._hunks.question), ("", "\n"), ("", ellipsize(ASKING_KEYS, columns))]
         else:
-            shown += [("bold", self._hunks.summary), ("", "\n"), ("", ellipsize(KEYS, columns))]
+            shown += [
+                ("bold", self._hunks.summary),
+                ("", "\n"),
+                ("", ellipsize(KEYS if len(KEYS) <= columns else SHORT_KEYS, columns)),
+            ]
         return shown
 
     def _keys(self) -> "KeyBindings":

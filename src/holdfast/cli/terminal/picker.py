@@ -5,12 +5,12 @@ In plain mode it lists the entries by number, and only opens them.
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from holdfast.cli.terminal.console import MessageOutput
 from holdfast.cli.terminal.keyboard import LineKeyboard
 from holdfast.cli.terminal.wrap import ellipsize
+from holdfast.core import Value
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -28,8 +28,7 @@ Preview = Callable[[str], Awaitable[Sequence[str]]]
 """Loads a few lines about an entry, by its key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Value):
     """One entry: its key, the line that shows it, and the text that the search matches."""
 
     key: str
@@ -77,12 +76,16 @@ class Selection:
         self.matches += [each for _, each in found]
 
     def replace(self, key: str, choice: Choice | None) -> None:
-        """Show an entry otherwise, or not at all. The query and the place stay."""
+        """Show an entry otherwise, or not at all. The place stays, and so does the query unless it would hide the entry."""
         new = None if choice is None else (choice.search_text.casefold(), choice)
         changed = ((new if each[1].key == key else each) for each in self._entries)
         self._entries = [each for each in changed if each is not None]
+        if new is not None and not self._matching([new]):
+            self.query = ""
         self._found = self._matching(self._entries)
         self.matches = [each for _, each in self._found]
+        if choice is not None:
+            self._index = self.matches.index(choice)
         self.move(0)
 
     def move(self, steps: int) -> None:

@@ -97,7 +97,8 @@ class HunkReview:
         """How much was decided."""
         made = [choice for file in self._files for choice in file.choices.values()]
         accepted, rejected = made.count("accept"), made.count("reject")
-        return f"{accepted} accepted, {rejected} rejected, {len(self._units) - len(made)} stay staged"
+        left = len(self._units) - len(made)
+        return f"{accepted} accepted, {rejected} rejected, {left} {'stays' if left == 1 else 'stay'} staged"
 
     @property
     def question(self) -> str:

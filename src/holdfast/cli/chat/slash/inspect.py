@@ -52,7 +52,7 @@ async def budget(chat: ChatContext, rest: str) -> None:
         turns = chat.session.history()
         last = turns[-1].outcome if turns else None
         stopped_by = last.dimension if isinstance(last, Nonconverged) and last.reason == "budget" else ""
-        added = budget_increase(amounts, budget.limits, stopped_by=stopped_by)
+        added = budget_increase(amounts, budget.limits, command="/budget", stopped_by=stopped_by)
         await chat.session.raise_budget(budget.limits.raised(added), added=added)
         chat.resume()
     elif verb != "show":

@@ -17,10 +17,10 @@ async def run_slash_command(chat: ChatContext, line: str) -> None:
     command = COMMANDS.get(word)
     if command is None:
         # Never guess: an incomplete command may be meant to approve a waiting call.
-        near = get_close_matches(word, COMMANDS, n=1)
+        near = get_close_matches(word, COMMANDS, n=2)
         raise InvalidInput(
             f"unknown command {escape_invisible(word)}",
-            hint=f"did you mean {near[0]}?" if near else "/help lists the commands",
+            hint=f"did you mean {' or '.join(near)}?" if near else "/help lists the commands",
         )
     await command.action(chat, rest.strip())
 

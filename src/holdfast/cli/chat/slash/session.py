@@ -8,11 +8,13 @@ from textwrap import indent
 
 from holdfast.cli.chat.modes import GO_REQUEST, LABELS, MODES, PLAN_POLICY
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
+from holdfast.cli.chat.welcome import show_last_exchange, shown_folder
 from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.cli.views.merge import merge_lines
 from holdfast.cli.views.session_table import heading, row
 from holdfast.core import Ok, Proposed, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
+from holdfast.policy import named_policies
 
 MODEL_LINES = 20
 """How many models `/model` lists; `/model all` lists the others."""
@@ -46,6 +48,7 @@ async def resume(chat: ChatContext, rest: str) -> None:
     chat.screen.say(
         f"  switched to {session.status.name or session.id}, {pluralize(len(session.history()), 'turn')}"
     )
+    show_last_exchange(chat.screen, session)
 
 
 async def rename(chat: ChatContext, rest: str) -> None:
@@ -61,10 +64,11 @@ async def fork(chat: ChatContext, rest: str) -> None:
     await chat.session.close()
     chat.attach(fork)
     chat.screen.say(
-        f"  switched to the fork {fork.id}, which works in its own copy of the files, {chat.runtime.home.workspace(fork.id)}; "
-        "the original is unchanged; /merge brings its changes back",
+        f"  switched to the fork {fork.status.name or fork.id}, which works in its own copy of the files; the original is unchanged",
         folds=True,
     )
+    chat.screen.say(f"  folder: {shown_folder(str(chat.runtime.home.workspace(fork.id)))}", "dim", folds=True)
+    chat.screen.say("  /merge shows what the fork changed and brings it back", "dim")
 
 
 async def merge(chat: ChatContext, rest: str) -> None:
@@ -124,6 +128,9 @@ async def policy(chat: ChatContext, rest: str) -> None:
     """Show the policy, or switch to another."""
     if not rest:
         chat.screen.say(f"  {escape_invisible(chat.session.status.policy)}; switch with /policy NAME|FILE")
+        own = (path.stem for path in chat.runtime.home.policies.glob("*.yaml"))
+        names = ", ".join(map(escape_invisible, sorted({*named_policies(), *own})))
+        chat.screen.say(f"  names: {names}", "dim", folds=True)
         return
     await _reopen(chat, policy=rest)
     chat.screen.say(f"  policy: {escape_invisible(rest)}")
