@@ -99,12 +99,17 @@ class HelpParser(argparse.ArgumentParser):
             formatter.start_section(group.title)
             formatter.add_arguments(group._group_actions)
             formatter.end_section()
-        parts.append(formatter.format_help().strip())
+        parts.append(self._name_rest(formatter.format_help().strip()))
         notes = list(self.help_page.notes) if is_command else []
         if not any("Exit codes:" in note for note in notes):
             notes.append(_EXIT_CODES)
         parts += [textwrap.fill(note, width) for note in notes]
         return "\n\n".join(parts) + "\n"
+
+    def _name_rest(self, text: str) -> str:
+        """The usage with the name of an argument that takes the rest of the line, for which argparse writes `...`."""
+        rest = next((each for each in self._actions if each.nargs == argparse.REMAINDER), None)
+        return text if rest is None else text.replace(" ...\n", f" {rest.metavar}\n", 1)
 
     def error(self, message: str) -> NoReturn:
         hint = self._meant(message) or f"{self.prog} --help shows examples"

@@ -12,7 +12,7 @@ from holdfast.session import Session
 
 def configure_lifecycle(parser: argparse.ArgumentParser, *, has_reason: bool) -> None:
     """Define the options."""
-    parser.add_argument("session", help="id, prefix or name")
+    parser.add_argument("session", help="id, prefix, last four characters or name")
     if has_reason:
         parser.add_argument("--reason", default="", metavar="TEXT", help="why, for the record")
     parser.add_argument("--json", action="store_true", help="print the session as JSON")

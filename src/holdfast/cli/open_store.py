@@ -89,7 +89,7 @@ def print_store_notices(store: Store, output: MessageOutput, *, after: int = 0) 
 
 
 async def resolve_session(store: Store, reference: str | None) -> SessionId:
-    """The session with this id, prefix or name; the newest one without a reference."""
+    """The session with this id, prefix, last four characters or name; the newest one without a reference."""
     if reference is not None:
         return await store.find(reference)
     newest = await store.sessions(limit=1)

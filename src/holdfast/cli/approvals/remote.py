@@ -83,7 +83,7 @@ def _show_external(request: ExternalRequest, console: Console) -> None:
 
 def configure_session_choice(parser: argparse.ArgumentParser) -> None:
     """Define the option that names a session."""
-    parser.add_argument("--session", help="only in this session: id, prefix or name")
+    parser.add_argument("--session", help="only in this session: id, prefix, last four characters or name")
 
 
 def configure_answer(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def configure_answer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="answer another program that puts its requests into DIR"
     )
-    parser.add_argument("--reason", help="the reason, reported to the agent")
+    parser.add_argument("--reason", metavar="TEXT", help="the reason, reported to the agent")
     parser.add_argument(
         "--whole", action="store_true", help="confirm that you have read a call that is too long to show"
     )

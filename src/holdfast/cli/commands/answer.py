@@ -22,6 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     configure_session_choice(parser)
     add_store_option(parser)
+    # argparse would repeat the two words.
+    parser.usage = parser.format_usage().removeprefix("usage: ").strip().replace(" [[ID] TEXT ...]", "")
 
 
 async def run(arguments: argparse.Namespace) -> int:

@@ -21,7 +21,9 @@ PROGRESS = "reading the journal"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     parser.add_argument("--turn", type=int, metavar="N", help="show only this turn")
     parser.add_argument("--op", metavar="OPERATION", help="show only this operation, such as world.write")
     form = parser.add_mutually_exclusive_group()

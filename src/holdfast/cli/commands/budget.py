@@ -30,7 +30,9 @@ PROGRESS = "reading the journal"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("action", nargs="?", choices=["show", "add"], default="show", help="default: show")
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     parser.add_argument("amounts", nargs="*", metavar="DIMENSION=N", help=", ".join(BUDGET_WORDS))
     parser.add_argument("--json", action="store_true", help="print limits and spending as JSON")
 

@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             default=default,
             help="include the limits of the project in DIR",
         )
-        each.add_argument("--json", action="store_true", default=default, help="a JSON array on stdout")
+        each.add_argument("--json", action="store_true", default=default, help="print a JSON array")
     verbs.add_parser("get", help="one value").add_argument(
         "key", metavar="KEY", help="for example budget.tokens"
     )

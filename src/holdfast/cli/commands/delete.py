@@ -23,7 +23,7 @@ from holdfast.core.errors import InvalidInput
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", help="id, prefix or name")
+    parser.add_argument("session", help="id, prefix, last four characters or name")
     parser.add_argument("-y", "--yes", action="store_true", help="delete without asking")
     parser.add_argument("--json", action="store_true", help="print the deleted session as JSON")
 

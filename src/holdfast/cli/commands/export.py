@@ -23,7 +23,9 @@ PROGRESS = "writing the session"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     parser.add_argument(
         "--all", action="store_true", help="export every session; the output is then a folder"
     )

@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("rm", "remove a file or folder", ("path",)),
     ):
         one = actions.add_parser(action, help=what)
-        one.add_argument("session", help="id, prefix or name")
+        one.add_argument("session", help="id, prefix, last four characters or name")
         for word in words:
             name = word.rstrip("?")
             one.add_argument(name, nargs="?" if word.endswith("?") else None, help=meanings[name])

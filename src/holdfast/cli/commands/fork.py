@@ -31,7 +31,9 @@ PROGRESS = "copying the files"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--at", type=int, metavar="TURN", help="the turn to start from (default: the last)")
     place.add_argument("--event", type=int, metavar="N", help="the chat alone, up to this event")

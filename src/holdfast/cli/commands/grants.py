@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("action", nargs="?", choices=["list", "revoke"], default="list", help="default: list")
     parser.add_argument("grant", nargs="?", help="id of the grant to revoke")
-    parser.add_argument("--session", help="id, prefix or name (default: the newest)")
+    parser.add_argument("--session", help="id, prefix, last four characters or name (default: the newest)")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 

@@ -2,7 +2,7 @@
 
 holdfast import backup.zip
 holdfast import backup/*.zip         files that cannot be imported are reported, the others are imported
-holdfast import backup.zip --model anthropic:claude-sonnet-4-5 -w ~/shop
+holdfast import backup.zip --model anthropic:claude-sonnet-5-5 -w ~/shop
 
 A file is imported completely or not at all. It decides nothing about this machine: the model, policy and folder that it names are
 shown and not used. The session continues under your own policy and model, and the files of its last turn are restored to its own

@@ -4,7 +4,7 @@ holdfast mcp add git -- uvx mcp-server-git      add a server, show its tools, ac
 holdfast mcp list                               list all servers and their tools
 holdfast mcp diff git                           show tools that changed since you accepted them
 holdfast mcp trust git                          accept the changes
-holdfast mcp annotate git                       describe the arguments of its tools
+holdfast mcp annotate git                       say what the arguments of its tools mean
 holdfast mcp doctor                             start all servers and report problems
 holdfast mcp remove git
 """
@@ -23,16 +23,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Define the subcommands."""
     verbs = parser.add_subparsers(dest="verb", required=True)
     listing = verbs.add_parser("list", help="list all servers and their tools")
-    listing.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    listing.add_argument("--json", action="store_true", help="print a JSON array")
     for verb, what in (
         ("diff", "show tools that changed since you accepted them"),
         ("trust", "accept changed and added tools"),
         ("remove", "remove a server"),
-        ("annotate", "describe the arguments of its tools"),
+        ("annotate", "say what the arguments of a server's tools mean"),
     ):
         verbs.add_parser(verb, help=what).add_argument("server", help="the server's name")
     verbs.choices["trust"].add_argument("tools", nargs="*", help="accept only these")
-    verbs.choices["trust"].add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    verbs.choices["trust"].add_argument("-y", "--yes", action="store_true", help="accept without asking")
     verbs.choices["annotate"].add_argument(
         "-m",
         "--model",
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="also ask this model (default: the configured one); none: ask no model",
     )
     verbs.choices["annotate"].add_argument(
-        "--yes", action="store_true", help="save the suggestion without asking"
+        "-y", "--yes", action="store_true", help="save the suggestion without asking"
     )
     verbs.choices["annotate"].add_argument(
         "--role",

@@ -28,7 +28,9 @@ PROGRESS = "comparing the files"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", metavar="FORK", help="id, prefix or name of the fork")
+    parser.add_argument(
+        "session", metavar="FORK", help="id, prefix, last four characters or name of the fork"
+    )
     parser.add_argument(
         "paths", nargs="*", default=[], metavar="PATH", help="only these paths (default: all)"
     )

@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
     listed = actions.add_parser("list", help="the configured model, and other models you could use")
-    listed.add_argument("--json", action="store_true", help="a JSON object on stdout")
+    listed.add_argument("--json", action="store_true", help="print a JSON object")
     check = actions.add_parser("check", help="send one request with a tool")
     check.add_argument("model", nargs="?", metavar="PROVIDER:NAME", help="default: the configured model")
     prices = actions.add_parser("prices", help="what a million tokens cost")
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PROVIDER:NAME",
         help="default: the configured model and each provider's default",
     )
-    prices.add_argument("--json", action="store_true", help="a JSON object on stdout")
+    prices.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 async def run(arguments: argparse.Namespace) -> int:

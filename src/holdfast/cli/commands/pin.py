@@ -18,7 +18,7 @@ PROGRESS = "pinning"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", help="id, prefix or name")
+    parser.add_argument("session", help="id, prefix, last four characters or name")
     parser.add_argument("--off", action="store_true", help="unpin it")
     parser.add_argument("--json", action="store_true", help="print the session as JSON")
 

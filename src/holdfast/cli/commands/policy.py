@@ -2,7 +2,7 @@
 
   holdfast policy show project           print a named policy; without a name, list them
   holdfast policy check --policy mine --call '{"operation": "world.list"}'     the decision on one call
-  holdfast policy explain --policy mine --call '{"operation": "world.list"}'   the same, with every skipped rule
+  holdfast policy explain --policy mine --call '{"operation": "world.list"}'   the decision on one call, with every skipped rule
   holdfast policy test mine.yaml         run the examples of the rules
   holdfast policy lint mine.yaml         unreachable or too permissive rules, missing examples
   holdfast policy diff project mine.yaml    what changes from one policy to the other
@@ -67,10 +67,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("explain", "the decision and its reasons"),
     ):
         action = actions.add_parser(name, help=what)
-        action.add_argument("--policy", required=True, metavar="NAME|FILE", help="the policy that decides")
+        action.add_argument(
+            "-p", "--policy", required=True, metavar="NAME|FILE", help="the policy that decides"
+        )
         action.add_argument("--call", required=True, metavar="JSON", help="the call, or - for stdin")
         action.add_argument(
-            "--workspace", type=Path, default=".", metavar="DIR", help="the workspace of the call"
+            "-w", "--workspace", type=Path, default=".", metavar="DIR", help="the workspace of the call"
         )
         action.add_argument(
             "--protected",
@@ -103,32 +105,48 @@ def configure(parser: argparse.ArgumentParser) -> None:
     diff = actions.add_parser("diff", help="what changes from one policy to another")
     diff.add_argument("policy", help="the old policy: a name or a file")
     diff.add_argument("other", help="the new policy: a name or a file")
-    past = actions.add_parser("backtest", help="what it would have decided on recorded calls")
+    past = actions.add_parser("backtest", help="what a policy would have decided on recorded calls")
     past.add_argument("policy", help="a name or a file")
-    past.add_argument("--session", metavar="ID", help="only this session (default: all)")
+    past.add_argument(
+        "--session",
+        metavar="SESSION",
+        help="only this session: id, prefix, last four characters or name (default: all)",
+    )
     learn = actions.add_parser("suggest", help="rules from the prompts that you answered")
     learn.add_argument(
-        "--policy", default="project", metavar="NAME|FILE", help="the policy to extend (default: project)"
+        "-p",
+        "--policy",
+        default="project",
+        metavar="NAME|FILE",
+        help="the policy to extend (default: project)",
     )
-    learn.add_argument("--from", dest="session", metavar="SESSION", help="only this session (default: all)")
+    learn.add_argument(
+        "--session",
+        metavar="SESSION",
+        help="only this session: id, prefix, last four characters or name (default: all)",
+    )
     learn.add_argument(
         "--last", type=age_ms, metavar="AGE", help="only answers of this age, such as 12h or 30d"
     )
     learn.add_argument("--save", metavar="NAME", help="save them as a policy of this name, after asking")
-    learn.add_argument("--yes", action="store_true", help="save without asking")
+    learn.add_argument("-y", "--yes", action="store_true", help="save without asking")
     draft = actions.add_parser("write", help="have a model draft rules from a sentence")
     draft.add_argument("request", nargs="?", metavar="SENTENCE", help="what the agent may do, in your words")
     draft.add_argument("--file", type=Path, metavar="FILE", help="a constitution file instead of a sentence")
     draft.add_argument(
-        "--policy", default="project", metavar="NAME", help="the policy to extend (default: project)"
+        "-p",
+        "--policy",
+        default="project",
+        metavar="NAME|FILE",
+        help="the policy to extend (default: project)",
     )
     draft.add_argument(
-        "-m", "--model", metavar="MODEL", help="the model that drafts (default: the configured one)"
+        "-m", "--model", metavar="PROVIDER:NAME", help="the model that drafts (default: the configured one)"
     )
     draft.add_argument("--save", metavar="NAME", help="save the policy under this name, after asking")
-    draft.add_argument("--yes", action="store_true", help="confirm the intents and save without asking")
+    draft.add_argument("-y", "--yes", action="store_true", help="confirm the intents and save without asking")
     for action in actions.choices.values():
-        action.add_argument("--json", action="store_true", help="JSON on stdout")
+        action.add_argument("--json", action="store_true", help="print JSON")
         action.add_argument(
             "--annotations", type=Path, metavar="FILE", help="tool-annotations.json of a compiled policy"
         )

@@ -21,7 +21,7 @@ PROGRESS = "sending the message"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", help="id, prefix or name")
+    parser.add_argument("session", help="id, prefix, last four characters or name")
     parser.add_argument("text", help="the message")
     add_store_option(parser)
     parser.add_argument("--id", help="an id of your own: a message with the same id is sent once")

@@ -23,7 +23,9 @@ _MAX_PORT = 65535
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("port", type=int, help="the port that the server listens on in the sandbox")
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     parser.add_argument("--at", type=int, default=0, metavar="PORT", help="the port of this machine")
     parser.add_argument("--json", action="store_true", help="print the address as JSON")
 

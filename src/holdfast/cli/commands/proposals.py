@@ -35,7 +35,9 @@ PROGRESS = "opening the session"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("action", choices=["show", "review", "commit", "reject"], help="the action")
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     parser.add_argument(
         "paths", nargs="*", default=[], metavar="PATH", help="only these paths (default: all)"
     )

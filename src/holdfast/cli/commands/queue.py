@@ -2,9 +2,9 @@
 
 holdfast queue --store URL
 holdfast queue --store URL --json
-holdfast queue --store URL --retry           give the jobs that failed again
+holdfast queue --store URL --retry           let workers try the failed jobs again
 
-A job only says that a session has something to do. One that fails with an error of ours is kept and not given again by itself.
+A job only says that a session has something to do. A job that fails because of an error in Holdfast is kept, and is not retried by itself.
 """
 
 import argparse
@@ -21,7 +21,7 @@ PROGRESS = "looking at the queue"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     add_store_option(parser)
-    parser.add_argument("--retry", action="store_true", help="give the jobs that failed again")
+    parser.add_argument("--retry", action="store_true", help="let workers try the failed jobs again")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 

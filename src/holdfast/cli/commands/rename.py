@@ -21,7 +21,7 @@ PROGRESS = "renaming"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", help="id, prefix or name")
+    parser.add_argument("session", help="id, prefix, last four characters or name")
     parser.add_argument("name", nargs="?", help="the new name; more than 64 characters are cut off")
     parser.add_argument("--none", action="store_true", help="remove the name")
     parser.add_argument("--json", action="store_true", help="print the session as JSON")

@@ -24,7 +24,9 @@ PROGRESS = "restoring the files"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     parser.add_argument("--to", type=int, metavar="TURN", help="the turn to return to; 0 is the start")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, without changing it")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -3,7 +3,7 @@
 holdfast                                   chat with an agent that works in this folder
 holdfast "why does test_totals fail?"      run one task: the answer goes to stdout, everything else to stderr
 git diff | holdfast "review this"          piped input becomes part of the task
-holdfast --json --budget usd=1,time=5m --yes-to net-fetch "collect the figures"
+holdfast --json --budget usd=1,time=5m --yes-to net-fetch "get the figures"
 holdfast -c                                resume the last session of this folder
 holdfast -r                                choose a session from a list and resume it
 

@@ -52,7 +52,9 @@ PROGRESS = "reading the journal"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     parser.add_argument("--turn", type=int, metavar="N", help="show only this turn")
     parser.add_argument("--events", action="store_true", help="show every event, including rewound ones")
     parser.add_argument(

@@ -10,7 +10,7 @@ holdfast teams status                 list every pair with its messages and toke
 holdfast teams log backend            show messages and answers; --from and --thread select a conversation
 holdfast teams usage                  messages, tokens, cost and times of every pair, busiest first
 holdfast teams serve                  serve MCP over stdio; --http 0 serves loopback HTTP, with a token per team
-holdfast teams token                  show those tokens; --revoke replaces them with new ones
+holdfast teams token                  show the tokens of `serve --http`; --revoke replaces them
 """
 
 import argparse
@@ -59,7 +59,21 @@ teams: {}
 #     environment: [ANTHROPIC_API_KEY]
 #     asked_by: [external]
 """
-_FIELDS = ("member", "policy", "description", "model", "program", "mode", "gate", "color")
+_FIELDS = {
+    "member": "what answers for it: holdfast, claude, acp",
+    "policy": "the policy that judges what the member wants to do",
+    "description": "what it is for; other teams see it",
+    "model": "the model of the member",
+    "program": "the program of an external member",
+    "mode": "the mode of an ACP agent",
+    "gate": "which calls of a member pass the gate; asks: those that it asks about",
+    "color": "the colour of its name, such as #E91E63",
+}
+_LISTS = {
+    "arguments": "arguments of the program",
+    "environment": "environment variables that are passed to the program",
+    "asked-by": "the teams that may ask it (default: every team)",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,12 +84,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = verbs.add_parser("add", help="add a team")
     add.add_argument("name", help="the team's name")
     add.add_argument("project", help="the team's project folder")
-    for field in _FIELDS:
-        add.add_argument(f"--{field}", help=f"field {field} of the roster")
-    for field in ("arguments", "environment", "asked-by"):
-        add.add_argument(
-            f"--{field}", nargs="*", metavar="WORD", help=f"field {field.replace('-', '_')} of the roster"
-        )
+    for field, what in _FIELDS.items():
+        add.add_argument(f"--{field}", metavar="TEXT", help=what)
+    for field, what in _LISTS.items():
+        add.add_argument(f"--{field}", nargs="*", metavar="WORD", help=what)
     verbs.add_parser("remove", help="remove a team").add_argument("name", help="the team's name")
     verbs.add_parser("check", help="check the roster")
     for name, what in (

@@ -1,4 +1,4 @@
-"""Show the turns, model requests, calls, waits and restore points of a session on a time line.
+"""Show the turns, model requests, calls, waits and restore points of a session over time.
 
 holdfast timeline                 the newest session
 holdfast timeline NAME --turn 3   one turn
@@ -19,7 +19,9 @@ PROGRESS = "reading the journal"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     parser.add_argument("--turn", type=int, metavar="N", help="show only this turn")
     parser.add_argument("--json", action="store_true", help="print the entries as JSON")
 

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--days", type=at_least_one, default=30, metavar="N", help="how many days back (default: 30)"
     )
-    parser.add_argument("--session", help="only this session, by id, prefix or name")
+    parser.add_argument("--session", help="only this session, by id, prefix, last four characters or name")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the rows and the total as JSON")
     form.add_argument("--csv", action="store_true", help="print comma-separated values")

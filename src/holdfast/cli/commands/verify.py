@@ -21,7 +21,9 @@ PROGRESS = "verifying the journals"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument(
+        "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
+    )
     parser.add_argument("--all", action="store_true", help="verify every session")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 

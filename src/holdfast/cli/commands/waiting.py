@@ -22,7 +22,7 @@ PROGRESS = "looking for waiting calls"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("--session", help="only in this session: id, prefix or name")
+    parser.add_argument("--session", help="only in this session: id, prefix, last four characters or name")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="requests of another program in DIR")
     add_store_option(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON array")

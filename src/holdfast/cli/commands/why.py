@@ -20,7 +20,7 @@ PROGRESS = "reading the journal"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("call", help="turn.number, as in `holdfast audit`")
-    parser.add_argument("--session", help="id, prefix or name (default: the newest)")
+    parser.add_argument("--session", help="id, prefix, last four characters or name (default: the newest)")
     parser.add_argument("--json", action="store_true", help="print the whole audit entry as JSON")
 
 

@@ -6,8 +6,8 @@ holdfast worker --store URL --queues default,gpu   only of these queues
 holdfast post SESSION TEXT --store URL             from anywhere: send a message to a session
 
 Start as many as you like, on any machine. A worker also serves the queue of its machine, for sessions that work in a folder
-of it. SIGTERM or Ctrl-C: it takes nothing new, lets each turn finish the step that it is at, and another worker resumes it; a
-second one does not wait. After an outage of the database it continues. Exit codes: 0 after a stop.
+of it. On SIGTERM or Ctrl-C it takes no new jobs and lets each
+turn finish its current step; another worker resumes the turn. A second signal does not wait. After an outage of the database it continues. Exit codes: 0 after a stop.
 """
 
 import argparse
