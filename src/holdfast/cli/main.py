@@ -31,7 +31,7 @@ session options:
       --scratch               work in an empty folder that only this session has
       --trust                 trust that folder without asking
   -c, --continue              resume the last session of this folder
-  -r, --resume [SESSION]      resume a session by id, prefix, last four characters or name
+  -r, --resume [SESSION]      resume a session by id, prefix or name
       --wait SECONDS          wait for a session that another process holds
   -n, --name NAME             name the new session
       --budget LIMITS         spending limits: usd=1,tokens=50k,time=5m

@@ -4,7 +4,8 @@ holdfast store init URL                      create the schema and the queue
 holdfast store init URL --blobs s3://BUCKET  keep blobs above 1 MB in an object store
 holdfast store migrate URL                   bring an older schema up to date
 holdfast store status URL                    schema, size, and the processes that have it open
-holdfast store tenants URL [--add NAME]      list or create tenants, which see nothing of each other: URL?tenant=NAME
+holdfast store tenants URL                   list the tenants, which see nothing of each other: URL?tenant=NAME
+holdfast store tenants URL --add NAME        create one
 holdfast store keys URL                      list the API keys for `holdfast serve`
 holdfast store keys URL --add WHO --right answer    create one, which is shown once; look, answer or operate
 holdfast store keys URL --revoke ID          revoke one
