@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from holdfast.gate.argument_levels import _EMAIL, _URL
 
 from holdfast.cli.terminal.answer_stream import _without_blank_ends
 from holdfast.cli.terminal.wrap import wrap
@@ -11,6 +10,7 @@ from holdfast.commands.git.clean_config import without_user_info
 from holdfast.config.toml_source import position_of
 from holdfast.core.globs import match_glob
 from holdfast.core.text import escape_invisible, mark_lookalikes
+from holdfast.gate.labels.argument_levels import _EMAIL, _URL
 
 SIZE = 300_000
 SEARCHES: dict[str, Callable[[], object]] = {

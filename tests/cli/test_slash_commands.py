@@ -132,3 +132,8 @@ def test_a_fork_is_refused_while_a_call_waits(tmp_path: Path) -> None:
 
 def test_every_command_of_a_chat_alone_is_recognised_outside_it() -> None:
     assert {name.removeprefix("/") for name in COMMANDS} - {*OUTSIDE, "help"} == CHAT_COMMANDS
+
+
+def test_the_help_of_a_chat_fits_80_columns() -> None:
+    width = max(len(command.usage) for command in COMMANDS.values())
+    assert max(2 + width + 2 + len(command.description) for command in COMMANDS.values()) <= 80

@@ -285,7 +285,8 @@ class Chat:
         ticker.cancel()
         self._stream.end()
         self._output.end()
-        self.screen.live("output", "")
+        for section in ("code", "output"):  # a run that was cut off does not end by itself
+            self.screen.live(section, "")
         if turn.cancelled():
             self.screen.say("  stopped; completed actions are not undone", "ask")
         elif isinstance(turn.exception(), PersonLeft):

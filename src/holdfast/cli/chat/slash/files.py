@@ -71,7 +71,9 @@ async def commit(chat: ChatContext, rest: str) -> None:
     await chat.session.commit(*paths)
     if asking := [each for each in chat.session.proposals() if each.asks]:
         names = " ".join(escape_invisible(each.path) for each in asking)
-        chat.screen.say(f"  still staged, because you must approve it by name: /commit {names}", "ask")
+        chat.screen.say(
+            f"  still staged, because you must approve it by name: /commit {names}", "ask", folds=True
+        )
 
 
 def _commit_words(rest: str) -> tuple[str | None, list[str]]:
@@ -175,9 +177,11 @@ def _say_plan(chat: ChatContext, plan: RewindPlan, *, again: str) -> None:
         chat.screen.say(f"  {'would be ' if again else ''}{change.kind:<9} {escape_invisible(change.path)}")
     for path in plan.left:
         stays = "would stay" if again else "stays"
-        chat.screen.say(f"  {stays} unchanged, because it was not saved: {escape_invisible(path)}", "bad")
+        chat.screen.say(
+            f"  {stays} unchanged, because it was not saved: {escape_invisible(path)}", "bad", folds=True
+        )
     for effect in plan.stays:
-        chat.screen.say(f"  cannot be undone: {escape_invisible(effect)}", "bad")
+        chat.screen.say(f"  cannot be undone: {escape_invisible(effect)}", "bad", folds=True)
     done = f"  rewound to the end of turn {plan.turn}"
     chat.screen.say(f"  nothing has changed yet; {again} does it" if again else done)
 

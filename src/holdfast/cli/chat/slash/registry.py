@@ -31,8 +31,9 @@ async def _help(chat: ChatContext, rest: str) -> None:
         chat.screen.say(f"  {command.usage:<{width}}  {command.description}")
     chat.screen.say("  @PATH attaches a file to the message; Tab completes it")
     chat.screen.say("  !COMMAND runs a program in the sandbox, without the model")
-    chat.screen.say("  Ctrl-C stops the turn, Ctrl-O unfolds, Shift-Tab changes the mode, Ctrl-D quits")
-    chat.screen.say("  Alt-Enter, or a backslash at the end of a line, continues the message on a new line")
+    chat.screen.say("  Alt-Enter, or a backslash at the end of a line, starts another line")
+    chat.screen.say("  Ctrl-C stops the turn, Ctrl-R searches what you typed, Ctrl-O unfolds")
+    chat.screen.say("  Shift-Tab changes the mode, Ctrl-D quits")
 
 
 _ALL = (
@@ -41,22 +42,20 @@ _ALL = (
     Command("/deny [N] [reason]", "deny a waiting call", approvals.deny),
     Command("/grants [revoke ID]", "list or revoke saved approvals", approvals.grants),
     Command("/logs [all]", "show messages, code, calls, answers and notes", inspect.logs),
-    Command("/unfold", "show the newest folded code, output or reasoning (Ctrl-O)", inspect.unfold),
+    Command("/unfold", "show the newest folded text (Ctrl-O)", inspect.unfold),
     Command("/status", "show context, cost, limits, what waits and what runs", inspect.status),
     Command("/preview PORT [PORT]", "open a server in the sandbox to your browser", inspect.preview),
     Command("/budget [add usd=1]", "show limits and spending; add raises a limit", inspect.budget),
     Command("/cost", "show spending in one line", inspect.cost),
     Command("/diff [-p] [PATH...]", "show staged changes; -p as /review", files.diff),
     Command("/review [PATH...]", "accept or reject staged changes hunk by hunk", files.review),
-    Command(
-        "/commit [-p] [--check COMMAND] [PATH...]", "commit staged changes, if the check passes", files.commit
-    ),
-    Command("/accept [COMMIT]", "show commits made in the sandbox, or accept them as a branch", files.accept),
+    Command("/commit [--check CMD]", "commit staged changes, if the command succeeds", files.commit),
+    Command("/accept [COMMIT]", "list commits made in the sandbox, or accept them", files.accept),
     Command("/reject [PATH...]", "reject staged changes", files.reject),
     Command("/rewind [N [go]]", "return to the end of a turn, files included", files.rewind),
     Command("/undo [go]", "undo the last turn: messages and files", files.undo),
     Command("/fork [NAME]", "continue in a copy of this session", session.fork),
-    Command("/merge [go]", "show the changes of this fork, or commit them in its parent", session.merge),
+    Command("/merge [go]", "show what this fork changed, or bring it to its parent", session.merge),
     Command("/compact", "replace older turns with a summary", session.compact),
     Command("/model [NAME|all]", "list the provider's models and prices, or switch", session.model),
     Command("/policy [NAME|FILE]", "show the policy, or switch to another", session.policy),

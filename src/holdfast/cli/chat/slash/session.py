@@ -81,13 +81,13 @@ async def merge(chat: ChatContext, rest: str) -> None:
         for each in diff_lines(proposal):
             chat.screen.say_line(each.pieces, LINE_TONES[each.kind])
     for line, tone in merge_lines(plan):
-        chat.screen.say(f"  {line}", tone)
+        chat.screen.say(f"  {line}", tone, folds=True)
     plan.check()
     if rest and plan.proposals:
         await chat.runtime.merge(chat.session.id, shown=plan)
         chat.screen.say(f"  merged {pluralize(len(plan.proposals), 'file')} into {plan.parent}", "good")
     elif plan.proposals:
-        chat.screen.say("  nothing has changed yet; /merge go commits these changes in the parent's folder")
+        chat.screen.say("  nothing has changed yet; /merge go commits it in the parent's folder")
 
 
 async def compact(chat: ChatContext, rest: str) -> None:
@@ -109,7 +109,7 @@ async def _show_models(chat: ChatContext, *, is_complete: bool) -> None:
     from holdfast.models import list_models, price
 
     current = chat.session.status.model
-    chat.screen.say(f"  {escape_invisible(current)}; switch with /model PROVIDER:NAME")
+    chat.screen.say(f"  {escape_invisible(current)}; switch with /model PROVIDER:NAME", folds=True)
     offered = await list_models(current, settings=chat.runtime.settings.model_requests) if current else ()
     priced = sorted(((price(spec), spec) for spec in offered), key=lambda each: (each[0] is None, each[1]))
     shown = priced if is_complete else priced[:MODEL_LINES]
@@ -127,7 +127,9 @@ async def _show_models(chat: ChatContext, *, is_complete: bool) -> None:
 async def policy(chat: ChatContext, rest: str) -> None:
     """Show the policy, or switch to another."""
     if not rest:
-        chat.screen.say(f"  {escape_invisible(chat.session.status.policy)}; switch with /policy NAME|FILE")
+        chat.screen.say(
+            f"  {escape_invisible(chat.session.status.policy)}; switch with /policy NAME|FILE", folds=True
+        )
         own = (path.stem for path in chat.runtime.home.policies.glob("*.yaml"))
         names = ", ".join(map(escape_invisible, sorted({*named_policies(), *own})))
         chat.screen.say(f"  names: {names}", "dim", folds=True)
