@@ -93,7 +93,7 @@ def test_a_settings_file_that_is_a_pipe_too_long_or_too_deep_is_a_clear_error(
     (tmp_path / "shop").mkdir()
     (tmp_path / "program.py").write_text("1 + 1\n")
     path = tmp_path / "holdfast" / name
-    monkeypatch.setattr("holdfast.store.private_files.MAX_SETTINGS_BYTES", 200_000)
+    monkeypatch.setattr("holdfast.store.files.private_files.MAX_SETTINGS_BYTES", 200_000)
     for content in (None, " " * 200_001, NESTED.get(name, "") + "[" * 100_000):
         if content is None:
             os.mkfifo(path)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from holdfast.store.rmtree import remove_tree
+from holdfast.store.files.rmtree import remove_tree
 
 DEEPER_THAN_A_PATH = 5000
 

@@ -7,7 +7,6 @@ from typing import Literal, assert_never, get_args
 
 from holdfast.core import SessionId, Value
 from holdfast.store import COUNTS, SessionSummary, Store, UsageCounts, UsageTotal
-from holdfast.teams import Pair
 
 UsageGroup = Literal["day", "model", "folder", "team", "session"]
 USAGE_GROUPS: tuple[UsageGroup, ...] = get_args(UsageGroup)
@@ -97,6 +96,8 @@ def _key(each: UsageTotal, by: UsageGroup, names: Mapping[SessionId, str]) -> st
         case "folder":
             return each.key.folder or "own folder"
         case "team":
+            from holdfast.teams import Pair  # a chat loads this module and needs no teams
+
             pair = Pair.parse(each.key.pair)
             return "no team" if pair is None else pair.receiver
         case "session":

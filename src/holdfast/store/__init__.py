@@ -40,7 +40,9 @@ from holdfast.store.contract import (
 )
 from holdfast.store.derived.usage import COUNTS, UsageCounts, UsageTotal
 from holdfast.store.documents import Document, FileDocument, SharedDocument, open_document
-from holdfast.store.file_watch import FileWatch
+from holdfast.store.files.file_watch import FileWatch
+from holdfast.store.files.private_files import locked, read_own, read_plain, read_settings, remove
+from holdfast.store.files.rmtree import remove_tree
 from holdfast.store.home import (
     Home,
     create_private,
@@ -66,10 +68,8 @@ from holdfast.store.open import (
     separate_tenants,
     store_status,
 )
-from holdfast.store.private_files import locked, read_own, read_plain, read_settings, remove
 from holdfast.store.prune import PruneReport, prune
 from holdfast.store.redaction import MIN_SECRET_LENGTH, Redactor
-from holdfast.store.rmtree import remove_tree
 from holdfast.store.shared_access import open_when_released, tail, wait_until_released
 
 __all__ = [

@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 from holdfast.core.errors import StoreUnavailable
 from holdfast.store.contract import Store, WorkStore
+from holdfast.store.files.private_files import locked, read_plain
 from holdfast.store.home import replace_private
-from holdfast.store.private_files import locked, read_plain
 
 ATTEMPTS = 100
 Result = TypeVar("Result")

@@ -49,6 +49,7 @@ from holdfast.store.contract import (
     Within,
 )
 from holdfast.store.derived.usage import UsageTotal
+from holdfast.store.files.session_files import remove_session_files
 from holdfast.store.history import Head
 from holdfast.store.home import Home
 from holdfast.store.names import IdTaken
@@ -72,7 +73,6 @@ from holdfast.store.postgres.sessions import (
 from holdfast.store.postgres.shares import TreeShares
 from holdfast.store.postgres.tenants import DEFAULT_ENGINE, read_settings, require_tenant
 from holdfast.store.postgres.writer import GroupWriter
-from holdfast.store.session_files import remove_session_files
 
 Result = TypeVar("Result")
 Taken = TypeVar("Taken", bound=PostgresJournal | None)

@@ -11,9 +11,9 @@ from holdfast.core import SessionId
 from holdfast.store.blobs.references import digests_in
 from holdfast.store.blobs.store import Blobs, referenced_blobs
 from holdfast.store.contract import SessionSummary
+from holdfast.store.files.session_files import remove_session_files
 from holdfast.store.history import parent_columns
 from holdfast.store.home import Home
-from holdfast.store.session_files import remove_session_files
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.derived_file import discard
 from holdfast.store.sqlite.rows import Connection

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast.store.file_watch import MODIFIED, FileWatch
+from holdfast.store.files.file_watch import MODIFIED, FileWatch
 
 LOOKS_SECONDS = (0.001, 0.003, 0.010, 0.030, 0.1, 0.3)
 """When to look again after a notification."""

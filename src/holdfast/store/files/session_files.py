@@ -3,8 +3,8 @@
 from contextlib import suppress
 
 from holdfast.core import SessionId
+from holdfast.store.files.rmtree import remove_tree
 from holdfast.store.home import Home
-from holdfast.store.rmtree import remove_tree
 
 
 def remove_session_files(home: Home, session: SessionId) -> None:
