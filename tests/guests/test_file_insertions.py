@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import holdfast
@@ -136,6 +136,7 @@ def test_code_of_the_standard_library_keeps_its_meaning() -> None:
 
 @settings(deadline=None, max_examples=300)
 @given(PIECES)
+@example("p.open()for x in f:\n    ")
 def test_any_text_can_be_changed_and_changed_back(code: str) -> None:
     assert as_written(insert_file_calls(code, TOOLS).text) == code
 

@@ -78,6 +78,8 @@ _NOT_A_VALUE = frozenset(
 )
 """Names that are no values, so a bracket after one of them is not a call."""
 _RELEVANT = re.compile(rf"\b(?:for|open|{'|'.join(sorted(_LOOK_AT_FILES))})\b")
+_MARKS = re.compile(r" *[~^][ ~^]*")
+"""The line of a traceback below the line that it shows."""
 _WORD = re.compile(r"[^\W\d]\w*")
 _MAX_TOKENS = 1_000
 """Of the expression before `.open`, so that code with many of them is scanned in linear time."""
@@ -121,10 +123,11 @@ def as_written(text: str) -> str:
         return text
     lines = text.split("\n")
     for number, line in enumerate(lines):
+        has_marks = number + 1 < len(lines) and bool(_MARKS.fullmatch(lines[number + 1]))
         for inserted in _INSERTED:
             while (at := line.find(inserted)) >= 0:
                 line = lines[number] = _cut(line, at, len(inserted))
-                if number + 1 < len(lines) and not lines[number + 1].strip(" ~^"):
+                if has_marks:
                     lines[number + 1] = _cut(lines[number + 1], at, len(inserted))
     return "\n".join(lines)
 
