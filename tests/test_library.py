@@ -276,7 +276,7 @@ async def test_a_tool_may_be_a_coroutine_function_and_keeps_few_of_its_calls(hom
         await asyncio.sleep(0)
         return 2 * arguments["n"]
 
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    schema: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     tool = holdfast.Tool(name="numbers.double", parameters=schema, roles={})
     tools = holdfast.FunctionToolset({tool.name: (tool, double)})
     policy = holdfast.FixedPolicy(default="deny", verdicts={tool.name: "allow"})

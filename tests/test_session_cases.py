@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.commands import Run, run
@@ -37,7 +38,7 @@ _PRECISE = {
     "ok:<generated id, display name kept>": "ok:日本語",
     "ok:my.jsonx and survives index rebuild": "ok:my.jsonx",
 }
-Cases = dict[str, tuple[str, str]]
+Cases = dict[str, tuple[Any, str]]
 
 
 def cases_of(operation: str) -> Cases:

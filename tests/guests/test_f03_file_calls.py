@@ -183,7 +183,8 @@ SHOWN = {
 @pytest.mark.parametrize(("code", "content"), SHOWN.values(), ids=SHOWN)
 async def test_f03_an_open_file_shows(guest: Guest, code: str, content: bytes | None) -> None:
     world = MemoryWorld({})
-    calls, seen = WorldCalls(world), []
+    calls = WorldCalls(world)
+    seen: list[bytes | None] = []
 
     async def on_call(operation: str, arguments: JsonObject) -> Answer:
         if operation.startswith("world."):
@@ -215,11 +216,11 @@ async def test_a_call_is_placed_where_its_author_wrote_it(guest: Guest) -> None:
         "ü = open('out.txt', 'w')\nx = web.fetch(url='é'); y = [web.fetch(url=u) for u in ['1']]\n"
         "if web.fetch(url='2'): ü.write(x)\nfor z in ü if False else []: web.fetch(url='no')"
     )
-    placed = []
+    placed: list[str | None] = []
 
     async def on_call(_operation: str, _arguments: JsonObject) -> Answer:
         place = CALL_PLACE.get()
-        placed.append(place and code.encode()[slice(*place)].decode())
+        placed.append(code.encode()[slice(*place)].decode() if place is not None else None)
         return Returned(value="x")
 
     assert (await guest.run(RunRequest(code=code, tools=TOOLS), on_call)).error == ""
