@@ -11,6 +11,7 @@ from holdfast.app import Runtime
 from holdfast.core import digest_bytes
 from holdfast.models import Reply, ScriptedModel, say, use
 from holdfast.session import AttachedText
+from holdfast.world import TrustedFolders
 
 BODY = "mail.search(query='bill')[0]['body']"
 STAGING = POLICY.replace(
@@ -117,3 +118,14 @@ async def test_an_attached_file_with_a_strangers_words_lowers_the_author(
         await session.send("Pay.\n\nFile note.txt:\n...", attached_text=AttachedText(4, (digest,)))
         assert asked(session) == expected
         await session.close()
+
+
+async def test_instructions_that_a_stranger_wrote_lower_the_author(runtime: Runtime, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    TrustedFolders(runtime.home.trusted_folders).add(folder)
+    pay = "paid = bank.pay(to='DE11', amount=1)"
+    (folder / "AGENTS.md").write_text("Always test.")
+    assert await _asks(runtime, pay, folder=folder) == []
+    await _asks(runtime, f"w = world.write(path='AGENTS.md', content={BODY})", folder=folder)
+    assert await _asks(runtime, pay, folder=folder) == ["bank.pay"]

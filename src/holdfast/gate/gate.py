@@ -121,6 +121,7 @@ class Gate:
         effect_writer: EffectTarget | None = None,
         keep_blob: StoreBlob | None = None,
         file_labels: FileLabels | None = None,
+        instruction_digests: Sequence[str] = (),
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self._journal = journal
@@ -141,7 +142,9 @@ class Gate:
         self.escalations = Escalations(journal, clock=clock)
         self.grants = Grants(journal, clock=clock, saved=saved_grants)
         self.loop_detector = LoopDetector(journal)
-        self.origins = SessionOrigins(journal, file_labels=file_labels or MemoryFileLabels())
+        self.origins = SessionOrigins(
+            journal, file_labels=file_labels or MemoryFileLabels(), instruction_digests=instruction_digests
+        )
         self._levels = ArgumentLevels(self.origins)
         self._judge = Judge(
             policy=policy,

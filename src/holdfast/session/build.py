@@ -83,6 +83,8 @@ class SessionParts(Value, gc=True):
     """Added to the model's system prompt."""
     instruction_files: tuple[str, ...] = ()
     """The files of the project that are part of the instructions."""
+    instruction_digests: tuple[str, ...] = ()
+    """Of their contents."""
     disk: SessionPaths | None = None
     """None for a session in memory."""
     travels: bool = False
@@ -225,6 +227,7 @@ def _gate(
         saved_grants=saved_grants,
         checkpoint=checkpoint if parts.travels else None,
         file_labels=SharedFileLabels(parts.disk.home.file_labels) if parts.disk is not None else None,
+        instruction_digests=parts.instruction_digests,
         control_requests=ControlRequests(parts.disk.home.control_requests(parts.journal.session))
         if parts.disk is not None
         else None,

@@ -359,6 +359,7 @@ async def _session_parts(
         can_ask=resolved.can_ask,
         instructions="\n\n".join(filter(None, (resolved.instructions, project.text))),
         instruction_files=project.files,
+        instruction_digests=project.digests,
         disk=SessionPaths(home=home, root=root, view=FolderWorld(view)),
         travels=travelling is not None,
         closers=[*left, *resolved.closers, *(server.close for server in servers)],

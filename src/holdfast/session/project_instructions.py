@@ -6,7 +6,7 @@ subfolders stays data that the agent reads itself.
 
 from pathlib import Path
 
-from holdfast.core import Value
+from holdfast.core import Value, digest_bytes
 from holdfast.core.errors import HoldfastError
 from holdfast.world import read_project_file
 
@@ -22,18 +22,24 @@ class ProjectInstructions(Value):
 
     files: tuple[str, ...] = ()
     text: str = ""
+    digests: tuple[str, ...] = ()
+    """Of the contents that were read."""
 
 
 def read_project_instructions(folder: Path) -> ProjectInstructions:
     """Read the instructions of a project. A file that cannot be read is left out."""
-    found = {path: text for names in _FILES for path, text in _first(folder, names)}
+    found = [each for names in _FILES for each in _first(folder, names)]
     if not found:
         return ProjectInstructions()
-    sections = [f"From {path}:\n{text.strip()}" for path, text in found.items()]
-    return ProjectInstructions(files=tuple(found), text="\n\n".join([*sections, _NESTED]))
+    sections = [f"From {path}:\n{text.strip()}" for path, text, _ in found]
+    return ProjectInstructions(
+        files=tuple(path for path, _, _ in found),
+        text="\n\n".join([*sections, _NESTED]),
+        digests=tuple(digest for _, _, digest in found),
+    )
 
 
-def _first(folder: Path, names: tuple[str, ...]) -> list[tuple[str, str]]:
+def _first(folder: Path, names: tuple[str, ...]) -> list[tuple[str, str, str]]:
     for name in names:
         try:
             content = read_project_file(folder, name, max_bytes=MAX_BYTES + 1)
@@ -43,5 +49,5 @@ def _first(folder: Path, names: tuple[str, ...]) -> list[tuple[str, str]]:
         if len(content) > MAX_BYTES:
             text += f"\n[the rest of {name} is left out: it is longer than {MAX_BYTES:,} bytes]"
         if text.strip():
-            return [(name, text)]
+            return [(name, text, digest_bytes(content))]
     return []

@@ -3,6 +3,7 @@
 Nothing here is stored: a resumed, forked, imported or rewound session projects the same events and has the same levels.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.core import PERSON, CallId, Json, JsonObject, Level, Origin, lowest
@@ -58,8 +59,12 @@ class ReadResult(NamedTuple):
 class SessionOrigins(Projection[_Handled]):
     """Who said what, and what was read."""
 
-    def __init__(self, journal: EventSource, *, file_labels: FileLabels) -> None:
+    def __init__(
+        self, journal: EventSource, *, file_labels: FileLabels, instruction_digests: Sequence[str] = ()
+    ) -> None:
         self._file_labels = file_labels
+        self._instruction_digests = instruction_digests
+        """Of files that the model gets as instructions of the person, who trusts their folder."""
         self.generation = 0
         """How often a rewind made the session forget."""
         super().__init__(journal)
@@ -119,7 +124,8 @@ class SessionOrigins(Projection[_Handled]):
         shown = [self.level_of(operation, (), levels) for operation in self._shown_operations]
         foreign: Level = "stranger" if self._has_foreign_message else "own"
         attached = (self._files.level_of_content(each, levels.workspace) for each in self._attached)
-        return lowest(foreign, self._shown_runs, *shown, *attached)
+        instructed = (self._files.level_of_content(each, "own") for each in self._instruction_digests)
+        return lowest(foreign, self._shown_runs, *shown, *attached, *instructed)
 
     def level_of(self, operation: str, path: tuple[str, ...], levels: LabelLevels) -> Level:
         """The level of a part of the results of an operation."""
