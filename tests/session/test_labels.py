@@ -211,3 +211,12 @@ async def test_values_are_followed_through_lisp_programs(code: str, asks: list[s
     async with desk_session(replies, Desk(), engine=lisp_engine(key=b"k" * 32), can_ask=False) as session:
         await session.send("Do it.")
         assert asked(session) == asks
+
+
+async def test_a_question_says_of_every_value_where_it_came_from() -> None:
+    code = "m = mail.search(query='bill')[0]\nmail.send(to=m['body'].split()[3], body=m['body'])"
+    async with desk_session([use("execute_code", {"code": code}), "Done."], Desk()) as session:
+        await session.send("Answer it.")
+        sources = levels_of(session, "mail.send").sources
+    assert sources["body"].startswith("body of mail.search (bill, call 1.1)")
+    assert sources["to"].endswith("never used before")

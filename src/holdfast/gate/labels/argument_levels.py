@@ -87,9 +87,9 @@ class ArgumentLevels:
                 level = self._endorsed(value, level, made_of, its_roles, levels, asked=asked)
             if level != "own":
                 found[name] = level
-            if level != "own" and asked is not None and with_sources:
+            if level != "own" and with_sources:
                 sources[name] = self._source(value, made_of, origins.author, levels)
-                if self._is_new(tool.name, name, value):
+                if asked is not None and self._is_new(tool.name, name, value):
                     sources[name] += "; never used before"
         return CallLevels(
             author=origins.author,
