@@ -1,9 +1,8 @@
 """Databases with very many sessions: rows of the right number and size, most of which nobody opens."""
 
-import asyncpg
-
 from holdfast.core import SessionId, encode
 from holdfast.core.events import GENESIS, RecordedEvent, encode_event, event_hash
+from holdfast.store.postgres.database import connect
 from holdfast.store.summary import summarize
 
 EVENTS = 3
@@ -18,7 +17,7 @@ _EVENTS = """INSERT INTO event (session, seq, at_ms, hash, body, place, part)
 
 async def fill_sessions(url: str, count: int, like: list[RecordedEvent]) -> None:
     """Add sessions that look like this one, by the server itself."""
-    connection = await asyncpg.connect(url, server_settings={"search_path": "holdfast"}, command_timeout=3600)
+    connection = await connect(url, command_seconds=3600, is_admin=True)
     await connection.execute("SET synchronous_commit = off")
     await connection.execute(_SESSIONS, count, _encoded_state(SessionId("@id@"), like).decode())
     await connection.execute(_LEASES, count, EVENTS, GENESIS)
@@ -29,7 +28,7 @@ async def fill_sessions(url: str, count: int, like: list[RecordedEvent]) -> None
 
 async def copy_session(url: str, like: list[RecordedEvent], count: int) -> list[SessionId]:
     """Add sessions with the same events under other ids, complete with hashes: each can be opened and answered."""
-    connection = await asyncpg.connect(url, server_settings={"search_path": "holdfast"}, command_timeout=3600)
+    connection = await connect(url, command_seconds=3600, is_admin=True)
     ids = [SessionId(f"parked-{number}") for number in range(count)]
     bodies = [encode_event(entry.event) for entry in like]
     offset = 0

@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import asyncpg
 from tests.support.postgres import Databases, Server
 
 from bench._scale_fill import copy_session, fill_sessions
@@ -30,6 +29,7 @@ from holdfast.policy import FixedPolicy, Policy
 from holdfast.services import deliver_answer
 from holdfast.session import Session, Settings
 from holdfast.store import Home, Journal, WorkStore, open_store, open_work_store
+from holdfast.store.postgres.database import connect
 from holdfast.worker import Dispatch, Worker, install_dispatch, open_dispatch, post_message
 
 AT_ONCE = 50
@@ -134,7 +134,7 @@ class _Bench:
 
     async def until_idle(self) -> None:
         """Wait until every message became a turn that ended."""
-        connection = await asyncpg.connect(self.url, server_settings={"search_path": "holdfast"})
+        connection = await connect(self.url, is_admin=True)
         busy = "SELECT EXISTS (SELECT FROM request) OR EXISTS (SELECT FROM lease WHERE worker IS NOT NULL)"
         async with asyncio.timeout(PATIENCE_SECONDS):
             while await connection.fetchval(busy):  # noqa: ASYNC110
@@ -430,7 +430,7 @@ SELECT (SELECT count(*) FROM holdfast.lease WHERE worker IS NOT NULL AND session
 
 
 async def _value(url: str, statement: str) -> int:
-    connection = await asyncpg.connect(url)
+    connection = await connect(url, is_admin=True)
     try:
         return int(await connection.fetchval(statement))
     finally:
