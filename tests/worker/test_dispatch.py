@@ -130,11 +130,15 @@ async def test_a_job_posted_while_another_of_its_session_runs_is_not_lost(shared
 
 async def test_no_more_jobs_run_at_once_than_there_are_places(shared: Shared) -> None:
     at_once = highest = done = 0
+    are_two = asyncio.Event()
 
     async def handle(session: SessionId) -> None:
         nonlocal at_once, highest, done
         at_once += 1
         highest = max(highest, at_once)
+        if at_once >= 2:
+            are_two.set()
+        await are_two.wait()
         await asyncio.sleep(0.02)
         at_once -= 1
         done += 1

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.fork_server import forked_python
 from tests.support.postgres import Databases, Server
-from tests.worker.conftest import HEARTBEAT_SECONDS
 from tests.worker.test_storms import fleet, storm
 
 from holdfast.core import SessionId, SystemClock
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 PROGRAM = Path(__file__).with_name("taker_main.py")
 PATIENCE_SECONDS = 120
+HEARTBEAT_SECONDS = 2.0
 pytestmark = pytest.mark.timeout(400)
 A, B = SessionId("a"), SessionId("b")
 
@@ -64,7 +64,7 @@ async def test_a_job_of_a_killed_worker_is_given_to_another_one_by_itself(
             assert (await taker.stdout.readline()).strip() == b"a"
         assert [each.running for each in await dispatch.queues()] == [1]
         taker.kill()
-        assert await done_by(dispatch, 1) == [A]
+        assert set(await done_by(dispatch, 1)) == {A}
         assert await dispatch.backlog() == 0
     finally:
         if taker.returncode is None:

@@ -141,7 +141,7 @@ async def deliver_answer(
             if grant is not None:
                 await journal.append(GrantGiven(grant=grant))
                 if grant.scope == "always":
-                    SavedGrants(home.grants).save(grant)
+                    await SavedGrants.of(home, store).save(grant)
         finally:
             await journal.release()
         delivery = "recorded"

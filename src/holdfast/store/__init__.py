@@ -1,7 +1,5 @@
 """What survives a crash: journals, blobs, the session list, search and leases. All other packages build on it."""
 
-from holdfast.store.api_keys import PREFIX as API_KEY_PREFIX
-from holdfast.store.api_keys import RIGHTS, check_api_key, create_api_key
 from holdfast.store.blobs.copy_out import read_span
 from holdfast.store.contract import (
     HOST_QUEUE,
@@ -39,7 +37,6 @@ from holdfast.store.contract import (
     as_work_store,
 )
 from holdfast.store.derived.usage import COUNTS, UsageCounts, UsageTotal
-from holdfast.store.documents import Document, FileDocument, SharedDocument, open_document
 from holdfast.store.files.file_watch import FileWatch
 from holdfast.store.files.private_files import locked, read_own, read_plain, read_settings, remove
 from holdfast.store.files.rmtree import remove_tree
@@ -70,6 +67,9 @@ from holdfast.store.open import (
 )
 from holdfast.store.prune import PruneReport, prune
 from holdfast.store.redaction import MIN_SECRET_LENGTH, Redactor
+from holdfast.store.shared.api_keys import PREFIX as API_KEY_PREFIX
+from holdfast.store.shared.api_keys import RIGHTS, check_api_key, create_api_key
+from holdfast.store.shared.documents import Document, FileDocument, SharedDocument, open_document
 from holdfast.store.shared_access import open_when_released, tail, wait_until_released
 
 __all__ = [
