@@ -148,8 +148,6 @@ def nothing_found(tenants: Tenants, folder: Path) -> dict[str, Callable[[], Awai
         "requested": lambda: store.requested([ID]),
         "watch_requests": waits_for_requests,
         "remove_request": lambda: store.remove_request("theirs"),
-        "usage": lambda: store.usage(),
-        "session_usage": lambda: store.session_usage(),
         "document": lambda: _content(store),
         "api_key": lambda: check_api_key(store, key),
         "api_keys": lambda: store.api_keys(),
