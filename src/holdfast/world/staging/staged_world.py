@@ -3,11 +3,10 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import msgspec
 
-from holdfast.core import Change, Clock
+from holdfast.core import Change, Clock, Value
 from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
 from holdfast.world.contract import NOTHING, NamedContent, World, fingerprint_of, read_name
 from holdfast.world.paths.names import is_within
@@ -18,14 +17,13 @@ from holdfast.world.staging.overlay import MAX_STAGED_BYTES, Overlay
 from holdfast.world.staging.proposals import Proposal, describe
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Value):
     """What decisions about hunks come to, by path: files committed whole or in part, dropped, and what stays staged."""
 
-    whole: list[str] = field(default_factory=list)
-    parts: dict[str, bytes] = field(default_factory=dict)
-    rests: dict[str, bytes] = field(default_factory=dict)
-    dropped: list[str] = field(default_factory=list)
+    whole: list[str] = msgspec.field(default_factory=list)
+    parts: dict[str, bytes] = msgspec.field(default_factory=dict)
+    rests: dict[str, bytes] = msgspec.field(default_factory=dict)
+    dropped: list[str] = msgspec.field(default_factory=list)
 
 
 class StagedWorld(Overlay):
