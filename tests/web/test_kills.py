@@ -4,6 +4,8 @@ import asyncio
 import http.client
 import itertools
 import json
+import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -84,6 +86,14 @@ def read_on(server: WebServer, last: int | None, upto: int) -> list[tuple[int, i
         connection.close()
 
 
+def kill(server: WebServer) -> None:
+    """Kill the process that serves; its file names it."""
+    files = (server.home / "holdfast" / "web-servers").glob("*.json")
+    newest = max(files, key=lambda file: int(file.stem.partition("-")[2]))
+    os.kill(int(newest.stem.partition("-")[0]), signal.SIGKILL)
+    server.process.wait(timeout=60)
+
+
 def kill_servers(home: Path, number: int) -> None:
     """Kill the server again and again while a reader follows it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -95,8 +105,7 @@ def kill_servers(home: Path, number: int) -> None:
         for _ in range(number):
             with running_server(home, port=port) as server:
                 seen += read_on(server, seen[-1][0] if seen else None, written[-1])
-                server.process.kill()
-                server.process.wait()
+                kill(server)
     numbers = [seq for _, seq in seen]
     assert len(numbers) >= number
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
