@@ -64,12 +64,10 @@ class JudgedHost(Value):
 class CommandNetwork(Protocol):
     """Lets the programs of a sandbox connect to hosts that the policy allows."""
 
-    async def environment(self, sandbox: CommandSandbox) -> Mapping[str, str]:
-        """The variables by which programs find the proxy."""
-        ...
-
-    def used_by(self, call: Call, hosts: Sequence[str]) -> "HostLog":
-        """Judge connections on behalf of this call from now on."""
+    async def serve(
+        self, sandbox: CommandSandbox, call: Call, *, is_background: bool = False
+    ) -> tuple[Mapping[str, str], "HostLog"]:
+        """The variables by which the programs of a call find their proxy, and the hosts that they ask for."""
         ...
 
 
@@ -195,7 +193,7 @@ class CommandToolset:
         async with self._sandbox.use() as sandbox:
             before = await self._collect_background(call, sandbox, is_staged=is_staged)
             await self._sandbox.show_workspace(sandbox)
-            async with self._hosts(call, arguments, sandbox) as (environment, judged_hosts):
+            async with self._hosts(call, sandbox) as (environment, judged_hosts):
                 self._record(_started(call, arguments, argv))
                 request = self._request(arguments, argv, environment)
                 outcome = await sandbox.run(request, on_output=on_output)
@@ -209,7 +207,7 @@ class CommandToolset:
         async with self._sandbox.use() as sandbox:
             before = await self._collect_background(call, sandbox, is_staged=is_staged)
             await self._sandbox.show_workspace(sandbox)
-            async with self._hosts(call, arguments, sandbox) as (environment, _):
+            async with self._hosts(call, sandbox, is_background=True) as (environment, _):
                 request = self._request(arguments, argv, environment)
                 name = arguments.name or os.path.basename(argv[0])
                 process = await self._background.start(sandbox, request, name=name)
@@ -281,7 +279,7 @@ class CommandToolset:
                 async with self._sandbox.use() as sandbox:
                     before = await self._collect_background(call, sandbox, is_staged=is_staged)
                     await self._sandbox.show_workspace(sandbox)
-                    async with self._hosts(call, arguments, sandbox) as (environment, _):
+                    async with self._hosts(call, sandbox) as (environment, _):
                         request = self._request(arguments, argv, environment)
                         process = await self._background.start(sandbox, request, name="code", channel=theirs)
             connected = await ConnectedProcess.open(process, ours, self._background.output(process))
@@ -343,14 +341,13 @@ class CommandToolset:
 
     @asynccontextmanager
     async def _hosts(
-        self, call: Call, arguments: _Arguments, sandbox: CommandSandbox
+        self, call: Call, sandbox: CommandSandbox, *, is_background: bool = False
     ) -> AsyncIterator[tuple[Mapping[str, str], Callable[[], Sequence[JudgedHost]]]]:
         """The variables for programs of this call, and the hosts they have asked for so far."""
         if self._network is None:
             yield {}, lambda: ()
             return
-        environment = await self._network.environment(sandbox)
-        log = self._network.used_by(call, arguments.hosts)
+        environment, log = await self._network.serve(sandbox, call, is_background=is_background)
         yield environment, log.judged
 
     async def _record_end(self, call: Call, outcome: CommandOutcome, output: CommandOutput) -> str:

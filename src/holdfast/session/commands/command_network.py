@@ -18,6 +18,9 @@ from holdfast.commands import (
 )
 from holdfast.core import Call
 
+MAX_OWN_PROXIES = 16
+"""Programs in the background with a proxy of their own, over the life of a sandbox. Further ones share that of the commands."""
+
 
 class JudgeHostFor(Protocol):
     """Judges a host on behalf of a command. The gate implements it."""
@@ -28,7 +31,11 @@ class JudgeHostFor(Protocol):
 
 
 class SessionNetwork:
-    """Serves the proxy of the open sandbox. Connections are judged on behalf of the command that ran last."""
+    """Serves the proxies of the open sandbox: one for the command that runs, and one for each program in the background.
+
+    Which proxy a program uses says on whose behalf its connections are judged and recorded. It is not a wall: all programs of a
+    sandbox reach all of its ports.
+    """
 
     def __init__(
         self,
@@ -48,28 +55,37 @@ class SessionNetwork:
         self._environment: Mapping[str, str] = {}
         self._serving: list[asyncio.Task[None]] = []
         self._listeners: list[socket.socket] = []
-        self._call: Call | None = None
-        self._log = _Hosts()
+        self._running = _Client()
+        self._own_proxies = 0
 
-    async def environment(self, sandbox: CommandSandbox) -> Mapping[str, str]:
-        """The variables by which programs find the proxy, which is started if it is not."""
+    async def serve(
+        self, sandbox: CommandSandbox, call: Call, *, is_background: bool = False
+    ) -> tuple[Mapping[str, str], "_Hosts"]:
+        """The variables by which the programs of a call find their proxy, and the hosts that they ask for."""
+        await self._use(sandbox)
+        if is_background and self._judge is not None and self._own_proxies < MAX_OWN_PROXIES:
+            self._own_proxies += 1
+            client = _Client(call)
+            return await self._serve_proxy(sandbox, client), client.log
+        self._running.call, self._running.log = call, _Hosts()
+        return self._environment, self._running.log
+
+    async def _use(self, sandbox: CommandSandbox) -> None:
+        """Serve this sandbox from now on."""
         if self._sandbox is not sandbox:
             await self.close()
-            self._environment = await self._serve_proxy(sandbox) if self._judge is not None else {}
+            self._environment = (
+                await self._serve_proxy(sandbox, self._running) if self._judge is not None else {}
+            )
             for port in self._ports:
                 listener, _ = await sandbox.listen(port)
                 self._start(listener, serve_host_port(listener, port, is_closed=self._is_closed))
             self._sandbox = sandbox
-        return self._environment
-
-    def used_by(self, call: Call, hosts: Sequence[str]) -> "_Hosts":
-        """Judge connections on behalf of this call from now on."""
-        self._call, self._log = call, _Hosts()
-        return self._log
 
     async def close(self) -> None:
         """Stop the proxy. Idempotent."""
         serving, self._serving, self._sandbox = self._serving, [], None
+        self._own_proxies = 0
         for task in serving:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
@@ -79,15 +95,23 @@ class SessionNetwork:
 
     async def preview(self, sandbox: CommandSandbox, port: int, *, at: int = 0) -> int:
         """Forward a port of this machine's loopback to a port of the sandbox, until it closes. Returns the port here."""
-        await self.environment(sandbox)  # previews end with the sandbox that they lead to
+        await self._use(sandbox)  # previews end with the sandbox that they lead to
         listener = listen_on_host(at)
         self._start(listener, serve_preview(sandbox, port, listener))
         return int(listener.getsockname()[1])
 
-    async def _serve_proxy(self, sandbox: CommandSandbox) -> Mapping[str, str]:
+    async def _serve_proxy(self, sandbox: CommandSandbox, client: "_Client") -> Mapping[str, str]:
+        async def judge(host: str, port: int, address: str = "") -> HostVerdict:
+            if client.call is None or self._judge is None:
+                return HostVerdict(is_allowed=False, reason="no command runs")
+            return await self._judge(client.call, host, port, address)
+
         listener, port = await sandbox.listen()
         proxy = CommandProxy(
-            listener, judge=self._judge_host, on_decision=self._note, named_endpoints=self._endpoints
+            listener,
+            judge=judge,
+            on_decision=lambda decision: client.log.add(decision),
+            named_endpoints=self._endpoints,
         )
         self._start(listener, proxy.serve())
         return proxy_environment(port)
@@ -96,13 +120,13 @@ class SessionNetwork:
         self._listeners.append(listener)
         self._serving.append(asyncio.create_task(serve))
 
-    async def _judge_host(self, host: str, port: int, address: str = "") -> HostVerdict:
-        if self._call is None or self._judge is None:
-            return HostVerdict(is_allowed=False, reason="no command runs")
-        return await self._judge(self._call, host, port, address)
 
-    def _note(self, decision: HostDecision) -> None:
-        self._log.add(decision)
+class _Client:
+    """On whose behalf a proxy connects."""
+
+    def __init__(self, call: Call | None = None) -> None:
+        self.call = call
+        self.log = _Hosts()
 
 
 class _Hosts:
