@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import LINK_MODE, FileEffect, digest_bytes, link_problem
+from holdfast.core import LINK_MODE, Call, CallId, FileEffect, JsonObject, digest_bytes, link_problem
 from holdfast.core.errors import CommitConflict, PathRefused
-from holdfast.world import EffectWriter, FolderWorld, StagedWorld, UndoJournal
+from holdfast.world import EffectWriter, FolderWorld, StagedWorld, UndoJournal, WorldToolset
 
 
 @pytest.fixture
@@ -209,3 +209,25 @@ def test_an_empty_folder_behind_a_link_is_not_removed_with_the_link(staged: Stag
     delete(staged, "way")
     staged.commit()
     assert (root / "behind" / "empty").is_dir()
+
+
+@pytest.mark.parametrize("operation", ["world.write", "world.read", "world.delete", "world.stat"])
+async def test_a_call_on_a_changed_link_reaches_no_file_that_was_not_judged(
+    staged: StagedWorld, operation: str
+) -> None:
+    """The policy judges `old` as `a`, where the base's symlink leads; what is staged there needs its own approval."""
+    effect = FileEffect(path="old", kind="modified", digest=digest_bytes(b"new\n"), mode=0o644)
+    EffectWriter(staged).apply(effect, lambda: b"new\n", is_staged=True, asks="it runs later")
+    kept: dict[str, bytes] = {}
+
+    async def keep(content: bytes) -> str:
+        kept[digest_bytes(content)] = content
+        return digest_bytes(content)
+
+    toolset = WorldToolset(staged.base, staged, keep=keep)
+    arguments: JsonObject = {"path": "old"} | ({"content": "x"} if operation == "world.write" else {})
+    call = Call(id=CallId("1"), operation=operation, arguments=arguments)
+    with pytest.raises(PathRefused, match="not committed yet"):
+        await toolset.perform(call, is_staged=True)
+    assert staged.asking() == {"old": "it runs later"}
+    assert staged.staged_contents() == {"old": b"new\n"}

@@ -146,6 +146,9 @@ class WorldToolset:
             raise InvalidInput(f"{call.operation}: {error}") from None
         if opened := self._opened.get(call.id):
             return await self._perform_outside(call.operation, arguments, opened, is_staged=is_staged)
+        for path in (arguments.path, arguments.source, arguments.destination):
+            if path:
+                self._staged.check_followed(path)
         match call.operation:
             case "world.write" | "world.append" | "world.delete" | "world.move":
                 return await self._change(call.operation, arguments, is_staged=is_staged)

@@ -64,6 +64,17 @@ class Overlay(HostCopyMixin):
                 )
         return real
 
+    def check_followed(self, path: str) -> None:
+        """Raise PathRefused if a path names a symlink of the base whose change is staged, or a staged one.
+
+        The policy judged the path as the base has it, so a call must not reach another file.
+        """
+        if self._layer.links and self.resolve(path) in self._layer.links:
+            raise PathRefused(
+                f"{path!r} is a change of a symlink, which is not committed yet",
+                hint="use the path of its target, or a program",
+            )
+
     def resolve_name(self, path: str) -> str:
         return self.base.resolve_name(path)
 
