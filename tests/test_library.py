@@ -274,7 +274,7 @@ async def test_f26_a_session_whose_opening_is_cancelled_is_not_left_open(home: P
 async def test_a_tool_may_be_a_coroutine_function_and_keeps_few_of_its_calls(home: Path) -> None:
     async def double(arguments: dict[str, Any]) -> int:
         await asyncio.sleep(0)
-        return 2 * arguments["n"]
+        return 2 * int(arguments["n"])
 
     schema: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     tool = holdfast.Tool(name="numbers.double", parameters=schema, roles={})

@@ -37,7 +37,7 @@ async def _asks(
 
     session = await runtime.create(
         model=ScriptedModel([reply] * 40), policy=desk_policy(policy), toolsets=[Desk().toolset],
-        can_ask=False, **({"workspace": folder} if folder is not None else {}),
+        can_ask=False, workspace=folder,
     )  # fmt: skip
     try:
         before = 0

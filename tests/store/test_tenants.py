@@ -108,10 +108,12 @@ def nothing_found(tenants: Tenants, folder: Path) -> dict[str, Callable[[], Awai
     async def waits() -> object:
         with store.watch() as watch:
             await watch.changed()
+        return None
 
     async def waits_for_requests() -> object:
         with store.watch_requests() as watch:
             await watch.changed()
+        return None
 
     return {
         "open": lambda: store.open(ID),

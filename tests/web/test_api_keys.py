@@ -14,7 +14,7 @@ from tests.web.asgi import WebClient, web_client
 
 from holdfast.core import Needs, SessionId
 from holdfast.core.events import EscalationAnswered
-from holdfast.models import ScriptedModel, use
+from holdfast.models import Reply, ScriptedModel, use
 from holdfast.policy import FixedPolicy
 from holdfast.store import Right, WorkStore, add_tenant, create_api_key
 from holdfast.web.application import ROUTES, WebApplication
@@ -73,7 +73,7 @@ async def test_a_key_allows_what_its_right_says_until_it_is_revoked(
 ) -> None:
     monkeypatch.setattr("holdfast.services.answer.HOLDER_SECONDS", 0.01)
     runtime = servers.theirs.context.runtime
-    script = [use("world__write", {"path": "a.txt", "content": "one"}), "done"]
+    script: list[Reply | str] = [use("world__write", {"path": "a.txt", "content": "one"}), "done"]
     session = await runtime.create(model=ScriptedModel(script), policy=ASK)
     assert isinstance(await session.send("write"), Needs)
     (escalation,) = session.escalations()

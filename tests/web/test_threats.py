@@ -21,7 +21,7 @@ from holdfast.app import Runtime
 from holdfast.commands import ShellSettings, SystemSandboxes, probe_sandbox
 from holdfast.core import ArgumentRoles, Call, Tool, call_id
 from holdfast.core.errors import InvalidInput
-from holdfast.guests import Engines
+from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import ServerSpec
 from holdfast.policy import FixedPolicy, Request, Resolver, load_policy
 from holdfast.services import check_proposed, request_for, with_known_tools
@@ -131,7 +131,7 @@ async def test_the_server_listens_on_this_machine_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sandbox", ["python", "wasi", "system", "lisp"])
-async def test_code_of_an_agent_reaches_no_port(waiting: WebServer, tmp_path: Path, sandbox: str) -> None:
+async def test_code_of_an_agent_reaches_no_port(waiting: WebServer, tmp_path: Path, sandbox: Sandbox) -> None:
     port = waiting.url.rstrip("/").rpartition(":")[2]
     code = f"import socket\ns = socket.create_connection(('127.0.0.1', {port}))\nprint('reached')"
     if sandbox == "lisp":

@@ -1,7 +1,7 @@
 """Engines and stores that workers share. The tests of the contract run over every entry of `ENGINES`."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,7 @@ async def in_postgres(folder: Path, request: pytest.FixtureRequest, *, engine: s
         databases.give_back(url)
 
 
-ENGINES = {
+ENGINES: dict[str, Callable[[Path, pytest.FixtureRequest], AbstractAsyncContextManager[Shared]]] = {
     "memory": memory,
     "pgqueuer": partial(in_postgres, engine="pgqueuer"),
     "procrastinate": partial(in_postgres, engine="procrastinate"),

@@ -225,7 +225,9 @@ async def test_a_call_on_a_changed_link_reaches_no_file_that_was_not_judged(
         return digest_bytes(content)
 
     toolset = WorldToolset(staged.base, staged, keep=keep)
-    arguments: JsonObject = {"path": "old"} | ({"content": "x"} if operation == "world.write" else {})
+    arguments: JsonObject = {"path": "old"}
+    if operation == "world.write":
+        arguments["content"] = "x"
     call = Call(id=CallId("1"), operation=operation, arguments=arguments)
     with pytest.raises(PathRefused, match="not committed yet"):
         await toolset.perform(call, is_staged=True)

@@ -1,6 +1,6 @@
 """Tools: what can be called, what the arguments mean, and the toolsets that perform calls."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -183,7 +183,7 @@ class FunctionToolset:
     """A toolset of Python functions and coroutine functions: the public fake, and the easiest way to provide your own tools."""
 
     def __init__(
-        self, functions: dict[str, tuple[Tool, Callable[[JsonObject], Json | Awaitable[Json]]]]
+        self, functions: Mapping[str, tuple[Tool, Callable[[JsonObject], Json | Awaitable[Json]]]]
     ) -> None:
         self._functions = functions
         self.performed: list[Call] = []

@@ -143,7 +143,7 @@ class ProcrastinateDispatch:
                 await self._post_again(SessionId(session), later.seconds)
 
         async with app.open_async():
-            worker = Worker(
+            worker: Any = Worker(  # Any: its methods have no annotations
                 app,
                 queues=queues,
                 concurrency=places,

@@ -140,8 +140,11 @@ def _open(url: str, folder: Path | None) -> Any:  # Any: obstore's classes have 
             return from_url(url)
         # A service on this machine or in a private network may speak plain HTTP; the endpoint says so.
         is_plain = os.environ.get("AWS_ENDPOINT_URL", os.environ.get("AWS_ENDPOINT", "")).startswith("http:")
-        retry = {"max_retries": 4, "retry_timeout": RETRY}
-        return from_url(url, client_options={"allow_http": is_plain}, retry_config=retry)
+        return from_url(
+            url,
+            client_options={"allow_http": is_plain},
+            retry_config={"max_retries": 4, "retry_timeout": RETRY},
+        )
     except (BaseError, OSError, ValueError) as problem:
         raise _unavailable(url, problem) from problem
 

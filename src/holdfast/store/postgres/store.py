@@ -518,7 +518,9 @@ class PostgresStore(PostgresBlobStore):
         with suppress(StoreUnavailable):  # then the lease ends when this process is not seen any more
             await self._released.call((session, fence))
 
-    async def _release_some(self, leases: Sequence[tuple[SessionId, int]]) -> Mapping[object, None]:
+    async def _release_some(
+        self, leases: Sequence[tuple[SessionId, int]]
+    ) -> Mapping[tuple[SessionId, int], None]:
         columns = ([session for session, _ in leases], [fence for _, fence in leases])
         await self._database.read(
             lambda connection: connection.execute(SQL["release_leases"], *columns, self._presence.id)
