@@ -38,8 +38,9 @@ PROMISES = (
     ),
     Promise(
         "P03",
-        "A path that is protected, or part of a git repository, is closed to changes by every route, whatever the policy says.",
-        "a server that does other things than it is asked, and programs outside Holdfast",
+        "A protected path (files of Holdfast, the policy of the session, what puts another agent behind the gate) and every part of a git "
+        "repository are closed to changes by every route, whatever the policy says.",
+        "a server that does other things than it is asked, a command of another agent that you approve, and programs outside Holdfast",
     ),
     Promise(
         "P04",
@@ -64,13 +65,15 @@ PROMISES = (
     ),
     Promise(
         "P09",
-        "A secret that you hand to a server or a provider is not at rest, not shown and not handed to anyone else.",
-        "the server or the provider itself, and a guest that encodes what it was allowed to read",
+        "A secret that you hand to a server or a provider is in no record and no log, is not shown, and is not handed to anyone else. Files of "
+        "the workspace and the variables of a guest are kept as they are.",
+        "the server or the provider itself, a guest that encodes what it was allowed to read, and you, if you type a key of the keyring "
+        "into a command that does not use the keyring",
     ),
     Promise(
         "P10",
         "Input from models, servers, guests, files and clients is bounded, and no input crashes or hangs the process.",
-        "a flaw in a library that no fuzz target reaches",
+        "a flaw in a library that no fuzz target reaches, and settings or `import --large` with which you raise a bound",
     ),
     Promise(
         "P11",
@@ -90,7 +93,7 @@ PROMISES = (
     Promise(
         "P14",
         "The work of one session does not block the others: the event loop is free again within milliseconds.",
-        "a guest in Lisp with millions of objects, while Python collects garbage",
+        "a guest in Lisp with millions of objects, while Python collects garbage; and in a chat, drawing an answer of megabytes",
     ),
     Promise(
         "P15",
@@ -106,6 +109,23 @@ PROMISES = (
         "P17",
         "A tool of a server that changes after you accepted it is not offered until you review it.",
         "a server that keeps its description and changes what it does",
+    ),
+    Promise(
+        "P18",
+        "A program in the command sandbox changes nothing but its own layer, reaches no host that was not allowed, and sees neither your "
+        "keys nor the files that the policy hides.",
+        "a flaw in the kernel; in the weaker tier `copy`, one of the walls that `holdfast doctor` lists as missing; and a host that you allow",
+    ),
+    Promise(
+        "P19",
+        "In a browser and in a messenger, an answer applies to exactly what was shown there, and only people whom you let in can give one.",
+        "anyone who has the device or the account, an extension of the browser, and the operator of the messenger",
+    ),
+    Promise(
+        "P20",
+        "Under a policy with labels, no value made of a stranger's words reaches an argument that a rule protects, and no program written after "
+        "such words acts, unasked.",
+        "a value that you endorsed, a source that you named, and what labels.md lists as not guaranteed",
     ),
 )
 

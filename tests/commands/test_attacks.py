@@ -61,6 +61,7 @@ def play(folder: Path, jobs: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.promise("P18")
 def test_every_attack_is_held_off(tmp_path: Path) -> None:
     [results] = play(tmp_path, [job(USERS[-1], ATTACKS)])
     assert results.keys() == BY_ID.keys()
@@ -77,6 +78,7 @@ def test_as_root_the_attacks_that_one_wall_alone_holds_off_are_held_off(tmp_path
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
+@pytest.mark.promise("P18")
 def test_as_root_every_attack_is_held_off(tmp_path: Path) -> None:
     [results] = play(tmp_path, [job(USERS[0], ATTACKS)])
     assert results.keys() == BY_ID.keys()
@@ -84,6 +86,7 @@ def test_as_root_every_attack_is_held_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.promise("P18")
 def test_without_a_wall_an_attack_succeeds(tmp_path: Path) -> None:
     user = USERS[0]
     walls = [wall for wall in WALLS if user != "own" or wall not in ONLY_ROOT]

@@ -252,6 +252,7 @@ async def test_staged_changes_come_back_as_text_or_as_a_file_and_are_committed(
     assert document.count(b"+line") == 2000
 
 
+@pytest.mark.promise("P19")
 async def test_a_commit_covers_only_what_was_shown_before_it_was_written(
     telegram: TelegramStandIn, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ async def test_an_approval_is_recorded_with_its_transport(client: WebClient, sam
     assert "does not wait" in again.data["text"]
 
 
+@pytest.mark.promise("P19")
 async def test_what_is_not_what_was_shown_is_not_approved(client: WebClient, sample: SampleHome) -> None:
     session = sample.waiting[0]
     shown = await waiting(client, session)
@@ -199,6 +200,7 @@ async def test_an_ended_device_is_out_at_once(client: WebClient) -> None:
     assert (await other.get("/api/devices")).status == 401
 
 
+@pytest.mark.promise("P19")
 async def test_changes_are_committed_only_as_shown(client: WebClient, sample: SampleHome) -> None:
     path = f"/api/sessions/{sample.staged}"
     listed = (await client.get(f"{path}/changes")).data

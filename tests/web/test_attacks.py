@@ -90,6 +90,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.promise("P19")
 def test_another_page_can_neither_read_nor_answer(
     name: str, server: WebServer, sample: SampleHome, evil: str, browser: BrowserThread
 ) -> None:
@@ -214,6 +215,7 @@ WRAPPERS = (
 PAYLOADS = [wrapper.replace("{}", base) for base in BASES for wrapper in WRAPPERS]
 
 
+@pytest.mark.promise("P19")
 def test_two_hundred_payloads_in_every_field_stay_text(tmp_path: Path, browser: BrowserThread) -> None:
     assert len(PAYLOADS) == 200
     session, staged = asyncio.run(_poisoned(tmp_path / "holdfast"))

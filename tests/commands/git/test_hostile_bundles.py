@@ -127,7 +127,7 @@ async def test_what_a_merge_changes_by_itself_is_named(pair: Pair) -> None:
     assert [file.path for file in offered.files] == ["evil.txt", "main.txt", "side.txt"]
 
 
-@pytest.mark.promise("P03")
+@pytest.mark.promise("P12")
 async def test_a_merge_that_takes_a_change_back_is_named(pair: Pair) -> None:
     _, attacker = pair
     for folder in pair:
