@@ -161,13 +161,14 @@ async def _start(processes: int, message_bytes: int) -> "monty.AsyncMonty":
     pool = monty.AsyncMonty(binary_path=program, min_processes=1, max_processes=processes)
     try:
         await pool.__aenter__()
-    except (
-        RuntimeError
-    ) as error:  # the engine reports a failed start so, for example without file descriptors
+    except BaseException as error:
+        # The engine reports a failed start so, for example without file descriptors; or it panics, which is not an Exception.
+        if not isinstance(error, RuntimeError) and type(error).__name__ != "PanicException":
+            raise
         raise EngineMissing(
             f"the Python sandbox cannot be started: {error}",
             hint="If too many files are open, raise the limit and try again: ulimit -n 1024",
-        ) from error
+        ) from None
     return pool
 
 
