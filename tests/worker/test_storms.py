@@ -154,21 +154,24 @@ async def check(fleet: Fleet, sessions: list[SessionId], *, messages: int = TURN
 async def storm(fleet: Fleet, *, sessions: int, kills: int, seed: int) -> Counter[str]:
     chance = random.Random(seed)
     made = [await fleet.create(f"s{number}") for number in range(sessions)]
+    replacing = asyncio.create_task(fleet.add_worker(*STORM))
     for _ in range(kills):
         wanted = sum(fleet.effects().values()) + chance.randint(1, 3)
         while not await fleet.until_effects(wanted, or_idle=True):
             made += [await fleet.create(f"s{len(made) + number}") for number in range(10)]
+        await replacing  # the others work while it starts
         await fleet.kill(chance.choice(fleet.workers))
-        await fleet.add_worker(*STORM)
+        replacing = asyncio.create_task(fleet.add_worker(*STORM))
+    await replacing
     await fleet.until_idle()
     return await check(fleet, made)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 async def test_two_hundred_killed_workers_lose_nothing_and_repeat_nothing(
     postgres_databases: "Databases", tmp_path: Path
 ) -> None:
-    async with fleet(postgres_databases, tmp_path, workers=3, options=STORM) as opened:
+    async with fleet(postgres_databases, tmp_path, workers=2, options=STORM) as opened:
         ends = await storm(opened, sessions=60, kills=200, seed=1)
     assert ends["ok"] > 0
     assert ends["unknown"] > 0, "no kill hit a call"
@@ -178,7 +181,7 @@ async def test_two_hundred_killed_workers_lose_nothing_and_repeat_nothing(
 async def test_a_thousand_kills_lose_nothing_and_repeat_nothing(
     postgres_databases: "Databases", tmp_path: Path
 ) -> None:
-    async with fleet(postgres_databases, tmp_path, workers=3, options=STORM) as opened:
+    async with fleet(postgres_databases, tmp_path, workers=2, options=STORM) as opened:
         ends = await storm(opened, sessions=200, kills=1000, seed=2)
     print(dict(ends))
     assert ends["ok"] > 0
