@@ -285,8 +285,8 @@ class Chat:
         ticker.cancel()
         self._stream.end()
         self._output.end()
-        for section in ("code", "output"):  # a run that was cut off does not end by itself
-            self.screen.live(section, "")
+        self.screen.live("output", "")
+        self.screen.live("code", "")  # a run that was cut off does not end by itself
         if turn.cancelled():
             self.screen.say("  stopped; completed actions are not undone", "ask")
         elif isinstance(turn.exception(), PersonLeft):
