@@ -109,7 +109,7 @@ async def _show_models(chat: ChatContext, *, is_complete: bool) -> None:
     from holdfast.models import list_models, price
 
     current = chat.session.status.model
-    chat.screen.say(f"  {escape_invisible(current)}; switch with /model PROVIDER:NAME", folds=True)
+    chat.screen.say(f"  {escape_invisible(current)}; switch with /model PROVIDER:NAME")
     offered = await list_models(current, settings=chat.runtime.settings.model_requests) if current else ()
     priced = sorted(((price(spec), spec) for spec in offered), key=lambda each: (each[0] is None, each[1]))
     shown = priced if is_complete else priced[:MODEL_LINES]
@@ -127,9 +127,7 @@ async def _show_models(chat: ChatContext, *, is_complete: bool) -> None:
 async def policy(chat: ChatContext, rest: str) -> None:
     """Show the policy, or switch to another."""
     if not rest:
-        chat.screen.say(
-            f"  {escape_invisible(chat.session.status.policy)}; switch with /policy NAME|FILE", folds=True
-        )
+        chat.screen.say(f"  {escape_invisible(chat.session.status.policy)}; switch with /policy NAME|FILE")
         own = (path.stem for path in chat.runtime.home.policies.glob("*.yaml"))
         names = ", ".join(map(escape_invisible, sorted({*named_policies(), *own})))
         chat.screen.say(f"  names: {names}", "dim", folds=True)
