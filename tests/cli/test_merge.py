@@ -83,10 +83,10 @@ def test_f05_a_fork_is_merged_in_the_chat(tmp_path: Path) -> None:
         for line, shown in (
             ("hello", "One."),
             ("/merge", "is not a fork"),
-            ("/fork second", "/merge brings its changes back"),
+            ("/fork second", "/merge shows what the fork changed"),
             ("/merge", "nothing that its parent lacks"),
             ("write it", "Written."),
-            ("/merge", "/merge go commits these changes"),
+            ("/merge", "/merge go commits it in the parent"),
             ("/merge go", "merged 1 file into"),
         ):
             user.type(f"{line}\n")

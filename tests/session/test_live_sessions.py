@@ -71,6 +71,7 @@ async def test_the_registry_is_limited_and_a_closed_session_makes_room() -> None
         registry.add(one)
         with pytest.raises(SessionNotReady):
             registry.add(other)
+        await one.close()
         registry.remove(one.id)
         registry.add(other)
         assert registry.all() == (other,)

@@ -205,10 +205,10 @@ async def test_a_fetch_tool_is_denied_our_own_page_whatever_the_rules_allow(
         assert refused == [("refused", "structural-protected-host")] * len(own_urls(waiting))
         # The same rule lets it reach another port of this machine, and the same words are shown before a call is made.
         elsewhere = f"http://127.0.0.1:{other.server_address[1]}/"
+        other.server_close()  # nobody answers, at once
         await session.execute(f"fetch.fetch(url={elsewhere!r}, raw=True)")
         assert session.audit()[-1].decision.verdict == "allow"
     finally:
-        other.server_close()
         await runtime.close()
 
 

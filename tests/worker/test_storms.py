@@ -168,11 +168,12 @@ async def storm(fleet: Fleet, *, sessions: int, kills: int, seed: int) -> Counte
 
 
 @pytest.mark.timeout(1800)
-async def test_two_hundred_killed_workers_lose_nothing_and_repeat_nothing(
-    postgres_databases: "Databases", tmp_path: Path
+@pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.soak)])
+async def test_killed_workers_lose_nothing_and_repeat_nothing(
+    postgres_databases: "Databases", tmp_path: Path, kills: int
 ) -> None:
     async with fleet(postgres_databases, tmp_path, workers=2, options=STORM) as opened:
-        ends = await storm(opened, sessions=60, kills=200, seed=1)
+        ends = await storm(opened, sessions=kills // 3, kills=kills, seed=1)
     assert ends["ok"] > 0
     assert ends["unknown"] > 0, "no kill hit a call"
 
