@@ -22,7 +22,7 @@ _ROOT = Path(__file__).parents[3]
 
 
 class Databases:
-    """Hands out empty databases with the newest schema and the queue, one to a test at a time; a used one is emptied, not created anew."""
+    """Hands out empty databases with the newest schema and the queue, one to a test at a time; a used one is emptied and not created again."""
 
     def __init__(self, url: str, *, owner: str) -> None:
         self._url = url

@@ -47,7 +47,7 @@ class Document(Protocol):
 
 
 class FileDocument:
-    """A document in a private file of this machine, read anew at every look."""
+    """A document in a private file of this machine, read again at every look."""
 
     def __init__(self, path: Path, *, max_bytes: int | None = None) -> None:
         self.path = path
