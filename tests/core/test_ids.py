@@ -56,6 +56,8 @@ def test_a_new_id_is_the_time_in_utc_with_a_random_suffix_and_is_valid() -> None
         ("-x-", "x"),
         ("v1.2_final", "v1.2_final"),
         ("y" * 63 + "-z", "y" * 63),
+        ("y" * 63 + ".z", "y" * 63),
+        ("y" * 62 + ".-z", "y" * 62),
     ],
 )
 def test_a_name_becomes_an_alias_of_plain_characters(given: str, alias: str) -> None:

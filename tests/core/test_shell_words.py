@@ -192,7 +192,7 @@ def check_against_bash(script: str, recorder: Path, folder: Path) -> bool:
 @needs_bash
 @given(st.one_of(STEPS.map("".join), STEPS.map(" ".join), STEPS.map(lambda steps: "a ".join(["", *steps]))))
 @settings(
-    max_examples=400,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

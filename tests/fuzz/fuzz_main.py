@@ -83,16 +83,18 @@ def _with_atheris(target: str, seconds: float, folder: Path) -> None:
     with atheris.instrument_imports(include=["holdfast"]):
         from tests.fuzz.targets import TARGETS
 
-    corpus, runs = seeds(target), 0
+    corpus, runs, early_mb = seeds(target), 0, 0.0
     started = time.process_time()
 
     def run(data: bytes) -> None:
-        nonlocal runs
+        nonlocal runs, early_mb
         runs += 1
         TARGETS[target](data)
-        if time.process_time() - started > seconds:
-            _report(target, "atheris", runs, time.process_time() - started, 0.0)
-            sys.stdout.flush()
+        used = time.process_time() - started
+        if early_mb == 0 and used > seconds / 10:
+            early_mb = _resident_mb()
+        if used > seconds:
+            _report(target, "atheris", runs, used, _resident_mb() - early_mb)
             os._exit(0)
 
     def custom(data: bytes, max_size: int, seed: int) -> bytes:

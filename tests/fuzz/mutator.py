@@ -16,7 +16,7 @@ EXTREMES: tuple[Any, ...] = (
 )  # fmt: skip
 TOKENS = (
     b"{", b"}", b"[", b"]", b"(", b")", b'"', b"'", b"\\", b"\\u0000", b"\\ud800", b":", b",", b"\n", b"\r", b"\0", b"- ", b"---\n",
-    b"&a ", b"*a", b"<<: *a", b"!!python/object:os.system ", b"!!binary ", b"|\n", b"data: ", b"event: ", b"[DONE]", b"null",
+    b"&a ", b"*a", b"<<: *a", b"!!python/object:os.system ", b"!!binary ", b"!!bool ", b"!!int ", b"!!timestamp ", b"1:", b"%TAG !a! b\n", b"|\n", b"data: ", b"event: ", b"[DONE]", b"null",
     b"9" * 400, b"-0", b"1e400", b"NaN", b"Infinity", b"#", b"`", b",@", b". ", b"#t", b";", b"\xff\xfe", b"\xed\xa0\x80", b"\xf0\x9f",
 )  # fmt: skip
 MAX_BYTES = 60_000

@@ -278,6 +278,12 @@ def _run(work: Coroutine[None, None, None]) -> None:
     _loop().run_until_complete(work)
 
 
+def settle() -> None:
+    """Let the event loop of the targets do what it has planned."""
+    for _ in range(5):
+        _run(asyncio.sleep(0))
+
+
 async def _ask(provider: str, kind: str, body: bytes) -> None:
     model = _model(provider)
     _BODY[:] = kind, body

@@ -1,18 +1,21 @@
 """The fuzz targets: the kept corpus always, a few random inputs always, and ten minutes of each target in the long form."""
 
+import gc
+import itertools
 import json
 import os
 import random
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from tests.fuzz.fuzz_main import CORPUS, seeds
 from tests.fuzz.mutator import mutate
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import TARGETS, settle
 
 INPUTS = [(target, path.name) for target in TARGETS for path in sorted((CORPUS / target).iterdir())]
 SECONDS = 600
@@ -39,6 +42,25 @@ def test_a_few_changed_inputs_are_read_or_refused_in_words(target: str) -> None:
                 "ignore"
             )  # a provider's library warns about kinds of parts that it does not know
             TARGETS[target](mutate(chance.choice(corpus), chance, corpus))
+
+
+@each_target
+def test_a_target_keeps_nothing_of_its_inputs_in_memory(target: str) -> None:
+    passes, corpus = 5, seeds(target)
+
+    def objects_after(count: int) -> Counter[str]:
+        for data in corpus * count:
+            TARGETS[target](data)
+        gc.collect()
+        settle()  # streams that were collected are closed by the event loop
+        gc.collect()
+        return Counter(type(each).__qualname__ for each in gc.get_objects())
+
+    objects_after(2)  # fills the caches, also those of the counting itself
+    counts = [objects_after(1), *(objects_after(passes) for _ in range(3))]
+    # What an input leaves behind grows every time. Threads and caches of libraries grow once.
+    growths = [after - before for before, after in itertools.pairwise(counts)]
+    assert {name for name in growths[0] if all(each[name] >= passes for each in growths)} == set()
 
 
 @pytest.mark.soak

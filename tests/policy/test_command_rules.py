@@ -144,13 +144,23 @@ def test_a_rule_applies_in_its_tier_only() -> None:
 
 def test_the_facts_of_a_call_are_those_that_concern_it() -> None:
     facts = SessionFacts(
-        tier="full", host_groups={"package-registries": ("*.example.com",), "other": ("b.example",)}
+        tier="full",
+        host_groups=lambda: {"package-registries": ("*.example.com",), "other": ("b.example",)},
     )
     connect = KNOWN_TOOLS["net.connect"]
     hosts = targets_of(connect, {"host": "a.example.com", "port": 443}, LexicalPaths())
     groups: dict[str, tuple[str, ...]] = {"a.example.com": ("package-registries",)}
     assert facts.for_call(connect, hosts) == CallFacts(tier="full", host_groups=groups)
     assert facts.for_call(KNOWN_TOOLS["world.list"], ()) == CallFacts()
+
+
+def test_groups_of_hosts_are_looked_for_only_if_a_call_leads_to_a_host() -> None:
+    def find() -> dict[str, tuple[str, ...]]:
+        raise AssertionError("nothing leads to a host")
+
+    run = KNOWN_TOOLS["shell.run"]
+    targets = targets_of(run, {"argv": ["ls"]}, LexicalPaths())
+    assert SessionFacts(tier="full", host_groups=find).for_call(run, targets) == CallFacts(tier="full")
 
 
 @pytest.mark.parametrize(

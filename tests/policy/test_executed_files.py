@@ -82,7 +82,7 @@ def test_a_proposal_says_when_its_file_runs() -> None:
     world.write("Makefile", b"all:\n\techo\n")
     world.write("notes.txt", b"x\n")
     makefile, notes = world.proposals()
-    first = diff_lines(makefile)[0]
+    first = next(diff_lines(makefile))
     assert (first.kind, first.text) == ("note", "Makefile: this runs when you run make")
     assert not any("this runs" in line.text for line in diff_lines(notes))
     assert (makefile.runs_when, notes.runs_when) == ("run make", None)

@@ -212,7 +212,7 @@ def test_the_base_folder_contains_every_match(pattern: str, folder: str) -> None
     st.sampled_from([".", *(path for _, path in MATCHES), *(path for _, path in MISSES)]),
     st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 def test_several_globs_together_match_what_one_of_them_matches(
     patterns: list[str], path: str, for_deny: bool
 ) -> None:

@@ -3,7 +3,17 @@
 import msgspec
 import pytest
 
-from holdfast.core import Call, CallFacts, CallLevels, Decision, JsonObject, Level, call_id
+from holdfast.core import (
+    ArgumentRoles,
+    Call,
+    CallFacts,
+    CallLevels,
+    Decision,
+    JsonObject,
+    Level,
+    Tool,
+    call_id,
+)
 from holdfast.core.errors import InvalidPolicy
 from holdfast.mcp import suggest_levels
 from holdfast.policy import (
@@ -13,6 +23,7 @@ from holdfast.policy import (
     RecordedCall,
     Request,
     RulePolicy,
+    annotate,
     backtest,
     combine,
     compare_policies,
@@ -148,6 +159,13 @@ def test_lint_says_that_what_a_rule_passes_over_is_denied() -> None:
 def test_a_rule_that_asks_for_levels_needs_labels() -> None:
     with pytest.raises(InvalidPolicy, match="no `labels`"):
         _policy("policy: x\nrules:\n  - {name: pay, allow: bank.pay, from: {payee: own}}\n")
+
+
+def test_an_annotation_as_plain_data_does_not_switch_a_rule_about_a_payee_off() -> None:
+    plain = ArgumentRoles(default=("none",))
+    path = ArgumentRoles(default=("read-path",))
+    annotated = annotate(Tool(name="bank.pay", roles={"to": plain, "amount": path, "note": plain}), _policy())
+    assert annotated.roles == {"to": ArgumentRoles(default=("payee",)), "amount": path, "note": plain}
 
 
 def test_fields_that_cannot_carry_a_sentence_are_suggested() -> None:

@@ -5,7 +5,14 @@ from typing import get_args
 import pytest
 
 from holdfast.core import ArgumentRoles, Call, Decision, JsonObject, Role, SandboxTier, Tool, Verdict, call_id
-from holdfast.policy import LexicalPaths, Request, lint, load_policy, named_policies, targets_of
+from holdfast.policy import (
+    LexicalPaths,
+    Request,
+    lint,
+    load_policy,
+    named_policies,
+    targets_of,
+)
 from holdfast.policy.analysis.examples import check_examples, judge_example
 from holdfast.policy.document import Example
 

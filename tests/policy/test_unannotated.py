@@ -110,6 +110,39 @@ def test_f42_a_map_without_named_keys_is_one_value() -> None:
     assert judge(OPTIONS, arguments, path=("read-path",), options=("none",)).verdict == "allow"
 
 
+NAMED: JsonObject = {"type": "object", "properties": {"a": {}}}
+
+
+@pytest.mark.promise("P04")
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"unevaluatedProperties": NAMED}, {"k": {"file": "/outside/f"}}),
+        ({"dependentSchemas": {"k": NAMED}}, {"file": "/outside/f"}),
+        ({"contains": NAMED}, [{"file": "/outside/f"}]),
+        ({"unevaluatedItems": NAMED}, [{"file": "/outside/f"}]),
+        ({"additionalItems": NAMED}, [{"file": "/outside/f"}]),
+        ({"dependencies": {"k": NAMED}}, {"file": "/outside/f"}),
+        ({"$dynamicRef": "#named"}, {"file": "/outside/f"}),
+        ({"$dynamicRef": "#named"}, [{"file": "/outside/f"}]),
+        ({"$recursiveRef": "#"}, {"file": "/outside/f"}),
+        ({"$ref": "#named"}, {"o": "/outside/f"}),
+        ({"$ref": "other.json"}, {"o": "/outside/f"}),
+        ({"$ref": "https://server.example/s.json#/$defs/named"}, {"file": "/outside/f"}),
+        ({"$ref": "#/$defs/%6eamed"}, {"file": "/outside/f"}),
+        ({"$ref": "#/$defs/missing"}, [[{"file": "/outside/f"}]]),
+        ({"$ref": 7}, {"file": "/outside/f"}),
+    ],
+)
+def test_f42_rare_keywords_name_keys_too_and_references_that_are_not_followed_name_none(
+    schema: JsonObject, value: Json
+) -> None:
+    defined: JsonObject = {"named": {**NAMED, "$anchor": "named", "$dynamicAnchor": "named"}}
+    whole: JsonObject = {"type": "object", "properties": {"o": schema}, "$defs": defined}
+    assert judge(whole, {"o": value}, o=("none",)).rule in ("missing-annotation", "invalid-arguments")
+    assert judge(whole, {"o": "a value"}, o=("none",)).rule != "missing-annotation"
+
+
 def test_f42_a_judged_role_judges_every_key_and_value() -> None:
     arguments: JsonObject = {"path": {"any": ["sub", {"key": "/outside/f"}]}}
     assert judge({}, arguments, path=("read-path",)).rule == "default-deny"
@@ -122,7 +155,9 @@ values = st.recursive(
     max_leaves=8,
 )
 schemas: st.SearchStrategy[Any] = st.recursive(
-    st.sampled_from([True, {}, {"type": "object"}, {"$ref": "#"}, {"$ref": "#/properties/path"}]),
+    st.sampled_from(
+        [True, {}, {"type": "object"}, {"$ref": "#"}, {"$ref": "#/properties/path"}, {"$dynamicRef": "#a"}]
+    ),
     lambda inner: st.fixed_dictionaries(
         {},
         optional={

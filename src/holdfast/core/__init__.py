@@ -156,6 +156,7 @@ from holdfast.core.tools import (
 )
 from holdfast.core.values import (
     MAX_DEPTH,
+    VERSION,
     Json,
     JsonObject,
     Value,
@@ -164,6 +165,7 @@ from holdfast.core.values import (
     digest_bytes,
     encode,
     is_too_deep,
+    scalars_in,
     text_bytes,
     texts_in,
 )
@@ -184,6 +186,7 @@ __all__ = [
     "STRICTNESS",
     "UNKNOWN",
     "VERDICTS",
+    "VERSION",
     "Amount",
     "Answer",
     "ApprovedPaths",
@@ -320,6 +323,7 @@ __all__ = [
     "restricts",
     "runs_when",
     "sanitise_name",
+    "scalars_in",
     "shortest_wait",
     "split_argv",
     "split_script",

@@ -112,9 +112,9 @@ def describe_provenance(escalation: Escalation) -> str:
     labels = escalation.call.labels
     if not labels:
         return f"the agent itself, in turn {escalation.call.turn}; they do not appear in earlier input"
+    cells = MAX_SOURCES * MAX_SOURCE_CELLS // min(len(labels), MAX_SOURCES)
     shown = [
-        _cut(escape_to_one_line(label.source), MAX_SOURCE_CELLS)
-        + ("" if label.is_trusted else " (not your words)")
+        _cut(escape_to_one_line(label.source), cells) + ("" if label.is_trusted else " (not your words)")
         # What is not the person's own comes first, because only some sources fit.
         for label in sorted(labels, key=lambda label: label.is_trusted)[:MAX_SOURCES]
     ]

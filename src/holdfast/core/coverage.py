@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 from holdfast.core.calls import Call
 from holdfast.core.executed_files import runs_when
 from holdfast.core.targets import CommandTarget, PathTarget, Target, UrlTarget
+from holdfast.core.text import mark_lookalikes
 from holdfast.core.tools import Role, Tool
 from holdfast.core.values import Value, digest
 
@@ -55,6 +56,8 @@ class Coverage(Value):
     values: tuple[ArgumentValue, ...] = ()
     has_any_values: bool = False
     """Other arguments that are data may have any value."""
+    rule: str = ""
+    """If there is one: any program, with any arguments, as long as it is this rule that asks. See `Grants.find_covering`."""
 
 
 class Offer(Value):
@@ -67,6 +70,10 @@ class Offer(Value):
 
 def is_covered(coverage: Coverage, call: Call, tool: Tool, targets: Sequence[Target]) -> bool:
     """Whether a call of this tool, with these resolved targets, is in the set."""
+    if coverage.rule:
+        return _has_operation(coverage, call, tool) and all(
+            isinstance(target, CommandTarget) for target in targets
+        )
     return (
         _has_operation(coverage, call, tool)
         and bool(targets) == bool(coverage.areas)
@@ -166,7 +173,9 @@ def folder_of(target: PathTarget) -> str:
 
 
 def describe_coverage(coverage: Coverage) -> str:
-    """The set in words. It contains nothing that they do not say."""
+    """The set in words. It contains nothing that they do not say, and letters that pass for others are marked."""
+    if coverage.rule:
+        return mark_lookalikes(f"{_describe_operation(coverage)} that rule {coverage.rule} asks about")
     areas: dict[str, list[str]] = {}
     for area in coverage.areas:
         name = f"{area.argument} " if area.argument else ""
@@ -177,7 +186,7 @@ def describe_coverage(coverage: Coverage) -> str:
     ]
     held += ["any other arguments" if held else "any arguments"] if coverage.has_any_values else []
     parts = [f"on {', '.join(on)}"] * bool(on) + [f"with {', '.join(held)}"] * bool(held)
-    return " ".join([_describe_operation(coverage), *(parts or ["without arguments"])])
+    return mark_lookalikes(" ".join([_describe_operation(coverage), *(parts or ["without arguments"])]))
 
 
 def _describe_operation(coverage: Coverage) -> str:

@@ -95,7 +95,9 @@ def _random_letters(count: int) -> str:
 
 def check_session_id(text: object) -> SessionId:
     """Return the id if it is safe as a path component and as a key. Raises InvalidId."""
-    if not isinstance(text, str) or not text:
+    if not isinstance(text, str):
+        raise InvalidId(f"a session id is text, not {text!r:.40}")
+    if not text:
         raise InvalidId("a session id cannot be empty")
     if len(text) > MAX_ID_LENGTH:
         raise InvalidId(f"a session id can have at most {MAX_ID_LENGTH} characters; this one has {len(text)}")
@@ -123,7 +125,8 @@ def sanitise_name(text: str) -> str:
     latin = unicodedata.normalize("NFKC", text).translate(_LETTERS)
     plain = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode().strip().lower()
     alias = re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9_.-]", "-", plain)).strip("-")
-    alias = alias[:MAX_NAME_LENGTH].rstrip("-")
+    if len(alias) > MAX_NAME_LENGTH:
+        alias = alias[:MAX_NAME_LENGTH].rstrip("-.")  # what the cut left at the end
     if not alias:
         raise InvalidName(
             f"{text!r} contains no character that a name can have",

@@ -1,10 +1,28 @@
 """Projections: state that is computed from the events of a journal, in order. Each package projects what it needs."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args
 
 from holdfast.core.errors import JournalDamaged
-from holdfast.core.events import Event, RecordedEvent, SessionRewound
+from holdfast.core.events import (
+    BudgetRaised,
+    CodePosted,
+    Event,
+    MessagePosted,
+    Noted,
+    RecordedEvent,
+    SessionOpened,
+    SessionRewound,
+    Signer,
+    TurnEnded,
+    TurnReopened,
+)
+from holdfast.core.limits import Limits
+from holdfast.core.outcomes import Nonconverged
+
+THIS_HOME: tuple[Signer, ...] = ("this-home",)
+KNOWN_SIGNERS: tuple[Signer, ...] = ("this-home", "trusted-home")
+"""Whose files keep the words of the person, and the levels of what was read."""
 
 
 def without_rewound(recorded: Iterable[RecordedEvent]) -> list[RecordedEvent]:
@@ -17,6 +35,60 @@ def without_rewound(recorded: Iterable[RecordedEvent]) -> list[RecordedEvent]:
                 counted.pop()
         counted.append(entry)
     return counted
+
+
+def imported_through(recorded: Iterable[RecordedEvent], *, trusted: Collection[Signer] = ()) -> int:
+    """The position up to which a history came from a file, which anyone may have written; 0 if it did not.
+
+    Files that a trusted signer signed do not count. A rewind does not change the position.
+    """
+    ends = [entry for entry in recorded if type(entry.event) in (Noted, SessionOpened)]
+    return max((entry.seq for entry in ends if _ends_import(entry.event, trusted)), default=0)
+
+
+def imported_limits(recorded: Iterable[RecordedEvent]) -> Limits | None:
+    """The limits that this machine gave an imported session; None without an import, or if it kept those of its file.
+
+    A rewind does not change that: what the file says about limits never counts.
+    """
+    limits: Limits | None = None
+    is_imported = False
+    for entry in recorded:
+        event = entry.event
+        if isinstance(event, BudgetRaised):
+            if is_imported and limits is None and event.request == "import":
+                limits = event.limits
+        elif type(event) in (Noted, SessionOpened) and _ends_import(event, ()):
+            is_imported, limits = True, event.limits if isinstance(event, SessionOpened) else None
+    return limits
+
+
+def signer_after(recorded: Sequence[RecordedEvent], seq: int) -> Signer:
+    """Who signed the files that ended after a position: the least trusted of them."""
+    if imported_through(recorded, trusted=KNOWN_SIGNERS) > seq:
+        return ""
+    return "trusted-home" if imported_through(recorded, trusted=THIS_HOME) > seq else "this-home"
+
+
+def _ends_import(event: Event, trusted: Collection[Signer]) -> bool:
+    if isinstance(event, SessionOpened):
+        return event.is_imported and event.signer not in trusted  # a fork of an imported session
+    return isinstance(event, Noted) and event.code == "imported" and event.signer not in trusted
+
+
+def unfinished_turn(recorded: Iterable[RecordedEvent]) -> int | None:
+    """The last turn, if it could go on: it has no end, or ran out of a budget that can be raised."""
+    turn: int | None = None
+    for entry in without_rewound(recorded):
+        match entry.event:
+            case MessagePosted() | CodePosted() | TurnReopened():
+                turn = entry.event.turn
+            case TurnEnded(outcome=outcome):
+                can_go_on = isinstance(outcome, Nonconverged) and outcome.reason == "budget"
+                turn = entry.event.turn if can_go_on else None
+            case _:
+                pass
+    return turn
 
 
 Handled = TypeVar("Handled", bound=Event)

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, dataclass_transform
 
 import msgspec
 
+VERSION = "0.1.0"
+"""What programs that Holdfast talks to are told; `holdfast.__version__` is the same, written twice so that it loads nothing."""
+
 if TYPE_CHECKING:
     Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 else:
@@ -73,6 +76,23 @@ def texts_in(value: Json) -> Iterator[str]:
                 waiting += members.values()
             case _:
                 pass
+
+
+def scalars_in(value: Json) -> Iterator[str]:
+    """The texts, numbers and truth values in a value, and the keys of objects, as texts."""
+    waiting: list[Json] = [value]
+    while waiting:
+        match waiting.pop():
+            case None:
+                pass
+            case bool(truth):
+                yield str(truth).lower()
+            case list(items):
+                waiting += items
+            case dict(members):
+                waiting += [*members, *members.values()]
+            case scalar:
+                yield str(scalar)
 
 
 def text_bytes(value: Json, *, is_json: bool = False) -> int:

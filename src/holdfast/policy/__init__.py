@@ -40,7 +40,7 @@ from holdfast.policy.load import (
     policy_for_folder,
     policy_text,
 )
-from holdfast.policy.plain_yaml import YamlError, parse_plain_yaml
+from holdfast.policy.plain_yaml import YamlError, parse_plain_yaml, scalar_value
 from holdfast.policy.targets import Resolver, contents_of, roles_of, targets_of
 from holdfast.policy.tiers import combine
 from holdfast.policy.tool_roles import KNOWN_TOOLS, annotate
@@ -118,6 +118,7 @@ __all__ = [
     "read_verdict",
     "roles_of",
     "run_examples",
+    "scalar_value",
     "suggest",
     "targets_of",
     "tool_for",

@@ -3,7 +3,7 @@
 Judging is pure, so the gate hands the facts of each call in with the request and records them with the decision.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -15,23 +15,34 @@ HOST_GROUPS = ("package-registries",)
 """The groups of hosts that a session can know."""
 
 
+HostGroups = Callable[[], Mapping[str, tuple[str, ...]]]
+"""Finds the groups of hosts that a session knows: by name, the hosts as patterns in canonical form."""
+
+
+def no_host_groups() -> Mapping[str, tuple[str, ...]]:
+    """No group."""
+    return {}
+
+
 class SessionFacts(Value):
     """What holds for a session at the moment."""
 
     tier: SandboxTier | None = None
     """The tier of its command sandbox; None if it has none."""
-    host_groups: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """By name of a group: its hosts, as patterns in canonical form."""
+    host_groups: HostGroups = no_host_groups
+    """Asked only for a call that leads to a host: most sessions never reach one, and to find the groups takes milliseconds."""
 
     def for_call(self, tool: Tool, targets: Sequence[Target]) -> CallFacts:
         """The facts that concern one call."""
         tier = self.tier if has_tier(tool) else None
         groups: dict[str, tuple[str, ...]] = {}
-        for target in targets if self.host_groups else ():
-            if isinstance(target, UrlTarget) and target.host not in groups:
+        urls = [target for target in targets if isinstance(target, UrlTarget)]
+        known = self.host_groups() if urls else {}
+        for target in urls if known else ():
+            if target.host not in groups:
                 found = tuple(
                     name
-                    for name, hosts in self.host_groups.items()
+                    for name, hosts in known.items()
                     if any(match_host(pattern, target) for pattern in hosts)
                 )
                 if found:

@@ -4,7 +4,6 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -25,6 +24,7 @@ _SIBLINGS = ("tool-annotations.json", "dynamic-lists.json")
 AUTO = "auto"
 """Stands for the policy that fits the folder of a session."""
 _NAMES = ("ask-always", "office", "project", "safe-analysis", "safe-edit", "scratch")
+_FOLDER = Path(__file__).with_name("named")
 
 
 def named_policies() -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def policy_for_folder(*, is_own: bool) -> str:
 
 def policy_text(name: str) -> str:
     """The YAML text of a named policy."""
-    return files("holdfast.policy").joinpath("named", f"{name}.yaml").read_text("utf-8")
+    return _FOLDER.joinpath(f"{name}.yaml").read_text("utf-8")
 
 
 def load_policy(
@@ -95,10 +95,7 @@ def narrowed_by_project(policy: Policy, folder: Path) -> Policy:
 
 @cache
 def _named(name: str) -> RulePolicy:
-    from holdfast.policy.parser import parse_policy
-
-    document = parse_policy(policy_text(name), source=name, extended=lambda base: _named(base).document)
-    return RulePolicy(document)
+    return RulePolicy(parse_policy_text(policy_text(name), source=name))
 
 
 class _Loader:

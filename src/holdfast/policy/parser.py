@@ -16,7 +16,6 @@ from holdfast.core import (
     Verdict,
 )
 from holdfast.core.errors import InvalidPolicy
-from holdfast.core.globs import glob_problem
 from holdfast.policy.document import Example, HostTest, NameTest, PathTest, PolicyDocument, Rule
 from holdfast.policy.extend import deny_first, extend
 from holdfast.policy.labels.parser import (
@@ -27,7 +26,7 @@ from holdfast.policy.labels.parser import (
     read_planned,
 )
 from holdfast.policy.lexical_paths import resolve_folder
-from holdfast.policy.rule_tests.parser import read_argument_tests, read_commands
+from holdfast.policy.rule_tests.parser import read_argument_tests, read_commands, read_glob, spend_globs
 from holdfast.policy.targets import PATH_ROLES, URL_ROLES
 from holdfast.policy.tool_roles import KNOWN_TOOLS
 from holdfast.policy.urls import GROUP_PREFIX, canonical_pattern
@@ -188,9 +187,10 @@ class _Parser:
             return None
         is_executed = "executes" in fields and fields["executes"].node.boolean()
         executed = tuple(each.pattern for each in EXECUTED_FILES) if is_executed else ()
+        spend_globs(given[0].node, executed)
         test = PathTest(
             roles=tuple(role for role in roles if role in PATH_ROLES) or PATH_ROLES,
-            globs=(*(fields["paths"].node.at_least_one(_glob) if "paths" in fields else ()), *executed),
+            globs=(*(fields["paths"].node.at_least_one(read_glob) if "paths" in fields else ()), *executed),
             folders=fields["within"].node.at_least_one(self._folder) if "within" in fields else (),
             inside="inside" in fields and fields["inside"].node.boolean(),
             outside="outside" in fields and fields["outside"].node.boolean(),
@@ -252,13 +252,6 @@ def _sandbox(node: YamlNode) -> str:
 
 def _role(node: YamlNode) -> Role:
     return node.choice(ROLES, "role")  # type: ignore[return-value]  # choice gives back one of ROLES
-
-
-def _glob(node: YamlNode) -> str:
-    pattern = node.text()
-    if (problem := glob_problem(pattern)) is not None:
-        node.fail(f"{pattern[:200]!r}: {problem}")
-    return pattern
 
 
 def _host(node: YamlNode) -> str:

@@ -10,17 +10,24 @@ from holdfast.policy.contract import Policy
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.tiers import TieredPolicy
 
+_PLAIN = ArgumentRoles(default=("none",))
+
 
 def annotate(tool: Tool, policy: Policy) -> Tool:
-    """The tool with the roles that the policy assigns; a tool that already has roles keeps them.
+    """The tool with the roles that the policy assigns. A tool that already has roles keeps them, except that plain data gets a role:
+    a suggestion that nobody checked must not switch off a rule about a payee.
 
     Of several tiers only the highest one that judges by roles counts, even if it assigns none. Otherwise a project's policy
     could declare the path of a write to be plain data.
     """
-    if tool.roles is not None:
-        return tool
     known = _known(tool.name, policy)
-    return tool if known is None else msgspec.structs.replace(tool, roles=known.roles)
+    if known is None or known.roles is None:
+        return tool
+    if tool.roles is None:
+        return msgspec.structs.replace(tool, roles=known.roles)
+    plain = {name for name, each in tool.roles.items() if each == _PLAIN}
+    assigned = {name: roles for name, roles in known.roles.items() if name in plain}
+    return msgspec.structs.replace(tool, roles=tool.roles | assigned) if assigned else tool
 
 
 def _known(name: str, policy: Policy) -> Tool | None:

@@ -3,7 +3,8 @@
 An argument needs its own role, even if the schema accepts any name. A role covers everything in its argument. A role
 that policies judge makes every name and value in the argument a target; `content` is a person's word that all of it is
 data. `none` covers what the schema shows: inside such an argument, an object may have only the keys that the schema names.
-An object whose keys the schema never names, such as a map of headers, is one value.
+An object whose keys the schema never names, such as a map of headers, is one value. Where the schema refers to something that
+is not followed here, nothing is named.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,8 @@ from holdfast.policy.targets import roles_of
 
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 _CONDITIONALS = ("if", "then", "else")
+_BY_KEY = ("dependentSchemas", "dependencies")
+_NOT_FOLLOWED = ("$dynamicRef", "$recursiveRef")
 
 
 def unannotated_argument(tool: Tool, arguments: JsonObject) -> str | None:
@@ -42,9 +45,12 @@ class _Schema:
             parts = self._parts(schemas)
             if isinstance(here, list):
                 items = [each for part in parts for each in _item_schemas(part)]
+                items += [part for part in parts if self._is_opaque(part)]
                 waiting += [(f"{place}[{number}]", one, items) for number, one in enumerate(here)]
             elif isinstance(here, dict):
-                names_keys = any(isinstance(part.get("properties"), dict) for part in parts)
+                names_keys = any(
+                    isinstance(part.get("properties"), dict) or self._is_opaque(part) for part in parts
+                )
                 for key, one in here.items():
                     inner = self._property(parts, key)
                     if names_keys and not inner:
@@ -61,29 +67,40 @@ class _Schema:
             if not isinstance(schema, dict) or id(schema) in found:
                 continue
             found[id(schema)] = schema
-            reference = schema.get("$ref")
-            if isinstance(reference, str):
-                waiting.append(self._referred(reference))
+            waiting.append(self._referred(schema))
             for key in _ALTERNATIVES:
                 if isinstance(parts := schema.get(key), list):
                     waiting += parts
             waiting += [schema[key] for key in _CONDITIONALS if key in schema]
+            for key in _BY_KEY:
+                if isinstance(dependent := schema.get(key), dict):
+                    waiting += dependent.values()
         return list(found.values())
 
     def _property(self, parts: Sequence[JsonObject], key: str) -> list[Json]:
         named = (part.get("properties") for part in parts)
         return [each[key] for each in named if isinstance(each, dict) and key in each]
 
-    def _referred(self, reference: str) -> Json:
+    def _is_opaque(self, part: JsonObject) -> bool:
+        """Whether a schema refers to something that is not followed: to an anchor, another document or nothing."""
+        if any(key in part for key in _NOT_FOLLOWED):
+            return True
+        return "$ref" in part and not isinstance(self._referred(part), dict | bool)
+
+    def _referred(self, part: JsonObject) -> Json:
+        """What `$ref` points to in the same schema; None if that is not known."""
+        reference = part.get("$ref")
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+            return None
         node: Json = self._root
-        for part in reference.removeprefix("#").split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
+        for name in reference.split("/")[1:]:
+            key = name.replace("~1", "/").replace("~0", "~")
             node = node.get(key) if isinstance(node, dict) else None
         return node
 
 
 def _item_schemas(part: JsonObject) -> Iterator[Json]:
-    for key in ("items", "prefixItems"):
+    for key in ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"):
         match part.get(key):
             case list(several):
                 yield from several
@@ -97,7 +114,7 @@ def _rest_schemas(parts: Sequence[JsonObject]) -> list[Json]:
     """The schemas of the values in an object whose keys are not named."""
     found: list[Json] = []
     for part in parts:
-        found.append(part.get("additionalProperties"))
+        found += (part.get("additionalProperties"), part.get("unevaluatedProperties"))
         if isinstance(patterns := part.get("patternProperties"), dict):
             found += patterns.values()
     return found

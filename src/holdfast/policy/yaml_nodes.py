@@ -4,6 +4,7 @@ Anchors, custom tags and repeated keys are refused, so that a policy means what 
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -11,7 +12,7 @@ import yaml
 
 from holdfast.core import Json
 from holdfast.core.errors import InvalidPolicy
-from holdfast.policy.plain_yaml import YamlError, parse_plain_yaml
+from holdfast.policy.plain_yaml import YamlError, parse_plain_yaml, scalar_value
 
 MAX_CHARACTERS = 16 << 20
 _KINDS = {"str": "text", "bool": "true or false", "int": "a number", "float": "a number", "null": "nothing"}
@@ -29,8 +30,9 @@ class YamlField(NamedTuple):
 class YamlNode:
     """One value of a document, with its position."""
 
-    def __init__(self, raw: yaml.Node, source: str) -> None:
+    def __init__(self, raw: yaml.Node, source: str, spent: Counter[str] | None = None) -> None:
         self._raw = raw
+        self._spent: Counter[str] = Counter() if spent is None else spent
         self.source = source
         self.line: int = raw.start_mark.line + 1
         self.column: int = raw.start_mark.column + 1
@@ -38,6 +40,12 @@ class YamlNode:
     def fail(self, message: str, *, hint: str | None = None) -> NoReturn:
         """Raise InvalidPolicy at this position."""
         raise InvalidPolicy(message, source=self.source, line=self.line, column=self.column, hint=hint)
+
+    def spend(self, what: str, amount: int, most: int) -> None:
+        """Add to what all values of the document cost together, and fail here if that is more than the most."""
+        self._spent[what] += amount
+        if self._spent[what] > most:
+            self.fail(f"a policy has at most {most:,} {what}, all rules together")
 
     @property
     def place(self) -> str:
@@ -51,7 +59,7 @@ class YamlNode:
             return "a mapping"
         if isinstance(self._raw, yaml.SequenceNode):
             return "a list"
-        return _KINDS.get(self._raw.tag.rpartition(":")[2], f"a value of kind {self._raw.tag!r}")
+        return _KINDS.get(self._raw.tag.rpartition(":")[2], f"a value of kind {self._raw.tag[:100]!r}")
 
     def text(self) -> str:
         """The value as text."""
@@ -78,7 +86,7 @@ class YamlNode:
         if isinstance(self._raw, yaml.SequenceNode):
             self._check_untagged("seq")
             for raw in self._raw.value:
-                yield YamlNode(raw, self.source)
+                yield self._part(raw)
         elif isinstance(self._raw, yaml.MappingNode):
             self.fail("expected a list, found a mapping")
         else:
@@ -91,11 +99,11 @@ class YamlNode:
         self._check_untagged("map")
         found: dict[str, YamlField] = {}
         for raw_key, raw_value in self._raw.value:
-            key = YamlNode(raw_key, self.source)
+            key = self._part(raw_key)
             name = key.text()
             if name in found:
                 key.fail(f"{name!r} is repeated")
-            found[name] = YamlField(name, key, YamlNode(raw_value, self.source))
+            found[name] = YamlField(name, key, self._part(raw_value))
         return found
 
     def json(self) -> Json:
@@ -108,12 +116,14 @@ class YamlNode:
         if tag not in _KINDS:
             self.fail(f"expected text, a number, true, false or null, found {self.kind}", hint="quote it")
         try:
-            value = _SCALARS.construct_object(self._raw)
+            value = scalar_value(self._raw)
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError
-            return value  # type: ignore[no-any-return]
-        except (yaml.YAMLError, ValueError):
-            self.fail(f"{self._raw.value!r} cannot be read as {_KINDS[tag]}", hint="quote it to make it text")
+            return value
+        except ValueError:
+            self.fail(
+                f"{self._raw.value[:100]!r} cannot be read as {_KINDS[tag]}", hint="quote it to make it text"
+            )
 
     def choice(self, choices: tuple[str, ...], what: str) -> str:
         """The value as one of the given words."""
@@ -134,9 +144,12 @@ class YamlNode:
         """The value as a name: text that is not blank."""
         return self.text() if self.text().strip() else self.fail("expected a name, found an empty text")
 
+    def _part(self, raw: yaml.Node) -> "YamlNode":
+        return YamlNode(raw, self.source, self._spent)
+
     def _check_untagged(self, kind: str) -> None:
         if self._raw.tag != f"tag:yaml.org,2002:{kind}":
-            self.fail(f"expected no tag, found {self._raw.tag!r}")
+            self.fail(f"expected no tag, found {self._raw.tag[:100]!r}")
 
 
 def read_nodes(text: str, source: str) -> YamlNode:
@@ -153,6 +166,3 @@ def refuse_unknown_fields(fields: dict[str, YamlField], known: tuple[str, ...], 
     for key, field in fields.items():
         if key not in known:
             field.key_node.fail(f"{what} has no field {key!r}; expected one of {', '.join(known)}")
-
-
-_SCALARS = yaml.SafeLoader("")

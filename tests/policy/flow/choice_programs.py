@@ -7,7 +7,9 @@ decided about it.
 import inspect
 import random
 import sys
+import warnings
 from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
 from holdfast.policy.flow.result import Signature
@@ -24,10 +26,9 @@ class _TooLong(BaseException):
     """The program takes too long. It cannot catch this."""
 
 
-def payments(code: str, text: str) -> dict[Place, list[str]]:
+def payments(compiled: CodeType, lines: list[bytes], text: str) -> dict[Place, list[str]]:
     """What each call of `pay` was given, in order, in a run in which `read` returns a text."""
     paid: dict[Place, list[str]] = {}
-    lines = code.encode().split(b"\n")
     steps = 0
 
     def pay(to: object) -> None:
@@ -47,7 +48,6 @@ def payments(code: str, text: str) -> dict[Place, list[str]]:
         return trace
 
     variables = {"read": lambda p="": text, "pay": pay}
-    compiled = compile(code, "<program>", "exec")
     before = sys.gettrace()
     sys.settrace(trace)
     try:
@@ -65,7 +65,11 @@ def _shown(value: object) -> str:
 
 def differing(code: str) -> Iterator[Place]:
     """The calls of `pay` that were given different things in two runs."""
-    runs = [payments(code, text) for text in TEXTS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        compiled = compile(code, "<program>", "exec")
+    lines = code.encode().split(b"\n")
+    runs = [payments(compiled, lines, text) for text in TEXTS]
     for place in {place for run in runs for place in run}:
         lists = [run.get(place, []) for run in runs]
         # A run that ended early made fewer payments; those that were made are compared.

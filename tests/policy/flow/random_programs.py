@@ -8,7 +8,8 @@ import inspect
 import random
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 from holdfast.policy.flow.result import Signature
@@ -20,6 +21,7 @@ TOOLS = {
 }
 _FIRST_MARK = 0xE000
 FIELDS = (("a",), ("b", "a"), ("b", "c"), ("l",), ("k", "x", "a"))
+MODULES = ("collections", "copy", "functools", "itertools", "json", "re")
 MARKS = {
     chr(_FIRST_MARK + number): mark
     for number, mark in enumerate((operation, path) for operation in ("read", "box.list") for path in FIELDS)
@@ -60,6 +62,16 @@ def marks_in(value: object) -> frozenset[str]:
     return frozenset(found)
 
 
+def compiled_program(code: str) -> CodeType | None:
+    """A program, or a piece of one, as CPython runs it. None if it is not Python."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        try:
+            return compile(code, "<program>", "exec")
+        except SyntaxError:
+            return None
+
+
 class Machine:
     """Runs programs one after another, with the same variables."""
 
@@ -67,6 +79,7 @@ class Machine:
         self.payments: list[Payment] = []
         self.shown: set[str] = set()
         self._steps = 0
+        self._lines: list[bytes] = []
         box = type("box", (), {"list": staticmethod(lambda q="": result("box.list"))})
         self.variables: dict[str, Any] = {
             "read": lambda p="": result("read"), "box": box, "pay": self._pay, "print": self._print,
@@ -74,14 +87,17 @@ class Machine:
 
     def run(self, code: str) -> bool:
         """Run a program to its end, to an exception, or for a number of lines. Returns whether it came to its end."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            try:
-                compiled = compile(code, "<program>", "exec")
-            except SyntaxError:
-                return False
+        compiled = compiled_program(code)
         self._lines = code.encode().split(b"\n")
+        self.start()
+        return compiled is not None and self.go_on(compiled)
+
+    def start(self) -> None:
+        """Begin a program: its lines are counted."""
         self._steps = 0
+
+    def go_on(self, compiled: CodeType) -> bool:
+        """Run a piece of the program, after the pieces before it."""
         before = sys.gettrace()
         sys.settrace(self._trace)
         try:
@@ -97,10 +113,13 @@ class Machine:
         if frame.f_code.co_filename != "<program>" or frame.f_code.co_flags & inspect.CO_GENERATOR:
             return None
         self._steps += 1
-        large = (each for each in self.variables.values() if isinstance(each, str | list | dict))
-        if self._steps > 400 or any(len(each) > 3_000 for each in large):
+        if self._steps > 400 or (self._steps % 8 == 0 and self._has_large_value()):
             raise TimeoutError("the program takes too long, or too much")
         return self._trace
+
+    def _has_large_value(self) -> bool:
+        kinds = (str, list, dict)
+        return any(isinstance(each, kinds) and len(each) > 3_000 for each in self.variables.values())
 
     def _pay(self, to: object = None, note: object = None) -> dict[str, str]:
         frame = sys._getframe(1)
@@ -118,6 +137,41 @@ class Machine:
         self.shown |= marks_in(list(values))
 
 
+class _Trial:
+    """A program that is run while it is written, each statement once as long as none raises."""
+
+    def __init__(self, earlier: Sequence[str]) -> None:
+        self.kept: list[str] = []
+        self._earlier = [each for code in earlier if (each := compiled_program(code)) is not None]
+        self._compiled: list[CodeType] = []
+        self._machine = self._started()
+        self._is_ended = False
+
+    def add(self, statement: str, *, may_raise: bool) -> bool:
+        """Keep a statement that does not raise, or that may. Returns whether it came to its end."""
+        compiled = compiled_program(statement)
+        if compiled is None:
+            return False
+        is_run = not self._is_ended and self._machine.go_on(compiled)
+        if is_run or may_raise:
+            self.kept.append(statement)
+            self._compiled.append(compiled)
+            self._is_ended = not is_run
+        elif not self._is_ended:
+            self._machine = self._started()  # what it did before it raised did not happen
+            for each in self._compiled:
+                self._machine.go_on(each)
+        return is_run
+
+    def _started(self) -> Machine:
+        machine = Machine()
+        for each in self._earlier:
+            machine.start()
+            machine.go_on(each)
+        machine.start()
+        return machine
+
+
 class ProgramWriter:
     """Writes random programs."""
 
@@ -126,20 +180,26 @@ class ProgramWriter:
         self._names = ["x", "y", "z", "é"]
         self._functions: list[str] = []
         self._count = 0
+        self._record = ""
+        """The class of records with the field `r` in the current program."""
+        self._tag = ""
+        """Ends the names of modules: a program that reads a function of an earlier one is not followed."""
 
-    def program(self, earlier: str) -> str:
+    def program(self, earlier: Sequence[str]) -> str:
         """One program of a session. Most statements that would raise are left out, so that the rest is reached."""
-        kept: list[str] = []
+        self._record, self._tag = f"Q{len(earlier)}", str(len(earlier))
+        trial = _Trial(earlier)
+        imported = ", ".join(f"{module} as {module}{self._tag}" for module in MODULES)
+        record = f"{self._record} = collections{self._tag}.namedtuple('Q', 'r')"
+        trial.add(f"import {imported}\n{record}", may_raise=False)
         for _ in range(self._random.randint(4, 12)):
-            added = self._statement(0)
-            if self._random.random() < 0.1 or Machine().run("\n".join([earlier, *kept, *added])):
-                kept += added
+            trial.add("\n".join(self._statement(0)), may_raise=self._random.random() < 0.1)
         for _ in range(6):
-            payment = f"pay(to={self._expression(2)})"
-            if Machine().run("\n".join([earlier, *kept, payment])):
-                kept.append(payment)
+            if trial.add(f"pay(to={self._expression(2)})", may_raise=False):
                 break
-        return "\n".join(kept or ["pass"])
+        for name in self._names:
+            trial.add(f"pay(to={name})", may_raise=False)
+        return "\n".join(trial.kept or ["pass"])
 
     def _pick(self, *choices: str) -> str:
         return self._random.choice(choices)
@@ -155,7 +215,7 @@ class ProgramWriter:
 
     def _statement(self, depth: int) -> list[str]:
         name, other, value = self._name(), self._name(), self._expression(2)
-        kind = self._random.randint(0, 24 if depth < 2 else 12)
+        kind = self._random.randint(0, 26 if depth < 2 else 14)
         match kind:
             case 0 | 1 | 2 | 3:
                 return [f"{name} = {value}"]
@@ -189,31 +249,38 @@ class ProgramWriter:
                 return [f"{name} = {other}", f"{name}.sort(key=str)" if depth else f"{other} = {name}"]
             case 12:
                 return [f"{name}[1:] = [{value}]"]
-            case 13 | 14:
+            case 13:
+                target = self._pick(
+                    f"{name}[0]", f"{name}['a']", f"{self._record}({name}).r", f"{self._record}({name}).r[0]"
+                )
+                return [f"{target}{self._pick('[0] = {}', '.append({})', '.update(a={})').format(value)}"]
+            case 14:
+                return [f"{name}{self._pick('', '[0]')} += ({self._pick(name, other)} := {value})"]
+            case 15 | 16:
                 return [f"for {name} in {value}:", *_indent(self._block(2, depth + 1))]
-            case 15:
+            case 17:
                 return [
                     f"if {value}:",
                     *_indent(self._block(2, depth + 1)),
                     "else:",
                     *_indent(self._block(1, depth + 1)),
                 ]
-            case 16:
+            case 18:
                 return [f"for {name}, {other} in enumerate({value}):", *_indent(self._block(2, depth + 1))]
-            case 17:
+            case 19:
                 error = self._pick("raise ValueError({})", "{}['no']", "int({})").format(value)
                 return ["try:", f"    {error}", "except Exception as e:", f"    {name} = str(e)"]
-            case 18:
+            case 20:
                 return [f"for {name}, {other} in {value}[0].items():", *_indent(self._block(2, depth + 1))]
-            case 19:
+            case 21:
                 test = f"({name} := {other}) and ({other} := {self._name()}) and n < 4"
                 body = ["n += 1", *self._block(2, depth + 1)]
                 return ["n = 0", f"while {test}:", *_indent(body)]
-            case 20:
+            case 22:
                 raised = [f"raise ValueError([{name}])"]
                 caught = [f"e.args[0][0] = {value}", f"{other} = e.args"]
                 return ["try:", *_indent(raised), "except ValueError as e:", *_indent(caught)]
-            case 21:
+            case 23:
                 return [f"assert {name} or 1, ({other} := {value})"]
             case _:
                 return self._function(depth)
@@ -252,6 +319,11 @@ class ProgramWriter:
             f"({name} and ({self._name()} := {one}))", f"(({name} := {one}) if {self._name()} else {two})", f"'a b'.split()[:0] + [{one}]",
             "'a b'.split()", "''.split()", f"type('')({one})", f"type([])([{one}])", f"sum([], [{one}])", f"dict(**{{'a': {one}}})",
             f"(lambda **w: w)(**{{str({one}): {two}}})", f"ValueError({one}, {two}).args", f"list(dict.fromkeys([str({one})]))",
+            f"copy{self._tag}.deepcopy({one})", f"copy{self._tag}.copy([{one}])[0]", f"functools{self._tag}.reduce(lambda v, w: w, {one})",
+            f"json{self._tag}.loads(json{self._tag}.dumps({one}, ensure_ascii=False))", f"list(itertools{self._tag}.chain({one}, {two}))",
+            f"collections{self._tag}.deque({one})", f"collections{self._tag}.defaultdict(lambda: {one})['q']", f"re{self._tag}.split('l', str({one}))",
+            f"functools{self._tag}.partial(lambda v, w: v, {one})({two})", f"[w for _, w in itertools{self._tag}.groupby({one}, key=str)]",
+            f"{self._record}({one}).r", f"{self._record}({one}).r[0]", f"{one}[slice(0, 2)]", f"{{str({name} := {one}): {self._name()}}}",
             f"(v for v in {one})", f"{one}.pop()", f"{one}[0].pop('a', {two})", f"{{v for v in str({one})}}", f"reversed({one})",
         ]  # fmt: skip
         templates += [f"{self._random.choice(self._functions)}({one})"] * 4 if self._functions else []

@@ -195,9 +195,21 @@ def test_what_is_added_to_a_variable_of_an_earlier_program_is_in_its_other_names
     assert ("read", ()) in _paths(_given("pay(to=b[0])", variables=second.variables))
 
 
+@pytest.mark.parametrize(
+    "change", ["m['l'].append(read(p='x'))", "for v in m.values():\n    v[0] = read(p='x')"]
+)
+def test_what_is_added_inside_a_variable_of_an_earlier_program_is_in_the_others(change: str) -> None:
+    first = _flow("l = ['me']\nm = {'l': l}")
+    second = _flow(change, first.variables)
+    assert ("read", ()) in _paths(_given("pay(to=l[0])", variables=second.variables))
+    assert ("read", ()) in _paths(_given(f"{change}\npay(to=l[0])", variables=first.variables))
+
+
 def test_a_function_of_an_earlier_program_is_not_followed() -> None:
     first = _flow("def f():\n    global x\n    x = read(p='a')\nx = 'me'")
     assert _flow("f()\npay(to=x)", first.variables).unknown
+    first = _flow("from collections import defaultdict\nx = 'me'\nd = defaultdict(lambda: x)")
+    assert _flow("x = read(p='x')\npay(to=d['a'])", first.variables).unknown
 
 
 def test_what_a_program_shows_is_what_it_prints_and_ends_with() -> None:
@@ -209,3 +221,47 @@ def test_what_a_program_shows_is_what_it_prints_and_ends_with() -> None:
 def test_an_exception_may_carry_what_the_analysis_does_not_know() -> None:
     code = "import somewhere\ntry:\n    raise ValueError(somewhere.value)\nexcept ValueError as error:\n    pay(to=str(error))"
     assert Origin(kind="unknown") in _given(code)
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        "class A: pass\nlen = read(p='x')",
+        "class A: pass\nx = read(p='x')\ndef len(v):\n    return x",
+        "class A: pass\nfrom somewhere import len",
+        "exec('len = x')",
+        "from somewhere import *",
+        "len = read(p='x') if",
+    ],
+)
+def test_a_program_that_is_not_followed_may_replace_what_a_name_means(earlier: str) -> None:
+    first = _flow(earlier)
+    second = _flow("class B: pass", first.variables)
+    assert first.unknown
+    assert second.unknown
+    assert _flow("pay(to='a' + str(len('b')))", second.variables).unknown
+
+
+def test_a_program_after_one_that_is_not_followed_is_followed() -> None:
+    first = _flow("class A: pass\nx = read(p='x')")
+    made_of = _given("y = str(len('b'))\npay(to=y)", variables=first.variables)
+    assert not any(one.kind == "unknown" or one.operation for one in made_of)
+    assert Origin(kind="unknown") in _given("pay(to=x)", variables=first.variables)
+
+
+def test_a_module_keeps_what_a_program_that_is_not_followed_gave_it() -> None:
+    first = _flow("class A: pass\nimport random\nrandom.seed(read(p='x'))")
+    code = "import random\npay(to=str(random.random()))"
+    assert Origin(kind="unknown") in _given(code, variables=first.variables)
+    assert Origin(kind="unknown") not in _given(code)
+
+
+def test_an_attribute_of_an_object_of_an_earlier_program_may_be_what_another_variable_holds() -> None:
+    first = _flow("from collections import namedtuple\nl = ['me']\nq = namedtuple('Q', 'r')(l)")
+    second = _flow("q.r.append(read(p='x'))", first.variables)
+    assert ("read", ()) in _paths(_given("pay(to=l[1])", variables=second.variables))
+
+
+def test_an_attribute_given_to_a_function_of_a_module_is_followed() -> None:
+    code = "import copy\nfrom collections import namedtuple\nq = namedtuple('Q', 'r')(read(p='x'))\npay(to=copy.copy(q.r))"
+    assert _paths(_given(code)) == {("read", ())}

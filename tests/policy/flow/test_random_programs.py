@@ -28,10 +28,10 @@ def check_session(seed: int) -> tuple[int, int]:
     writer, machine = ProgramWriter(seed), Machine()
     variables: dict[str, Origins] = {}
     marked = followed = 0
-    earlier = ""
+    earlier: list[str] = []
     for _ in range(2):
         code = writer.program(earlier)
-        earlier += code + "\n"
+        earlier.append(code)
         flow = python_flow(code, tools=TOOLS, variables=variables)
         machine.payments.clear()
         machine.shown.clear()
@@ -43,7 +43,7 @@ def check_session(seed: int) -> tuple[int, int]:
             followed += bool(marks) and not flow.unknown
         if not flow.unknown:
             assert not _missed(frozenset(machine.shown), flow.shown), f"seed {seed}: shown by\n{code}"
-        variables = dict(flow.variables) if not flow.unknown else {"*": frozenset({Origin(kind="unknown")})}
+        variables = dict(flow.variables)
     return marked, followed
 
 
@@ -55,7 +55,8 @@ def test_nothing_that_a_random_program_moves_into_an_argument_is_missed() -> Non
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(7200)
-def test_nothing_is_missed_in_a_hundred_thousand_random_programs() -> None:
-    for seed in range(10_000, 60_000):
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("first_seed", range(10_000, 60_000, 1_000))
+def test_nothing_is_missed_in_a_hundred_thousand_random_programs(first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 1_000):
         check_session(seed)

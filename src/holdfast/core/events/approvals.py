@@ -48,7 +48,8 @@ class BudgetRaised(Event, tag="budget-raised"):
     added: Limits = Limits()
     """The increase. It also applies to the current turn and to the tree that the session belongs to."""
     request: str = ""
-    """The id of the control request of another process that asked for it, so that it is applied once."""
+    """The id of the control request of another process that asked for it, so that it is applied once. `import`: the limits that
+    an imported session has here."""
 
 
 class BudgetWarned(Event, tag="budget-warned"):

@@ -10,6 +10,9 @@ from holdfast.core.values import Value
 
 FORMAT = 1
 
+Signer = Literal["", "trusted-home", "this-home"]
+"""Who signed a file: the data directory that imports it, another one that its person trusts, or nobody that they know."""
+
 
 class Parent(Value):
     """The origin of a fork, which shares the parent's events up to and including `seq`."""
@@ -40,7 +43,9 @@ class SessionOpened(Event, tag="session-opened"):
     queue: str = ""
     """Which workers run it: those of a queue, or those of one machine (`host:NAME`). Empty: any."""
     is_imported: bool = False
-    """For a fork: its history came from a file, so its restore points bring no protected files."""
+    """For a fork: all that it shares with its parent came from a file."""
+    signer: Signer = ""
+    """For a fork: who signed that file."""
 
 
 class SessionRenamed(Event, tag="session-renamed"):
@@ -108,3 +113,5 @@ class Noted(Event, tag="noted"):
 
     code: str
     text: str
+    signer: Signer = ""
+    """Of an import: who signed the file."""

@@ -23,9 +23,14 @@ class MessagePosted(Event, tag="message-posted"):
     """The sender's own id of the message, if it has one: a message that arrives twice starts one turn."""
     attachments: tuple[Attachment, ...] = ()
     typed: int | None = None
-    """How many characters of the text the sender wrote, if the text of files follows; else None."""
+    """How many characters of the text the sender wrote, if other text follows, such as that of files; else None."""
     quoted: tuple[str, ...] = ()
     """The digests of the files whose text follows."""
+
+    @property
+    def typed_text(self) -> str:
+        """What the sender wrote."""
+        return self.text[: self.typed]
 
 
 class CodePosted(Event, tag="code-posted"):
@@ -35,6 +40,8 @@ class CodePosted(Event, tag="code-posted"):
     code: str
     language: str
     principal: Principal
+    timeout_seconds: float | None = None
+    """How long the host lets it run; None for the configured limits."""
 
 
 class ModelAsked(Event, tag="model-asked"):
@@ -85,6 +92,8 @@ class RunStarted(Event, tag="run-started"):
     """For the first run in a process: the engine's version, its capabilities and the confinement in force."""
     author: Level | None = None
     """The lowest level of anything that the author of the code had been shown; None if the policy does not ask."""
+    timeout_seconds: float | None = None
+    """How long the host lets it run; None for the configured limits."""
 
 
 class RunParked(Event, tag="run-parked"):
@@ -110,6 +119,8 @@ class RunEnded(Event, tag="run-ended"):
     status: RunStatus
     value: Json = None
     printed: str = ""
+    dropped: tuple[str, ...] = ()
+    """What the run changed and the host did not keep, a sentence for each. It is printed too."""
     error: str = ""
     state: str | None = None
     engine: str = ""
@@ -136,6 +147,18 @@ class ToolReturned(Event, tag="tool-returned"):
     is_error: bool = False
     hidden: Level | None = None
     """The level of the words that the model got a name for instead."""
+
+
+class InstructionsRead(Event, tag="instructions-read"):
+    """The model got the instructions that a folder of the workspace brings, because it works there."""
+
+    turn: int
+    file: str
+    """Its path in the workspace."""
+    content: str
+    """The instructions, as the model receives them."""
+    digest: str
+    """Of the file."""
 
 
 class OutputRevealed(Event, tag="output-revealed"):

@@ -79,7 +79,7 @@ def request_for_example(policy: RulePolicy, example: Example) -> Request:
     if tool is None:
         return Request(call=call, tool=None)
     targets = targets_of(tool, example.arguments, LexicalPaths())
-    facts = SessionFacts(tier=example.tier, host_groups=EXAMPLE_HOST_GROUPS).for_call(tool, targets)
+    facts = SessionFacts(tier=example.tier, host_groups=lambda: EXAMPLE_HOST_GROUPS).for_call(tool, targets)
     if policy.labels:
         facts = msgspec.structs.replace(facts, levels=example.levels)
     return Request(call=call, tool=tool, targets=targets, facts=facts)

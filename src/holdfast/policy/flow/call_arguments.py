@@ -14,18 +14,12 @@ class CallArguments:
         self.keywords: dict[str, Val] = {}
         self.rest: Val = NOTHING
         self.has_rest = False
+        self.first_text: str | None = None
+        """The first argument, if it is a literal text."""
 
     def everything(self) -> Val:
         """All values that are given."""
         return self.rest.union(*self.positional, *self.keywords.values())
-
-    def first_text(self) -> str | None:
-        """The first argument, if it is a literal text."""
-        match self.node:
-            case ast.Call(args=[ast.Constant(value=str(text)), *_]):
-                return text
-            case _:
-                return None
 
 
 def arguments(node: ast.expr, *positional: Val) -> CallArguments:

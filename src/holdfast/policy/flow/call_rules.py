@@ -36,14 +36,18 @@ from holdfast.policy.flow.known_names import (
     COMPUTING_MODULES,
     COPIES,
     ERRORS,
+    HIDDEN_STATE,
     LAZY,
     MAKES_CONTAINERS,
+    MODULES_WITH_STATE,
     MOVERS,
     TEST_METHODS,
     TESTS,
 )
 from holdfast.policy.flow.tool_calls import ToolCalls
 from holdfast.policy.flow.variables import Variables
+
+_PASSED, _CALLED_BACK = "<passed>", "<called back>"
 
 
 class CallRules:
@@ -54,6 +58,7 @@ class CallRules:
         self._variables = variables
         self._functions = functions
         self._tool_calls = tool_calls
+        self._calling_back: set[int] = set()
         self.calls_unknown = False
         """Whether something is called that could change any variable, such as a function of an earlier run."""
 
@@ -63,14 +68,16 @@ class CallRules:
         found = NOTHING if callee else self._heap.computed(given.everything())
         for atom in callee:
             match atom:
+                case ToolName() if is_direct:
+                    found |= self._tool_calls.call(atom, given)
                 case ToolName():
-                    found |= self._tool_calls.call(atom, given) if is_direct else unknown()
+                    found |= self._tool_calls.call_indirectly(atom, given)
                 case Function() if atom == PAST_FUNCTION:
                     self.calls_unknown = True
                 case Function(node=number):
                     found |= self._functions.call(number, given)
                 case Bound(name=name):
-                    found |= self._method(self._heap.contents(atom), name, given)
+                    found |= self._method(self._heap.opened(frozenset({atom})) - {atom}, name, given)
                 case BuiltinFunction(name=name):
                     found |= self._builtin(name, given)
                 case Read(source=source):
@@ -87,17 +94,21 @@ class CallRules:
     def update(self, made: Made, value: Val) -> None:
         """Add what another container holds."""
         decided = self._variables.decided_by() | self._heap.counted(value)
-        for atom in value:
-            one = frozenset({atom})
-            if made.is_dict is False:
-                self._heap.add(made, ANY, self._heap.items(one) | decided)
-            elif isinstance(atom, Made) and made.is_dict and atom.is_dict:
+        if made.is_dict is False:
+            self._heap.add(made, ANY, self._heap.items(value) | decided)
+            return
+        others = self._heap.opened(value)
+        if made.is_dict:
+            dictionaries = frozenset(atom for atom in others if isinstance(atom, Made) and atom.is_dict)
+            for atom in dictionaries:
                 for key, held in list(self._heap.fields(atom).items()):
                     self._heap.add(made, key, held | decided)
-            else:  # a dictionary that is a result, or pairs
-                pairs = self._heap.items(one)
-                self._heap.add(made, ANY, pairs | self._values(one) | self._heap.at_any(pairs) | decided)
-                self._heap.add(made, KEYS, self._heap.at_any(pairs) | self._heap.parts(one) | decided)
+            others -= dictionaries
+        if others:  # dictionaries that are results, and pairs
+            pairs = self._heap.items(others)
+            members = self._heap.at_any(pairs)
+            self._heap.add(made, ANY, pairs | self._values(others) | members | decided)
+            self._heap.add(made, KEYS, members | self._heap.parts(others) | decided)
 
     def _builtin(self, name: str, given: CallArguments) -> Val:
         everything = given.everything()
@@ -105,6 +116,8 @@ class CallRules:
         self._heap.consume(
             everything, self._decided_later() if name in LAZY else self._variables.decided_by()
         )
+        if name in HIDDEN_STATE and any(isinstance(atom, Read) for atom in self._heap.parts(everything)):
+            self.calls_unknown = True
         if name in TESTS:
             decided = self._heap.chosen(everything)
             self._heap.consume(everything, decided)  # `any` and `all` stop at the first
@@ -130,6 +143,8 @@ class CallRules:
             case "max" | "min":
                 given_one = len(given.positional) == 1 and not given.has_rest
                 found = self._heap.items(first) if given_one else everything
+                if given.has_rest:  # it may be one argument after all
+                    found |= self._heap.items(everything)
                 found |= given.keywords.get("default", NOTHING)
                 return found | self._heap.chosen(found) | self._key_choice(everything, given)
             case "sum":
@@ -148,11 +163,13 @@ class CallRules:
                 return frozenset({made})
             case "enumerate":
                 number = self._heap.counted(everything)
+                start = given.rest.union(*given.positional[1:], *given.keywords.values())
+                number |= self._heap.parts(start)
                 return self._iterator(given, self._pair(given, number, self._heap.items(everything)))
             case "zip":
                 number = self._heap.counted(everything)  # the shortest decides for all
                 items = [self._heap.items(value) | number for value in given.positional]
-                return self._iterator(given, self._pair(given, *items, rest=self._heap.at_any(given.rest)))
+                return self._iterator(given, self._pair(given, *items, rest=self._heap.items(given.rest)))
             case "map" | "filter" if not given.has_rest and given.positional:
                 items = [self._heap.items(value) for value in given.positional[1:]]
                 called = arguments(given.node, *items)
@@ -162,15 +179,23 @@ class CallRules:
                     result = NOTHING.union(*items) | self._heap.chosen(result)
                 return self._iterator(given, result | self._heap.counted(everything))
             case _ if name.partition(".")[0] in COMPUTING_MODULES:
-                return self._object(given, everything | self._callbacks(given, everything))
+                return self._object(
+                    given, everything | self._callbacks(given, everything) | self._hidden(name)
+                )
             case _:
-                return self._generic(given, everything)
+                return self._generic(given, everything | self._hidden(name))
+
+    def _hidden(self, name: str) -> Val:
+        """What a module may have kept from an earlier program that could not be followed."""
+        has_state = name.partition(".")[0] in MODULES_WITH_STATE
+        return unknown() if has_state and self._variables.follows_unknown else NOTHING
 
     def _method(self, base: Val, name: str, given: CallArguments) -> Val:
         everything = given.everything()
         self._heap.consume(everything, self._variables.decided_by())
         if name in TEST_METHODS:
-            return self._heap.chosen(base | everything)
+            start = given.rest.union(*given.positional[1:])
+            return self._heap.chosen(base | everything) | self._heap.parts(start)
         if name in MAKES_CONTAINERS:
             return self._object(given, base | everything)
         if name in COMPUTING_METHODS:
@@ -221,7 +246,7 @@ class CallRules:
     def _lookup(self, base: Val, name: str, given: CallArguments) -> Val:
         keys, others = (given.positional[0], given.positional[1:]) if given.positional else (NOTHING, [])
         default = given.rest.union(*others, *given.keywords.values())
-        text = given.first_text()
+        text = given.first_text
         key: Key = ANY if text is None else text
         decided = self._heap.chosen(keys | given.rest) | choices(base) | self._variables.decided_by()
         if name == "setdefault":
@@ -284,15 +309,20 @@ class CallRules:
     def _callbacks(self, given: CallArguments, value: Val) -> Val:
         """What the functions among some arguments give, if they are called with any of the others."""
         reachable = self._heap.reachable(value)
-        callees = frozenset(
-            atom for atom in reachable if isinstance(atom, Function | Bound | BuiltinFunction | ToolName)
-        )
-        if not callees:
+        if not _callables(reachable):
             return NOTHING
-        passed = CallArguments(given.node)
-        passed.rest = (reachable | self._heap.computed(value)) - callees
-        passed.positional, passed.has_rest = [passed.rest] * 3, True
-        return self.call(callees, passed, is_direct=False)
+        number = id(given.node)
+        self._variables.grow(number, _PASSED, reachable | self._heap.computed(value))
+        # A function that is given itself: the next pass knows what it gives.
+        if number not in self._calling_back:
+            self._calling_back.add(number)
+            passed = CallArguments(given.node)
+            passed.rest = self._variables.cell(number, _PASSED)
+            passed.positional, passed.has_rest = [passed.rest] * 3, True
+            called = self.call(_callables(passed.rest), passed, is_direct=False)
+            self._variables.grow(number, _CALLED_BACK, called)
+            self._calling_back.remove(number)
+        return self._variables.cell(number, _CALLED_BACK)
 
     def _has_effects(self, callee: Val) -> bool:
         """Whether a call may change anything but its result."""
@@ -316,10 +346,11 @@ class CallRules:
 
     def _key_choice(self, value: Val, given: CallArguments) -> Val:
         """What the function given as `key` decides."""
-        if "key" not in given.keywords:
+        keys = given.keywords.get("key", NOTHING) | _callables(given.rest)
+        if not keys:
             return NOTHING
         one = arguments(given.node, self._heap.items(value) | value)
-        return self._heap.chosen(self.call(given.keywords["key"], one, is_direct=False))
+        return self._heap.chosen(self.call(keys, one, is_direct=False))
 
     def keys(self, base: Val) -> Val:
         """The keys of a dictionary."""
@@ -358,3 +389,9 @@ class CallRules:
             self._heap.add(made, position, value)
         self._heap.add(made, ANY, rest)
         return frozenset({made})
+
+
+def _callables(value: Val) -> Val:
+    return frozenset(
+        atom for atom in value if isinstance(atom, Function | Bound | BuiltinFunction | ToolName)
+    )

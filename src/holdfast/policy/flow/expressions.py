@@ -96,8 +96,10 @@ class Expressions:
                 return decided
             case ast.UnaryOp(op=operator, operand=operand):
                 found = self.value(operand)
-                is_test = isinstance(operator, ast.Not)
-                return self._heap.chosen(found) if is_test else self._heap.parts(found)
+                if isinstance(operator, ast.Not):
+                    return self._heap.chosen(found)
+                has_container = any(isinstance(atom, Made | Bound) for atom in found)
+                return self.operation(node, found, NOTHING) if has_container else self._heap.parts(found)
             case ast.JoinedStr(values=values):
                 return self._heap.computed(NOTHING.union(*[self.value(each) for each in values]))
             case ast.FormattedValue(value=inner, format_spec=spec):
@@ -126,6 +128,10 @@ class Expressions:
     def name(self, name: str) -> Val:
         """The value of a name: what the program assigns, or what is there by that name."""
         value, may_be_builtin = self._variables.get(name)
+        if value is not None and PAST_FUNCTION in value:
+            self.rules.calls_unknown = (
+                True  # an object of an earlier program may call it, as `defaultdict` does
+            )
         if not may_be_builtin and value is not None:
             return value
         found: set[Atom] = set()
@@ -160,10 +166,13 @@ class Expressions:
         """What `module.name` is."""
         if module in PURE_MODULES:
             return frozenset({BuiltinFunction(f"{module}.{name}")})
+        if (module, name) == ("os", "chdir"):  # `getcwd` gives back what it is given
+            return self._unknown()
         return self._file() if module.partition(".")[0] in FILE_NAMES else self._unknown()
 
     def element(self, value: Val, position: int) -> Val:
         """What unpacking gives at a position; a dictionary, too, can be unpacked, into its keys."""
+        value = self._heap.opened(value)
         dictionaries = frozenset(
             atom for atom in value if isinstance(atom, Made) and atom.is_dict is not False
         )
@@ -171,7 +180,7 @@ class Expressions:
 
     def operation(self, node: ast.AST, left: Val, right: Val) -> Val:
         """The result of an operator."""
-        both = left | right
+        both = self._heap.opened(left | right)
         if not may_be_text(both):
             return both
         containers = [atom for atom in both if isinstance(atom, Made)]
@@ -181,14 +190,12 @@ class Expressions:
             return self._heap.computed(both) | lists
         kinds = {atom.is_dict for atom in containers}
         made = Made(id(node), kinds.pop() if len(kinds) == 1 else None)
-        for atom in both:
-            if isinstance(atom, Made | Read):
-                self.rules.update(made, frozenset({atom}))
+        self.rules.update(made, frozenset(atom for atom in both if isinstance(atom, Made | Read)))
         return self._heap.computed(both) | {made}
 
     def store(self, holders: Val, key: ast.expr, value: Val) -> None:
         """`holder[key] = value`."""
-        keys = self.value(key)
+        keys, holders = self.value(key), self._heap.opened(holders)
         decided = self._heap.chosen(keys) | choices(holders) | self._variables.decided_by()
         value = value | decided
         for atom in holders:
@@ -230,9 +237,10 @@ class Expressions:
                     data.add(atom)
         if data:
             bound = Bound(id(node), name)
-            objects = [atom for atom in data if isinstance(atom, Made) and atom.is_dict is None]
+            opened = self._heap.opened(frozenset(data))
+            objects = [atom for atom in opened if isinstance(atom, Made) and atom.is_dict is None]
             held = NOTHING.union(*(self._heap.contents(atom) for atom in objects))
-            self._heap.add(bound, ANY, held | data)
+            self._heap.add(bound, ANY, held | opened)
             found.add(bound)
         return frozenset(found)
 
@@ -243,15 +251,21 @@ class Expressions:
             case ast.Constant(value=int(position)) if position >= 0 and not isinstance(position, bool):
                 return self._heap.at(base, position)
             case ast.Slice():
-                sliced = Made(id(node), False)
-                data = frozenset(atom for atom in base if isinstance(atom, Written | Read))
-                held = [self._heap.contents(atom) for atom in base - data]
-                self._heap.add(sliced, ANY, NOTHING.union(*held))
-                return data | {sliced} | self._heap.chosen(self.value(key))
+                return self._slice(node, base) | self._heap.chosen(self.value(key))
             case _:
                 keys = self.value(key)
-                found = self._heap.at_any(base, is_text=may_be_text(keys))
-                return found | self._heap.chosen(keys)
+                found = self._heap.at_any(base, is_text=may_be_text(keys)) | self._heap.chosen(keys)
+                if any(isinstance(atom, Made) and atom.is_dict is None for atom in self._heap.opened(keys)):
+                    found |= self._slice(node, base)
+                if any(isinstance(atom, BuiltinFunction) for atom in base):
+                    found |= self._heap.computed(keys)  # `list[key]` is a type, which shows its key
+                return found
+
+    def _slice(self, node: ast.expr, base: Val) -> Val:
+        sliced, base = Made(id(node), False), self._heap.opened(base)
+        data = frozenset(atom for atom in base if isinstance(atom, Written | Read))
+        self._heap.add(sliced, ANY, NOTHING.union(*[self._heap.contents(atom) for atom in base - data]))
+        return data | {sliced}
 
     def _sequence(self, node: ast.expr, elements: list[ast.expr]) -> Val:
         made = Made(id(node), False)
@@ -268,13 +282,12 @@ class Expressions:
     def _dictionary(self, node: ast.expr, keys: list[ast.expr | None], values: list[ast.expr]) -> Val:
         made = Made(id(node), True)
         for key, each in zip(keys, values, strict=True):
-            value = self.value(each)
             if key is None:
-                self.rules.update(made, value)
+                self.rules.update(made, self.value(each))
                 continue
             name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ANY
             self._heap.add(made, KEYS, self.value(key))
-            self._heap.add(made, name, value)
+            self._heap.add(made, name, self.value(each))
         return frozenset({made})
 
     def _comprehension(self, node: Comprehension) -> Val:
@@ -336,6 +349,11 @@ class Expressions:
     def _call(self, node: ast.Call) -> Val:
         callee = self.value(node.func)
         given = CallArguments(node)
+        match node.args:
+            case [ast.Constant(value=str(text)), *_]:
+                given.first_text = text
+            case _:
+                pass
         for argument in node.args:
             value = self.value(argument)
             if isinstance(argument, ast.Starred):

@@ -5,10 +5,10 @@ import ast
 from holdfast.policy.flow.atoms import ANY, KEYS, NOTHING, Function, Heap, Made, Val
 from holdfast.policy.flow.call_arguments import CallArguments
 from holdfast.policy.flow.effects import has_effects
-from holdfast.policy.flow.scopes import FunctionNode, Scope, function_scope
+from holdfast.policy.flow.scopes import FunctionNode, Scope
 from holdfast.policy.flow.variables import Variables
 
-_RETURNED, _CONDITION = "<returned>", "<condition>"
+_RETURNED, _CONDITION, _REACHED = "<returned>", "<condition>", "<reached>"
 
 
 class Functions:
@@ -19,21 +19,28 @@ class Functions:
         self._variables = variables
         self._nodes: dict[int, FunctionNode] = {}
         self._scopes: dict[int, Scope] = {}
-        self.reached: dict[int, None] = {}
+        self._reached: dict[int, None] = {}
 
     def define(self, node: FunctionNode, defaults: dict[str, Val]) -> Function:
         """The function that a definition makes."""
         number = id(node)
         if number not in self._nodes:
             self._nodes[number] = node
-            self._scopes[number] = function_scope(node, number, self._variables.scope)
+            self._scopes[number] = self._variables.names.function_scope(node, number, self._variables.scope)
         for name, value in defaults.items():
             self._variables.grow(number, name, value)
         return Function(number)
 
+    def reached(self) -> list[int]:
+        """The functions that are called."""
+        self._heap.progress.use(_REACHED)
+        return list(self._reached)
+
     def call(self, number: int, given: CallArguments) -> Val:
         """What a call of a function returns."""
-        self.reached[number] = None
+        if number not in self._reached:
+            self._reached[number] = None
+            self._heap.progress.grew(_REACHED)
         arguments = self._nodes[number].args
         names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
         keyword_only = [each.arg for each in arguments.kwonlyargs]

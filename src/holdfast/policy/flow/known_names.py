@@ -24,13 +24,16 @@ PURE_MODULES = COMPUTING_MODULES | {
     "heapq",
 }
 """Modules whose functions reach nothing but their arguments."""
-TESTS = frozenset(
-    {"len", "bool", "any", "all", "isinstance", "issubclass", "callable", "type", "hash", "hasattr"}
+HIDDEN_STATE = frozenset(
+    {"random.seed", "random.setstate", "decimal.setcontext", "decimal.localcontext", "time.sleep"}
 )
+"""Functions that put a value where other functions of the module find it."""
+MODULES_WITH_STATE = frozenset({"random", "decimal"})
+TESTS = frozenset({"len", "bool", "any", "all", "isinstance", "issubclass", "callable", "type", "hasattr"})
 COPIES = frozenset({"list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"})
 COMPUTING = frozenset(
     {"str", "repr", "int", "float", "abs", "round", "chr", "ord", "format", "ascii", "bin", "hex", "oct", "divmod", "pow",
-     "bytes", "complex"}
+     "bytes", "complex", "hash"}
 )  # fmt: skip
 ERRORS = frozenset(
     {"Exception", "BaseException", "ValueError", "KeyError", "TypeError", "IndexError", "RuntimeError", "OSError",

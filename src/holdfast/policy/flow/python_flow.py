@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Mapping
 
-from holdfast.core import Origin, Origins
+from holdfast.core import UNKNOWN, Origin, Origins
 from holdfast.policy.flow.atoms import (
     CHOSEN,
     FILE,
@@ -29,7 +29,9 @@ from holdfast.policy.flow.atoms import (
     Written,
 )
 from holdfast.policy.flow.expressions import Unfollowed
+from holdfast.policy.flow.known_names import ALL_BUILTINS, FILE_NAMES
 from holdfast.policy.flow.result import Flow, Place, Signature, Site, unknown_flow
+from holdfast.policy.flow.scopes import assigned_names
 from holdfast.policy.flow.statements import AnalysedProgram
 from holdfast.policy.flow.variables import EVERY_OTHER
 
@@ -44,15 +46,37 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 def python_flow(code: str, *, tools: Mapping[str, Signature], variables: Mapping[str, Origins]) -> Flow:
     """Analyse a program. `tools` are by the names that it calls them, `variables` are those of earlier programs."""
     if len(code) > MAX_CHARACTERS:
-        return unknown_flow(f"it has more than {MAX_CHARACTERS:,} characters")
-    try:
-        return _analyse(code, tools, variables)
-    except Unfollowed as reason:
-        return unknown_flow(f"it uses `{reason}`")
-    except TooMuchWork:
-        return unknown_flow("it is too large to be followed")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return unknown_flow(f"it cannot be read: {type(error).__name__}")
+        reason = f"it has more than {MAX_CHARACTERS:,} characters"
+    else:
+        try:
+            return _analyse(code, tools, variables)
+        except _NotFollowed as error:
+            reason = str(error)
+        except Unfollowed as error:
+            reason = f"it uses `{error}`"
+        except TooMuchWork:
+            reason = "it is too large to be followed"
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            reason = f"it cannot be read: {type(error).__name__}"
+    return unknown_flow(reason, variables=_left_by_unknown(code, tools, variables))
+
+
+class _NotFollowed(Exception):
+    """The flow is unknown, for a reason."""
+
+
+def _left_by_unknown(
+    code: str, tools: Mapping[str, Signature], variables: Mapping[str, Origins]
+) -> dict[str, Origins]:
+    """What a program that is not followed leaves: anything in every variable, and functions by the names that it may have replaced."""
+    assigned = assigned_names(code) if len(code) <= MAX_CHARACTERS else None
+    shadows = frozenset({UNKNOWN, _FUNCTION})
+    if assigned is None or _FUNCTION in variables.get(EVERY_OTHER, ()):
+        return {EVERY_OTHER: shadows}
+    names = assigned | variables.keys()
+    groups = {name.partition(".")[0] for name in tools}
+    replaced = sorted(name for name in names if name in groups or name in FILE_NAMES or name in ALL_BUILTINS)
+    return {EVERY_OTHER: frozenset({UNKNOWN}), **dict.fromkeys(replaced, shadows)}
 
 
 def _analyse(code: str, tools: Mapping[str, Signature], variables: Mapping[str, Origins]) -> Flow:
@@ -61,11 +85,11 @@ def _analyse(code: str, tools: Mapping[str, Signature], variables: Mapping[str, 
     for _ in range(MAX_PASSES):
         program.run_pass()
         if program.expressions.rules.calls_unknown:
-            return unknown_flow("it calls something that an earlier program defined, or that is not known")
-        if not program.heap.has_changed:
+            raise _NotFollowed("it calls something that an earlier program defined, or that is not known")
+        if not program.heap.progress.must_repeat:
             break
     else:
-        return unknown_flow("it is too entangled to be followed")
+        raise _NotFollowed("it is too entangled to be followed")
     return _Result(code, program, tools, past).flow()
 
 

@@ -1,5 +1,7 @@
 """The result of the analysis: for each call of a program, the origins of its arguments."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from holdfast.core import UNKNOWN, Origins, Value
@@ -52,6 +54,7 @@ class Flow(Value):
         return ANYTHING if site is None or operation not in site.operations else site.origins_of(argument)
 
 
-def unknown_flow(reason: str) -> Flow:
-    """The flow of a program that cannot be followed."""
-    return Flow(shown=ANYTHING, unknown=reason)
+def unknown_flow(reason: str, *, variables: Mapping[str, Origins] | None = None) -> Flow:
+    """The flow of a program that cannot be followed, and what it leaves to later ones: by default, anything in every variable."""
+    left = {"*": ANYTHING} if variables is None else dict(variables)
+    return Flow(shown=ANYTHING, variables=left, unknown=reason)

@@ -3,7 +3,17 @@
 import ast
 from collections.abc import Iterable, Mapping
 
-from holdfast.policy.flow.atoms import ANY, Heap, Made, NamedGroup, Read, Val, choices
+from holdfast.policy.flow.atoms import (
+    ANY,
+    NOTHING,
+    PAST_CONTAINER,
+    Heap,
+    Made,
+    NamedGroup,
+    Read,
+    Val,
+    choices,
+)
 from holdfast.policy.flow.call_arguments import arguments
 from holdfast.policy.flow.expressions import Expressions, Unfollowed
 from holdfast.policy.flow.result import Signature
@@ -21,17 +31,21 @@ class AnalysedProgram:
         self._tree = tree
         for value in past.values():
             self.expressions.tool_calls.note_read(value)
+        if past:  # a container of an earlier run may hold others
+            self.heap.add(PAST_CONTAINER, ANY, frozenset({PAST_CONTAINER}))
 
     def run_pass(self) -> None:
-        """Run everything once. If the heap has changed, what is known is not yet complete."""
-        self.heap.has_changed = False
+        """Run everything once. If `must_repeat` then, what is known is not yet complete."""
+        self.heap.progress.start_pass()
         self.variables.start_pass()
-        self._body(self._tree.body)
-        last = self._tree.body[-1] if self._tree.body else None
+        *before, last = self._tree.body or [ast.Pass()]
+        self._body(before)
         if isinstance(last, ast.Expr):
             self.expressions.tool_calls.show(self._value(last.value))
+        else:
+            self._statement(last)
         functions = self.expressions.functions
-        for number in list(functions.reached):
+        for number in functions.reached():
             node = functions.enter(number)
             if isinstance(node, ast.Lambda):
                 functions.add_returned(self._value(node.body))
@@ -120,7 +134,7 @@ class AnalysedProgram:
             return
         if not isinstance(target, ast.Subscript):
             raise Unfollowed("del")
-        holders = self._value(target.value)
+        holders = self.heap.opened(self._value(target.value))
         decided = self.heap.chosen(self._value(target.slice)) | choices(holders) | self.variables.decided_by()
         for atom in holders:
             self.heap.change(atom, decided)
@@ -164,10 +178,12 @@ class AnalysedProgram:
 
     def _augment(self, node: ast.AugAssign) -> None:
         """`x += y` changes a list in place, and gives every other value a new one."""
-        target, value = node.target, self._value(node.value)
+        target = node.target
+        holders = self._value(target.value) if isinstance(target, ast.Subscript) else NOTHING
         before = self._value(target)
+        value = self._value(node.value)
         decided = choices(before) | self.variables.decided_by()
-        for atom in before:
+        for atom in self.heap.opened(before):
             if isinstance(atom, Made):
                 self.expressions.rules.update(atom, value)
                 if isinstance(node.op, ast.Add):
@@ -179,5 +195,7 @@ class AnalysedProgram:
         result = before | self.expressions.operation(node, before, value)
         if isinstance(target, ast.Name):
             self.variables.assign_same(target.id, result)
+        elif isinstance(target, ast.Subscript):
+            self.expressions.store(holders, target.slice, result)
         else:
             self.expressions.bind(target, result)

@@ -15,11 +15,14 @@ from holdfast.policy.flow.atoms import (
     ToolName,
     Val,
     made_object,
+    unknown,
 )
 from holdfast.policy.flow.call_arguments import CallArguments
 from holdfast.policy.flow.result import Signature
 from holdfast.policy.flow.variables import Variables
 from holdfast.policy.labels.levels import READER_OPERATIONS
+
+_READ, _RAISED = "<read>", "<raised>"
 
 
 class ToolCall:
@@ -52,10 +55,7 @@ class ToolCalls:
 
     def call(self, tool: ToolName, given: CallArguments) -> Val:
         """The result of a call."""
-        key = id(given.node), tool.name
-        call = self._calls.get(key)
-        if call is None:
-            call = self._calls[key] = ToolCall(given.node, tool.name, len(self._calls))
+        call = self._of(tool, given)
         names = list(self._tools[tool.name].parameters)
         for position, value in enumerate(given.positional):
             if position < len(names):
@@ -66,7 +66,11 @@ class ToolCalls:
             self._give(call, name, value)
         if given.has_rest:
             call.rest |= self._heap.computed(given.rest)
-        call.condition |= self._variables.decided_by()
+        condition = call.condition | self._variables.decided_by()
+        if condition != call.condition:
+            call.condition = condition
+            self._heap.progress.grew(call)
+        self._heap.progress.use(call)
         self.note_read(frozenset({Read(call.source, (), PART)}))
         if self._tools[tool.name].operation in READER_OPERATIONS:
             answer = self._heap.computed(given.everything()) | call.condition | {made_object(given.node)}
@@ -76,25 +80,43 @@ class ToolCalls:
         result = frozenset({Read(call.source, (), WHOLE)})
         return result | self._heap.chosen(given.everything()) | call.condition
 
+    def call_indirectly(self, tool: ToolName, given: CallArguments) -> Val:
+        """The result of a call that something else makes for the program, with what is not known."""
+        self._of(tool, given).rest |= unknown()
+        return unknown()
+
     def show(self, value: Val) -> None:
         """The program prints a value, or ends with it."""
         self.shown = self.shown | self._heap.parts(value) | self._variables.decided_by()
 
     def note_read(self, value: Val) -> None:
         """The program reads a value from outside."""
-        self._read = self._read | value
+        if not value <= self._read:
+            self._read |= value
+            self._heap.progress.grew(_READ)
 
     def everything_read(self) -> Val:
         """Anything that the program read."""
+        self._heap.progress.use(_READ)
         return COMPUTED | self._heap.parts(self._read)
 
     def note_raised(self, value: Val) -> None:
         """The program raises a value."""
-        self._raised = self._raised | value
+        if not value <= self._raised:
+            self._raised |= value
+            self._heap.progress.grew(_RAISED)
 
     def caught(self) -> Val:
         """What an exception may be, and carry."""
+        self._heap.progress.use(_RAISED)
         return self.everything_read() | self._raised
+
+    def _of(self, tool: ToolName, given: CallArguments) -> ToolCall:
+        key = id(given.node), tool.name
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = ToolCall(given.node, tool.name, len(self._calls))
+        return call
 
     def _give(self, call: ToolCall, name: str, value: Val) -> None:
         given = self._heap.parts(value) | self._variables.decided_by()

@@ -8,8 +8,8 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from holdfast.policy.flow.atoms import NOTHING, Heap, Val
-from holdfast.policy.flow.scopes import Scope, names_in_functions, stored_names
+from holdfast.policy.flow.atoms import NOTHING, PAST_FUNCTION, Heap, Val
+from holdfast.policy.flow.scopes import ProgramNames, Scope
 
 T = TypeVar("T")
 _Cell = tuple[int, str, int]
@@ -29,11 +29,17 @@ class Variables:
         """How many branches, loops and functions the current statement is in."""
         self.condition: Val = NOTHING
         """What decides whether the current statement runs."""
-        self._heap = heap
+        self._progress = heap.progress
         self._cells: dict[_Cell, Val] = {}
         self._versions: dict[str, int] = {}
-        self._unversioned = names_in_functions(tree)
-        self._stored = stored_names(tree)
+        self.names = ProgramNames(tree)
+        self._unversioned = self.names.in_functions
+        self._stored = self.names.stored
+        self.follows_unknown = EVERY_OTHER in past
+        """Whether an earlier program could not be followed."""
+        others = past.get(EVERY_OTHER, NOTHING)
+        self._shadow = others if PAST_FUNCTION in others else None
+        """What a name may be that means something before the program, if an earlier one may have replaced it."""
         for name, value in past.items():
             self._cells[0, name, 0] = value
         for name in self._stored - past.keys() if EVERY_OTHER in past else ():
@@ -48,11 +54,13 @@ class Variables:
         """The value of a name, and whether it may still be the built-in of that name. None if nothing ever assigns it."""
         scope = self.scope.find(name)
         if scope is not self.module:
-            return self._cells.get((scope.number, name, 0), NOTHING), False
+            return self.cell(scope.number, name), False
         version = self._versions.get(name, 0)
-        value = self._cells.get((0, name, version))
-        if value is None and name in self._stored:
-            value = NOTHING
+        cell = (0, name, version)
+        self._progress.use(cell)
+        value = self._cells.get(cell)
+        if value is None:
+            value = NOTHING if name in self._stored else self._shadow
         return value, version == 0
 
     def assign(self, name: str, value: Val, *, skips_comprehensions: bool = False) -> None:
@@ -79,7 +87,9 @@ class Variables:
 
     def cell(self, scope: int, name: str) -> Val:
         """The value of a variable of a function, or of something else that a function has."""
-        return self._cells.get((scope, name, 0), NOTHING)
+        cell = (scope, name, 0)
+        self._progress.use(cell)
+        return self._cells.get(cell, NOTHING)
 
     def grow(self, scope: int, name: str, value: Val) -> None:
         """Add to the value of a variable of a function."""
@@ -101,7 +111,7 @@ class Variables:
 
     def decided_by(self) -> Val:
         """Everything that decides whether the current statement runs."""
-        self._heap.count(1 + len(self.condition) // 4)
+        self._progress.count(1 + len(self.condition) // 4)
         return self.condition | self.cell(self.function_scope().number, _EXITS)
 
     def function_scope(self) -> Scope:
@@ -123,4 +133,4 @@ class Variables:
         old = self._cells.get(cell)
         if old is None or not value <= old:
             self._cells[cell] = value if old is None else old | value
-            self._heap.has_changed = True
+            self._progress.grew(cell)

@@ -1,6 +1,7 @@
 """Reads the rule tests of commands and arguments from YAML."""
 
 import re
+from collections.abc import Sequence
 
 from holdfast.core.globs import glob_problem
 from holdfast.policy.document import ArgumentTest, CommandTest, WordAlternatives
@@ -9,12 +10,30 @@ from holdfast.policy.rule_tests.text_patterns import compile_pattern
 from holdfast.policy.yaml_nodes import YamlField, YamlNode, refuse_unknown_fields
 
 ARGUMENT_FIELDS = ("equals", "one_of", "prefix", "matches", "glob", "at_least", "at_most", "length")
+MAX_GLOB_CHARACTERS = 250_000
+"""Of all globs of a policy. Compiled, a character takes up to 500 bytes of memory and 20 microseconds."""
+MAX_PATTERN_COST = 30_000_000
+"""Of all patterns of a policy: 120 MB and about ten seconds, enough for 10,000 short ones."""
 _PLACE = re.compile(r"[^.\[\]]+(\[\])*(\.[^.\[\]]+(\[\])*)*")
 
 
 def read_commands(node: YamlNode) -> CommandTest:
     """`commands`: prefixes, each a text of words, or a list of words in which a list stands for alternatives."""
     return CommandTest(prefixes=node.at_least_one(_prefix))
+
+
+def read_glob(node: YamlNode) -> str:
+    """A glob over paths or over the text of an argument."""
+    pattern = node.text()
+    if (problem := glob_problem(pattern)) is not None:
+        node.fail(f"{pattern[:200]!r}: {problem}")
+    spend_globs(node, [pattern])
+    return pattern
+
+
+def spend_globs(node: YamlNode, globs: Sequence[str]) -> None:
+    """Count globs towards what a policy may have of them."""
+    node.spend("characters in its globs", sum(map(len, globs)), MAX_GLOB_CHARACTERS)
 
 
 def read_argument_tests(node: YamlNode) -> tuple[ArgumentTest, ...]:
@@ -57,7 +76,7 @@ def _argument_test(place: str, field: YamlField) -> ArgumentTest:
         one_of=given["one_of"].at_least_one(YamlNode.json) if "one_of" in given else one_of,
         prefixes=given["prefix"].at_least_one(YamlNode.name) if "prefix" in given else (),
         patterns=given["matches"].at_least_one(_pattern) if "matches" in given else (),
-        globs=given["glob"].at_least_one(_glob) if "glob" in given else (),
+        globs=given["glob"].at_least_one(read_glob) if "glob" in given else (),
         at_least=given["at_least"].number() if "at_least" in given else None,
         at_most=given["at_most"].number() if "at_most" in given else None,
         shortest=shortest,
@@ -86,14 +105,8 @@ def _pattern(node: YamlNode) -> str:
     pattern = node.text()
     try:
         for for_deny in (False, True):
-            compile_pattern(pattern, for_deny)
+            cost = compile_pattern(pattern, for_deny).cost
+            node.spend("steps to compile its patterns", cost, MAX_PATTERN_COST)
     except PatternError as error:
         node.fail(f"{pattern[:200]!r}: {error}")
-    return pattern
-
-
-def _glob(node: YamlNode) -> str:
-    pattern = node.text()
-    if (problem := glob_problem(pattern)) is not None:
-        node.fail(f"{pattern[:200]!r}: {problem}")
     return pattern

@@ -30,6 +30,7 @@ MAX_POSITIONS = 500
 MAX_STATES = 10_000
 """About 50 ms of compiling. Patterns that find keys in a text need up to 4,000."""
 MAX_CLASSES = 250
+_LEAST_COST, _COST_OF_A_POSITION = 1000, 20
 
 
 class TextPattern:
@@ -46,6 +47,11 @@ class TextPattern:
         self._automaton = _Automaton(
             tree, is_open_start=for_deny and not parsed.has_start, is_open_end=for_deny and not parsed.has_end
         )
+
+    @property
+    def cost(self) -> int:
+        """What it took to compile, in steps of about 0.4 microseconds and 4 bytes."""
+        return self._automaton.cost
 
     def matches(self, text: str) -> bool:
         """Whether the text matches."""
@@ -64,6 +70,7 @@ class _Automaton:
     def __init__(self, tree: PatternNode, *, is_open_start: bool, is_open_end: bool) -> None:
         self._characters: list[Ranges] = []
         self._follow: list[int] = []
+        self.cost = _LEAST_COST
         nullable, first, last = self._visit(tree)
         self._classes, members = self._partition()
         self._is_open_end = is_open_end
@@ -95,6 +102,7 @@ class _Automaton:
                     waiting.append(after)
                 row.append(numbers[after])
             self._table.append(row)
+        self.cost += 2 * len(self._table) * len(members)
 
     def accepts(self, text: str) -> bool:
         """Whether the text is accepted: one table lookup for each character."""
@@ -117,6 +125,7 @@ class _Automaton:
                 if len(self._characters) >= MAX_POSITIONS:
                     raise PatternError(f"needs more than {MAX_POSITIONS} characters, repetitions included")
                 self._characters.append(node.ranges)
+                self.cost += _COST_OF_A_POSITION
                 self._follow.append(0)
                 bit = 1 << (len(self._characters) - 1)
                 return False, bit, bit
@@ -151,13 +160,22 @@ class _Automaton:
         return nullable, first, last
 
     def _link(self, last: int, first: int) -> None:
-        for position in _bits(last):
+        for position in self._bits(last):
             self._follow[position] |= first
 
     def _followers(self, state: int) -> int:
         found = 0
-        for position in _bits(state):
+        for position in self._bits(state):
             found |= self._follow[position]
+        return found
+
+    def _bits(self, mask: int) -> list[int]:
+        found: list[int] = []
+        while mask:
+            low = mask & -mask
+            found.append(low.bit_length() - 1)
+            mask ^= low
+        self.cost += len(found)
         return found
 
     def _partition(self) -> "tuple[_ClassMap, list[int]]":
@@ -165,6 +183,7 @@ class _Automaton:
         cuts = sorted(
             {0} | {edge for ranges in self._characters for low, high in ranges for edge in (low, high + 1)}
         )
+        self.cost += len(cuts) * len(self._characters)
         numbers: dict[int, int] = {}
         classes: list[int] = []
         for cut in cuts:
@@ -189,12 +208,3 @@ class _ClassMap(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         return chr(self._numbers[bisect_right(self._cuts, code) - 1])
-
-
-def _bits(mask: int) -> list[int]:
-    found: list[int] = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found
