@@ -2,8 +2,8 @@
 
 The server comes from the wheel and syncs every commit; `HOLDFAST_TEST_POSTGRES=URL` measures another one. Variants alternate or
 follow each other in one run, so that load on the machine affects all of them alike. Processor time and round trips hardly depend
-on load. `--full` has the full numbers of sessions and takes half an hour; `--simulate` measures nothing and computes what many
-machines would need.
+on load. `--full` has the full numbers of sessions. Each run ends with what many machines would need, computed from costs that are
+upper bounds; `--simulate` computes only that.
 """
 
 import asyncio
@@ -60,6 +60,7 @@ def main() -> None:
         finally:
             if server is not None:
                 server.remove()
+    simulate()
 
 
 async def _measure(folder: Path, url: str, server: int | None, *, is_full: bool) -> None:

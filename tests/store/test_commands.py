@@ -248,9 +248,11 @@ def test_a_pinned_session_is_not_pruned(run: Run) -> None:
     assert len(data(run("prune", "--keep", "0", "--json"))["pruned"]) == 1
 
 
-def test_deleting_needs_confirmation(run: Run) -> None:
+def test_deleting_needs_confirmation(run: Run, tmp_path: Path) -> None:
     assert run("delete", "s-2")[0] == 2
-    assert run("delete", "s-2", "--yes")[0] == 0
+    (tmp_path / "home" / "damaged-1").mkdir()
+    code, _, err = run("delete", "s-2", "--yes")
+    assert (code, "damaged-1" in err) == (0, True), "files of a damaged database are not deleted, but named"
     assert run("delete", "s-2", "--yes")[0] == 1
     assert run("delete", "index", "--yes")[0] == 2, "it cannot be the id of a session"
     assert [line["id"] for line in data(run("sessions", "--json"))] == ["s-1"]

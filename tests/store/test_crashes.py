@@ -87,9 +87,24 @@ async def _suffer(home: Home, clock: FakeClock, step: int, fault: Callable[[], N
 async def test_a_disk_that_fails_once_loses_and_duplicates_nothing(
     tmp_path: Path, clock: FakeClock, fault: Callable[[], None], is_after: bool
 ) -> None:
+    await _suffer_at(tmp_path, clock, fault, is_after, stride=3)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize("fault", [disk_full, disk_broken])
+async def test_a_disk_that_fails_once_at_any_step_loses_and_duplicates_nothing(
+    tmp_path: Path, clock: FakeClock, fault: Callable[[], None], is_after: bool
+) -> None:
+    await _suffer_at(tmp_path, clock, fault, is_after, stride=1)
+
+
+async def _suffer_at(
+    folder: Path, clock: FakeClock, fault: Callable[[], None], is_after: bool, *, stride: int
+) -> None:
     step = 1
-    while await _suffer(Home(tmp_path / str(step)), clock, step, fault, is_after):
-        step += 1
+    while await _suffer(Home(folder / str(step)), clock, step, fault, is_after):
+        step += stride
     assert step > 12
 
 

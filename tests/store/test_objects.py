@@ -254,7 +254,7 @@ async def test_a_place_that_is_away_fails_the_write_and_nothing_refers_to_it(
         await store.put_blob(LARGE)
         with pytest.raises(InvalidInput, match="large blobs are in"):
             await put_blobs_setting(stores.url, f"file://{tmp_path}/elsewhere")
-    for wrong in ("ftp://x", "memory:///", "no url"):
+    for wrong in ("ftp://x", "memory:///", "no url", "s3://key:secret@bucket"):
         with pytest.raises(InvalidInput):
             await put_blobs_setting(stores.url, wrong)
 

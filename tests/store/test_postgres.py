@@ -312,3 +312,21 @@ async def test_an_address_may_have_either_scheme_but_none_of_another_library(
         await open_work_store(
             Home(tmp_path), url.replace("postgresql", "postgresql+asyncpg", 1), clock=SystemClock()
         )
+
+
+async def test_a_cancellation_that_meets_the_end_of_a_connection_is_not_lost() -> None:
+    from holdfast.store.postgres.database import close_quickly
+
+    may_close = asyncio.Event()
+
+    class Connection:
+        async def close(self) -> None:
+            await may_close.wait()
+
+    closing = asyncio.create_task(close_quickly(Connection()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    may_close.set()
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing

@@ -30,6 +30,8 @@ from holdfast.store import (
     create_api_key,
     list_tenants,
     open_work_store,
+    put_blobs_setting,
+    remove_tenant,
 )
 from holdfast.worker import install_dispatch, open_dispatch, post_message
 
@@ -79,18 +81,77 @@ async def tenants(postgres_databases: "Databases", tmp_path: Path) -> AsyncItera
         stack.push_async_callback(theirs.close)
         ours = await open_work_store(Home(tmp_path / "ours"), f"{url}&tenant=ours", clock=clock)
         stack.push_async_callback(ours.close)
-        await theirs.put_blob(SECRET)
-        journal = await theirs.create(opened(name=NAME), session=ID)
-        await journal.append(*turn(1), said(2, "xylophone"))
-        await theirs.search("xylophone")
-        await theirs.change_shares(ID, lambda _: {ID: SessionShare()})
-        await theirs.put_document("grants", b"[]", version=0)
-        await post_message(theirs, open_dispatch(url), ID, "hello", id="theirs")
-        _, key = await create_api_key(theirs, "alice", "operate")
+        journal, key = await fill(theirs, url)
         archive = tmp_path / "theirs.zip"
         await theirs.export_session(ID, archive, now_ms=0)
         await journal.release()
         yield Tenants(url, theirs, ours, key, journal, archive)
+
+
+async def fill(store: WorkStore, url: str) -> tuple[Journal, str]:
+    """Give a tenant something in every table. Returns its session and an API key."""
+    await store.put_blob(SECRET)
+    journal = await store.create(opened(name=NAME), session=ID)
+    await journal.append(*turn(1), said(2, "xylophone"))
+    await store.search("xylophone")
+    await store.change_shares(ID, lambda _: {ID: SessionShare()})
+    await store.put_document("grants", b"[]", version=0)
+    await post_message(store, open_dispatch(url), ID, "hello", id="theirs")
+    _, key = await create_api_key(store, "alice", "operate")
+    return journal, key
+
+
+async def rows_by_table(url: str) -> dict[str, dict[str, int]]:
+    """How many rows each tenant has, by table."""
+    connection = await connect_database(url, is_admin=True)
+    tables = await connection.fetch(
+        "SELECT table_name FROM information_schema.columns WHERE table_schema = 'holdfast' AND column_name = 'tenant'"
+    )
+    found: dict[str, dict[str, int]] = {}
+    for (table,) in tables:
+        counted = await connection.fetch(f'SELECT tenant, count(*) FROM "{table}" GROUP BY tenant')
+        found[table] = {row[0]: row[1] for row in counted}
+    await connection.close()
+    return found
+
+
+async def test_a_removed_tenant_leaves_nothing_and_the_others_keep_everything(
+    tenants: Tenants, tmp_path: Path
+) -> None:
+    places = tmp_path / "objects"
+    await put_blobs_setting(tenants.url, f"file://{places}")
+    with pytest.raises(InvalidInput, match="in use by"):
+        await remove_tenant(tenants.url, "ours")
+    url = tenants.url + "&tenant=gone"
+    await add_tenant(tenants.url, "gone")
+    store = await open_work_store(Home(tmp_path / "gone"), url, clock=SystemClock())
+    journal, _ = await fill(store, url)
+    await store.put_blob(bytes(2 * 2**20))
+    await store.usage()
+    await journal.release()
+    await store.close()
+    before = await rows_by_table(tenants.url)
+    assert [path for path in places.rglob("*") if path.is_file()]
+    empty = {
+        table
+        for table, counts in before.items()
+        if not counts.get("gone")
+        and not table.startswith("procrastinate")  # of an earlier test of this database
+    }
+    assert empty <= {"tombstone", "worker", "usage_asked", "pgqueuer_log"}, "the test has nothing there"
+    await remove_tenant(tenants.url, "gone")
+    after = await rows_by_table(tenants.url)
+    assert after == {
+        table: {tenant: count for tenant, count in counts.items() if tenant != "gone"}
+        for table, counts in before.items()
+    }
+    assert not [path for path in places.rglob("*") if path.is_file()]
+    assert await list_tenants(tenants.url) == ("default", "ours")
+    for name in ("gone", "default", "never"):
+        with pytest.raises(InvalidInput):
+            await remove_tenant(tenants.url, name)
+    with pytest.raises(StoreUnavailable, match="has no tenant"):
+        await open_work_store(Home(tmp_path / "gone"), url, clock=SystemClock())
 
 
 def nothing_found(tenants: Tenants, folder: Path) -> dict[str, Callable[[], Awaitable[object]]]:

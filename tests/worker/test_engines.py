@@ -1,20 +1,21 @@
-"""Engines under failure: a job of a worker that was killed is given to another one, and an outage only delays jobs."""
+"""Engines under failure: a job of a worker that was killed is given to another one, and missing tables are reported."""
 
 import asyncio
-import tempfile
 from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import asyncpg
 import pytest
+from tests.store.sample_events import opened, said, turn
 from tests.support.fork_server import forked_python
-from tests.support.postgres import Databases, Server
-from tests.worker.test_storms import fleet, storm
+from tests.support.postgres import Databases
+from tests.worker.test_storms import STORM, fleet, storm
 
 from holdfast.core import SessionId, SystemClock
-from holdfast.core.errors import EngineMissing, InvalidInput
+from holdfast.core.errors import EngineMissing, InvalidInput, StoreUnavailable
 from holdfast.store import Home, engine_of, open_work_store, store_status
-from holdfast.worker import ENGINES, Dispatch, find_dispatch, install_dispatch, open_dispatch
+from holdfast.worker import ENGINES, Dispatch, find_dispatch, install_dispatch, open_dispatch, post_message
 
 if TYPE_CHECKING:
     from holdfast.store import WorkStore
@@ -23,7 +24,7 @@ PROGRAM = Path(__file__).with_name("taker_main.py")
 PATIENCE_SECONDS = 120
 HEARTBEAT_SECONDS = 2.0
 pytestmark = pytest.mark.timeout(400)
-A, B = SessionId("a"), SessionId("b")
+A = SessionId("a")
 
 
 async def post(store: "WorkStore", dispatch: Dispatch, session: SessionId) -> None:
@@ -74,46 +75,6 @@ async def test_a_job_of_a_killed_worker_is_given_to_another_one_by_itself(
         postgres_databases.give_back(url)
 
 
-async def test_every_engine_goes_on_after_a_restart_of_postgresql(tmp_path: Path) -> None:
-    server = Server(Path(tempfile.mkdtemp(prefix="holdfast-postgres-")))
-    await asyncio.to_thread(server.create)
-    await asyncio.to_thread(server.start)
-    try:
-        databases = Databases(server.url(), owner="restart")
-        urls = {engine: await databases.take() for engine in ENGINES}
-        done: dict[str, list[SessionId]] = {engine: [] for engine in ENGINES}
-        stop = asyncio.Event()
-        async with asyncio.TaskGroup() as tasks:
-            for engine, url in urls.items():
-                await install_dispatch(url, engine=engine)
-                store = await open_work_store(Home(tmp_path / engine), url, clock=SystemClock())
-                dispatch = open_dispatch(url, engine=engine, heartbeat_seconds=HEARTBEAT_SECONDS)
-                await post(store, dispatch, A)
-                await store.close()
-
-                async def handle(session: SessionId, engine: str = engine) -> None:
-                    done[engine].append(session)
-
-                tasks.create_task(dispatch.run(handle, places=2, stop=stop))
-            await until_all(done, A)
-            await asyncio.to_thread(server.stop)  # as in a crash: connections cut
-            await asyncio.to_thread(server.start)
-            for engine, url in urls.items():
-                store = await open_work_store(Home(tmp_path / engine), url, clock=SystemClock())
-                await post(store, open_dispatch(url, engine=engine), B)
-                await store.close()
-            await until_all(done, B)
-            stop.set()
-    finally:
-        await asyncio.to_thread(server.remove)
-
-
-async def until_all(done: dict[str, list[SessionId]], session: SessionId) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not all(session in each for each in done.values()):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-
-
 async def test_the_store_says_which_engine_carries_its_jobs_and_none_is_left_behind(
     postgres_databases: Databases, tmp_path: Path
 ) -> None:
@@ -139,6 +100,40 @@ async def test_the_store_says_which_engine_carries_its_jobs_and_none_is_left_beh
         postgres_databases.give_back(url)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_worker_whose_queue_has_no_tables_says_so(postgres_databases: Databases, engine: str) -> None:
+    url = await postgres_databases.take_blank()
+    dispatch = open_dispatch(url, engine=engine)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        with pytest.raises(StoreUnavailable, match="queue has no tables"):
+            await dispatch.run(lambda _: asyncio.sleep(0), places=2, stop=asyncio.Event())
+
+
+async def test_a_worker_starts_without_reading_the_types_of_the_database(
+    postgres_databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    ordinary = asyncpg.Connection._introspect_types
+
+    async def recorded(connection: asyncpg.Connection, types: object, *more: object) -> object:
+        read.append(types)
+        return await ordinary(connection, types, *more)
+
+    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", recorded)
+    url = await postgres_databases.take()
+    store = await open_work_store(Home(tmp_path), url, clock=SystemClock())
+    journal = await store.create(opened())
+    await journal.append(*turn(1), said(2, "xylophone"))
+    await store.search("xylophone")
+    await journal.release()
+    dispatch = open_dispatch(url)
+    await post_message(store, dispatch, journal.session, "hello")
+    await done_by(dispatch, 1)
+    await store.close()
+    postgres_databases.give_back(url)
+    assert read == []
+
+
 def test_a_job_is_given_again_only_after_its_lease_is_free() -> None:
     from holdfast.store.postgres.presence import PRESENCE_SECONDS
     from holdfast.worker import pgqueuer_dispatch, procrastinate_dispatch
@@ -151,6 +146,8 @@ def test_a_job_is_given_again_only_after_its_lease_is_free() -> None:
 async def test_killed_workers_of_the_second_engine_lose_nothing(
     postgres_databases: Databases, tmp_path: Path
 ) -> None:
-    async with fleet(postgres_databases, tmp_path, workers=3, engine="procrastinate") as opened:
-        ends = await storm(opened, sessions=40, kills=100, seed=3)
+    async with fleet(
+        postgres_databases, tmp_path, workers=3, engine="procrastinate", options=STORM
+    ) as opened:
+        ends = await storm(opened, kills=100, seed=3)
     assert ends["ok"] > 0

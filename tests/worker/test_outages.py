@@ -5,7 +5,9 @@ import os
 import shutil
 import signal
 import tempfile
+from contextlib import AsyncExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -13,11 +15,14 @@ from tests.store.sample_events import opened as session_opened
 from tests.store.sample_events import said
 from tests.support.postgres import Databases, Server, SmallDiskServer
 from tests.worker.black_hole import BlackHole
+from tests.worker.cable import SERVER, Cable, NetworkServer
 from tests.worker.test_storms import PATIENCE_SECONDS, check, fleet
 
 from holdfast.core import SystemClock
 from holdfast.core.errors import StoreUnavailable
+from holdfast.services.doctor.shared_store import check_store
 from holdfast.store import Home, Journal, open_work_store, store_status
+from holdfast.worker import ENGINES
 
 
 @pytest.fixture
@@ -29,27 +34,40 @@ def short_folder() -> Path:
 pytestmark = pytest.mark.timeout(400)
 
 
-async def test_a_restart_of_postgresql_in_mid_turn_loses_nothing(tmp_path: Path, short_folder: Path) -> None:
+async def test_a_restart_of_postgresql_in_mid_turn_loses_nothing_with_any_engine(
+    tmp_path: Path, short_folder: Path
+) -> None:
     server = Server(short_folder)
     await asyncio.to_thread(server.create)
     await asyncio.to_thread(server.start)
+    databases = Databases(server.url(), owner="restart")
     try:
-        async with fleet(Databases(server.url(), owner="restart"), tmp_path, workers=2) as opened:
-            sessions = [await opened.create(f"s{number}") for number in range(4)]
-            await opened.until_effects(2)
+        async with AsyncExitStack() as stack:
+            fleets = [
+                await stack.enter_async_context(fleet(databases, tmp_path / engine, workers=2, engine=engine))
+                for engine in ENGINES
+            ]
+            sessions = [[await each.create(f"s{number}") for number in range(2)] for each in fleets]
+            for each in fleets:
+                await each.until_effects(1)
             await asyncio.to_thread(server.stop)  # as in a crash: without a checkpoint, connections cut
             await asyncio.to_thread(server.start)
-            late = await opened.create("late")  # posted after the restart
-            await opened.until_idle()
-            await check(opened, [*sessions, late])
+            for each, made in zip(fleets, sessions, strict=True):
+                made.append(await each.create("late"))  # posted after the restart
+                await each.until_idle()
+                await check(each, made)
     finally:
         await asyncio.to_thread(server.remove)
 
 
+@pytest.mark.parametrize("engine", ["pgqueuer", pytest.param("procrastinate", marks=pytest.mark.soak)])
 async def test_a_worker_that_is_cut_off_is_replaced_and_writes_nothing_when_it_is_back(
-    postgres_databases: Databases, tmp_path: Path
+    postgres_databases: Databases, tmp_path: Path, engine: str
 ) -> None:
-    async with fleet(postgres_databases, tmp_path, workers=0) as opened, BlackHole(opened.url) as hole:
+    async with (
+        fleet(postgres_databases, tmp_path, workers=0, engine=engine) as opened,
+        BlackHole(opened.url) as hole,
+    ):
         cut_off = await opened.add_worker(url=hole.url)
         sessions = [await opened.create(f"s{number}") for number in range(3)]
         await opened.until_effects(2)
@@ -57,15 +75,41 @@ async def test_a_worker_that_is_cut_off_is_replaced_and_writes_nothing_when_it_i
         await opened.add_worker()
         await opened.until_idle()
         hole.let_through()
-        os.kill(opened.pids[cut_off], signal.SIGTERM)
+        os.kill(cut_off.pid, signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_SECONDS):
             await cut_off.wait()
         opened.workers.remove(cut_off)
         await check(opened, sessions)
 
 
-async def test_a_promoted_standby_loses_nothing_and_an_asynchronous_one_is_reported(
+@pytest.mark.soak
+async def test_a_worker_whose_network_is_cut_is_replaced_and_works_again_when_it_is_back(
     tmp_path: Path, short_folder: Path
+) -> None:
+    with Cable() as cable:
+        server = NetworkServer(short_folder, cable)
+        try:
+            await asyncio.to_thread(server.create)
+            await asyncio.to_thread(server.start)
+            async with fleet(Databases(server.url(), owner="cable"), tmp_path, workers=0) as opened:
+                remote = f"postgresql://postgres@{SERVER}{urlsplit(opened.url).path}"
+                await opened.add_worker(f"--network={cable.worker_namespace}", url=remote)
+                sessions = [await opened.create(f"s{number}") for number in range(3)]
+                await opened.until_effects(2)
+                cable.pull()
+                other = await opened.add_worker()
+                await opened.until_idle()
+                await opened.kill(other)
+                cable.plug_in()
+                late = await opened.create("late")  # for the one that is back
+                await opened.until_idle()
+                await check(opened, [*sessions, late])
+        finally:
+            await asyncio.to_thread(server.remove)
+
+
+async def test_a_promoted_standby_loses_nothing_and_an_asynchronous_one_is_reported(
+    tmp_path: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     primary = Server(short_folder / "1", settings=("wal_level=replica", "max_wal_senders=4"))
     standby: Server | None = None
@@ -80,6 +124,8 @@ async def test_a_promoted_standby_loses_nothing_and_an_asynchronous_one_is_repor
         await until_streaming(connection, "async")
         async with fleet(databases, tmp_path, workers=2) as opened:
             assert "asynchronous" in " ".join((await store_status(opened.url)).risks)
+            monkeypatch.setenv("HOLDFAST_STORE", opened.url)
+            assert any("asynchronous" in each.detail for each in await check_store(opened.runtime.home))
             await connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             await connection.execute("SELECT pg_reload_conf()")
             await until_streaming(connection, "sync")

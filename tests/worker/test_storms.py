@@ -7,7 +7,6 @@ import asyncio
 import os
 import random
 import signal
-from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.fork_server import forked_python
-from tests.worker.witness_main import POLICY, TURNS, options, start_runtime
+from tests.support.fork_server import Forked
+from tests.worker.witness_main import CALLS, POLICY, TURNS, options, start_runtime
 
 from holdfast.app import Runtime
 from holdfast.core import SessionId, SystemClock
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 
 PROGRAM = Path(__file__).with_name("witness_main.py")
 PATIENCE_SECONDS = 600
-STORM = ("--places=2", "--model-seconds=0.5")
-"""Slow workers: each kill finds them in the middle of something, and the work lasts."""
+STORM = ("--places=2", "--model-seconds=0.05", "--call-seconds=0.3")
+"""Slow calls: most kills find one in the middle."""
 
 
 @dataclass
@@ -45,23 +44,26 @@ class Fleet:
     runtime: Runtime
     store: WorkStore
     dispatch: Dispatch
-    workers: list[Process] = field(default_factory=list)
-    pids: dict[Process, int] = field(default_factory=dict)
+    workers: list[Forked] = field(default_factory=list)
 
-    async def add_worker(self, *options: str, url: str | None = None) -> Process:
-        process = await asyncio.create_subprocess_exec(
-            *forked_python(str(PROGRAM), url or self.url, str(self.folder), *options), stdout=PIPE
-        )
-        assert process.stdout is not None
-        self.pids[process] = int(await process.stdout.readline())
-        self.workers.append(process)
-        return process
+    async def add_worker(self, *options: str, url: str | None = None) -> Forked:
+        """Start a worker, and wait until it is about to take jobs."""
+        theirs, ours = os.pipe()
+        worker = Forked.start(str(PROGRAM), url or self.url, str(self.folder), *options, stdout=ours)
+        os.close(ours)
+        self.workers.append(worker)
+        try:
+            await until_readable(theirs)
+            assert os.read(theirs, 100) == b"ready\n"
+        finally:
+            os.close(theirs)
+        return worker
 
-    async def kill(self, process: Process) -> None:
+    async def kill(self, worker: Forked) -> None:
         """Kill a worker as the kernel does when memory is short."""
-        os.kill(self.pids[process], signal.SIGKILL)
-        await process.wait()
-        self.workers.remove(process)
+        self.workers.remove(worker)
+        os.kill(worker.pid, signal.SIGKILL)
+        assert await worker.wait() == -signal.SIGKILL
 
     async def create(self, name: str, *, messages: int = TURNS, note: str = "") -> SessionId:
         model, tools = options(self.folder, name)
@@ -75,27 +77,50 @@ class Fleet:
             )
         return SessionId(session.id)
 
+    async def create_some(self, first: int, count: int) -> list[SessionId]:
+        """Sessions in groups that share statements, and leave some connections of the store free."""
+        made: list[SessionId] = []
+        for start in range(first, first + count, 10):
+            numbers = range(start, min(start + 10, first + count))
+            made += await asyncio.gather(*(self.create(f"s{number}") for number in numbers))
+        return made
+
     def effects(self) -> Counter[str]:
         """What the witness saw."""
         path = self.folder / "witness"
         return Counter(path.read_text().splitlines() if path.exists() else [])
 
+    def effect_count(self) -> int:
+        path = self.folder / "witness"
+        return path.read_bytes().count(b"\n") if path.exists() else 0
+
     async def until_idle(self) -> None:
         """Wait until no session has anything to do."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while await self.dispatch.backlog():  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.3)  # each look opens a connection
 
     async def until_effects(self, count: int, *, or_idle: bool = False) -> bool:
         """Wait until the witness saw so many effects, or until none will follow. Returns which of the two."""
         looks = 0
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while sum(self.effects().values()) < count:
+            while self.effect_count() < count:
                 looks += 1
-                if or_idle and looks % 100 == 0 and not await self.dispatch.backlog():
+                if or_idle and looks % 200 == 0 and not await self.dispatch.backlog():
                     return False  # seldom looked at, because each look opens a connection
                 await asyncio.sleep(0.005)
         return True
+
+
+async def until_readable(descriptor: int) -> None:
+    """Wait until something can be read, or the other end is closed."""
+    loop, is_ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, is_ready.set)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await is_ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 @asynccontextmanager
@@ -122,9 +147,8 @@ async def fleet(
 
 
 async def _end(fleet: Fleet) -> None:
-    for process in fleet.workers:
-        os.kill(fleet.pids[process], signal.SIGKILL)
-        await process.wait()
+    for worker in tuple(fleet.workers):
+        await fleet.kill(worker)
 
 
 async def check(fleet: Fleet, sessions: list[SessionId], *, messages: int = TURNS) -> Counter[str]:
@@ -151,41 +175,40 @@ async def check(fleet: Fleet, sessions: list[SessionId], *, messages: int = TURN
     return ends
 
 
-async def storm(fleet: Fleet, *, sessions: int, kills: int, seed: int) -> Counter[str]:
+async def storm(fleet: Fleet, *, kills: int, seed: int) -> Counter[str]:
+    """Kill one, two or all workers, each time after a call took effect and while the next ones start; then let the rest work."""
     chance = random.Random(seed)
-    made = [await fleet.create(f"s{number}") for number in range(sessions)]
-    replacing = asyncio.create_task(fleet.add_worker(*STORM))
-    for _ in range(kills):
-        wanted = sum(fleet.effects().values()) + chance.randint(1, 3)
-        while not await fleet.until_effects(wanted, or_idle=True):
-            made += [await fleet.create(f"s{len(made) + number}") for number in range(10)]
-        await replacing  # the others work while it starts
-        await fleet.kill(chance.choice(fleet.workers))
-        replacing = asyncio.create_task(fleet.add_worker(*STORM))
-    await replacing
+    made = await fleet.create_some(0, kills // 8)
+    ready, left = list(fleet.workers), kills
+    async with asyncio.TaskGroup() as starting:
+
+        async def replace() -> None:
+            ready.append(await fleet.add_worker(*STORM))
+
+        while left:
+            seen = fleet.effect_count()
+            while not await fleet.until_effects(seen + 1, or_idle=True):
+                made += await fleet.create_some(len(made), 4)
+            chance.shuffle(ready)
+            for worker in ready[: min(left, chance.randint(1, 3))]:
+                ready.remove(worker)
+                await fleet.kill(worker)
+                starting.create_task(replace())
+                left -= 1
     await fleet.until_idle()
     return await check(fleet, made)
 
 
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kills", [200, pytest.param(1000, marks=pytest.mark.soak)])
 async def test_killed_workers_lose_nothing_and_repeat_nothing(
     postgres_databases: "Databases", tmp_path: Path, kills: int
 ) -> None:
-    async with fleet(postgres_databases, tmp_path, workers=2, options=STORM) as opened:
-        ends = await storm(opened, sessions=kills // 3, kills=kills, seed=1)
-    assert ends["ok"] > 0
-    assert ends["unknown"] > 0, "no kill hit a call"
-
-
-@pytest.mark.soak
-async def test_a_thousand_kills_lose_nothing_and_repeat_nothing(
-    postgres_databases: "Databases", tmp_path: Path
-) -> None:
-    async with fleet(postgres_databases, tmp_path, workers=2, options=STORM) as opened:
-        ends = await storm(opened, sessions=200, kills=1000, seed=2)
+    async with fleet(postgres_databases, tmp_path, workers=3, options=STORM) as opened:
+        ends = await storm(opened, kills=kills, seed=kills)
     print(dict(ends))
     assert ends["ok"] > 0
+    assert ends["unknown"] > kills // 10, "too few kills hit a call"
 
 
 @pytest.mark.timeout(400)
@@ -196,11 +219,11 @@ async def test_a_worker_that_was_stopped_and_wakes_up_writes_nothing(
         (sleeper,) = opened.workers
         sessions = [await opened.create(f"s{number}") for number in range(3)]
         await opened.until_effects(2)
-        os.kill(opened.pids[sleeper], signal.SIGSTOP)
+        os.kill(sleeper.pid, signal.SIGSTOP)
         await opened.add_worker()
         await opened.until_idle()
-        os.kill(opened.pids[sleeper], signal.SIGCONT)
-        os.kill(opened.pids[sleeper], signal.SIGTERM)
+        os.kill(sleeper.pid, signal.SIGCONT)
+        os.kill(sleeper.pid, signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_SECONDS):
             await sleeper.wait()
         opened.workers.remove(sleeper)
@@ -215,7 +238,7 @@ async def test_a_worker_that_is_told_to_stop_leaves_its_turns_to_another(
         (first,) = opened.workers
         sessions = [await opened.create(f"s{number}") for number in range(3)]
         await opened.until_effects(1)
-        os.kill(opened.pids[first], signal.SIGTERM)
+        os.kill(first.pid, signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert await first.wait() == 0
         opened.workers.remove(first)
@@ -273,7 +296,7 @@ async def test_an_old_worker_leaves_sessions_that_it_cannot_read_to_a_new_one(
         await opened.add_worker("--without=Noted")
         old = [await opened.create(f"old{number}") for number in range(2)]
         new = [await opened.create(f"new{number}", note="of a newer version") for number in range(2)]
-        await opened.until_effects(2 * TURNS * len(old))
+        await opened.until_effects(len(CALLS) * TURNS * len(old))
         assert not [line for line in opened.effects() if line.startswith("new")]
         assert await opened.dispatch.failed() == 0
         await opened.add_worker()

@@ -24,11 +24,11 @@ def home() -> Iterator[Path]:
 
 
 @contextmanager
-def up(home: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+def up(home: Path, *, workers: int) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """The process, the address of the page, and a token for it."""
     with (home / "err").open("w") as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", "up", "--workers", "2", "--port", "0"],
+            [sys.executable, "-m", "holdfast", "up", "--workers", str(workers), "--port", "0"],
             env=environment(home),
             cwd=home,
             stdout=subprocess.PIPE,
@@ -62,7 +62,7 @@ def is_running(pid: int) -> bool:
 def test_a_session_started_on_the_page_is_run_by_a_worker_and_nothing_stays_behind(home: Path) -> None:
     model = script(home, runs("open('a.txt', 'w').write('x')"), "I wrote a.txt.")
     store = f"postgresql://postgres@/postgres?host={environment(home)['HOLDFAST_HOME']}/postgres/socket"
-    with up(home) as (process, url, token):
+    with up(home, workers=2) as (process, url, token):
         body = {"text": "write a file", "model": model, "policy": "ask-always"}
         started = send(url, "POST", "/api/sessions", token=token, body=body)
         assert started.status == 200, started
@@ -78,9 +78,9 @@ def test_a_session_started_on_the_page_is_run_by_a_worker_and_nothing_stays_behi
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=300) == 0, (home / "err").read_text()
     assert not list((home / "holdfast" / "postgres" / "socket").glob(".s*")), "the server has ended"
-    with up(home) as (process, url, token):
+    with up(home, workers=1) as (process, url, token):
         assert send(url, "GET", f"/api/sessions/{session}", token=token).status == 200, "sessions are kept"
-        until(lambda: len(processes(store, home)) == 3)
+        until(lambda: len(processes(store, home)) == 2)
         pids = processes(store, home)
         os.kill(process.pid, signal.SIGKILL)
         until(lambda: not any(map(is_running, pids)))

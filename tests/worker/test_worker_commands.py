@@ -94,13 +94,14 @@ def test_a_worker_runs_what_is_posted_and_other_commands_see_it(url: str, tmp_pa
 
 
 def test_sessions_are_copied_both_ways(url: str, tmp_path: Path) -> None:
-    model = script(tmp_path, "hello")
-    holdfast("-m", model, "-p", "project", "-n", "mine", "hi", home=tmp_path)
+    model = script(tmp_path, runs("open('a.txt', 'w').write('one')"), "hello")
+    holdfast("-m", model, "-p", "scratch", "-n", "mine", "--scratch", "hi", home=tmp_path)
     there = holdfast("store", "copy", url, "--json", home=tmp_path)
     assert len(json.loads(there.stdout)["copied"]) == 1, there.stderr
     assert len(json.loads(holdfast("store", "copy", url, "--json", home=tmp_path).stdout)["skipped"]) == 1
     assert "mine" in holdfast("sessions", home=tmp_path, HOLDFAST_STORE=url).stdout
     holdfast("delete", "mine", "--yes", home=tmp_path)
-    back = holdfast("store", "copy", url, "--back", "--json", home=tmp_path)
+    back = holdfast("store", "copy", "--back", "--json", home=tmp_path, HOLDFAST_STORE=url)
     assert len(json.loads(back.stdout)["copied"]) == 1, back.stderr
     assert "hello" in holdfast("show", "mine", home=tmp_path).stdout
+    assert holdfast("files", "cat", "mine", "a.txt", home=tmp_path).stdout == "one"

@@ -1,11 +1,13 @@
 """A worker with real sessions whose one tool leaves a line with an outside witness: arguments are an address and a folder.
 
-It prints its process id and works until it is stopped with SIGTERM, or killed. `--clock SECONDS` sets its clock wrong, `--without
-EVENT` makes it a version that does not know a kind of event, `--model-seconds` slows it down.
+It says when it is ready and works until it is stopped with SIGTERM, or killed. `--clock SECONDS` sets its clock wrong, `--without
+EVENT` makes it a version that does not know a kind of event, `--model-seconds` and `--call-seconds` slow it down,
+`--network FILE` puts it into a network namespace.
 """
 
 import argparse
 import asyncio
+import ctypes
 import os
 import random
 import signal
@@ -25,10 +27,13 @@ from holdfast.store import Home, WorkStore
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.worker import Worker, open_dispatch
 
-TURNS = 3
-PRESENCE_SECONDS = 2.0
-HEARTBEAT_SECONDS = 3.0
+TURNS = 2
+CALLS = ("a", "b", "c")
+"""Of each turn."""
+PRESENCE_SECONDS = 1.0
+HEARTBEAT_SECONDS = 1.5
 POLICY = FixedPolicy(default="allow", verdicts={"mail.ask": "escalate"})
+_CLONE_NEWNET = 0x40000000
 _PARAMETERS: JsonObject = {
     "type": "object",
     "properties": {"to": {"type": "string"}},
@@ -49,10 +54,10 @@ class SlowModel(ScriptedModel):
 
 
 def replies() -> list[ScriptedReply]:
-    """Two calls and an answer a turn."""
+    """Some calls and an answer a turn."""
     found: list[ScriptedReply] = []
     for turn in range(1, TURNS + 1):
-        found += [use("mail__send", {"to": f"{turn}-{part}"}) for part in ("a", "b")]
+        found += [use("mail__send", {"to": f"{turn}-{part}"}) for part in CALLS]
         found.append(f"done {turn}")
     return found
 
@@ -92,8 +97,17 @@ def forget(event: str) -> None:
     hash_chain._TAGS = frozenset(kind.__struct_config__.tag for kind in known)
 
 
+def enter_network(namespace: Path) -> None:
+    """Change the network namespace of this process."""
+    with namespace.open() as opened:
+        if ctypes.CDLL(None, use_errno=True).setns(opened.fileno(), _CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+
+
 class Mail:
     """Tools that leave a line with the witness, and take a moment before and after it."""
+
+    seconds = 0.02
 
     def __init__(self, folder: Path, session: str) -> None:
         self._folder = folder
@@ -103,11 +117,11 @@ class Mail:
         return (SEND, ASK)
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
-        await asyncio.sleep(random.uniform(0, 0.01))
+        await asyncio.sleep(random.uniform(0, self.seconds / 2))
         opened = os.open(self._folder / "witness", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.write(opened, f"{self._session} {call.arguments['to']}\n".encode())
         os.close(opened)
-        await asyncio.sleep(random.uniform(0, 0.01))
+        await asyncio.sleep(random.uniform(0, self.seconds / 2))
         return Performed(result="sent")
 
 
@@ -127,7 +141,7 @@ async def main(url: str, folder: Path, clock: Clock, places: int) -> None:
     assert runtime.posted_requests is not None
     worker = Worker(store=store, dispatch=dispatch, resume=resume, requests=runtime.posted_requests)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
-    print(os.getpid(), flush=True)
+    print("ready", flush=True)
     await worker.run(places=places)
     await runtime.close()
 
@@ -140,7 +154,12 @@ if __name__ == "__main__":
     parser.add_argument("--without", default="")
     parser.add_argument("--places", type=int, default=4)
     parser.add_argument("--model-seconds", type=float, default=SlowModel.seconds)
+    parser.add_argument("--call-seconds", type=float, default=Mail.seconds)
+    parser.add_argument("--network", type=Path)
     arguments = parser.parse_args()
+    if arguments.network:
+        enter_network(arguments.network)
     forget(arguments.without)
     SlowModel.seconds = arguments.model_seconds
+    Mail.seconds = arguments.call_seconds
     asyncio.run(main(arguments.url, arguments.folder, WrongClock(arguments.clock), arguments.places))

@@ -1,11 +1,13 @@
 """What survives a crash: journals, blobs, the session list, search and leases. All other packages build on it."""
 
+from holdfast.store.archive.signature import HomeSignatures, export_signed
 from holdfast.store.blobs.copy_out import read_span
 from holdfast.store.contract import (
     HOST_QUEUE,
     LARGE_ARCHIVE,
     ApiKey,
     ArchiveLimits,
+    ArchiveSignature,
     Arrival,
     BlobInfo,
     BlobIngest,
@@ -62,7 +64,10 @@ from holdfast.store.open import (
     open_work_store,
     put_blobs_setting,
     put_engine_setting,
+    register_enum,
+    remove_tenant,
     separate_tenants,
+    store_command,
     store_status,
 )
 from holdfast.store.prune import PruneReport, prune
@@ -82,6 +87,7 @@ __all__ = [
     "STORE_VARIABLE",
     "ApiKey",
     "ArchiveLimits",
+    "ArchiveSignature",
     "Arrival",
     "BlobInfo",
     "BlobIngest",
@@ -94,6 +100,7 @@ __all__ = [
     "Follower",
     "Hasher",
     "Home",
+    "HomeSignatures",
     "Inspection",
     "Journal",
     "JournalProblem",
@@ -129,6 +136,7 @@ __all__ = [
     "create_private",
     "database_login",
     "engine_of",
+    "export_signed",
     "list_tenants",
     "locked",
     "migrate_store",
@@ -144,11 +152,14 @@ __all__ = [
     "read_plain",
     "read_settings",
     "read_span",
+    "register_enum",
     "remove",
+    "remove_tenant",
     "remove_tree",
     "replace_private",
     "separate_tenants",
     "shortened_note",
+    "store_command",
     "store_status",
     "sync_folder",
     "tail",

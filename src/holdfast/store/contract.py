@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol, cast, runtime_checkable
 
 from holdfast.core import Amount, Escalation, Limits, SessionId, Value
-from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, RestorePointMade, SessionOpened
+from holdfast.core.events import FORMAT, Event, Parent, RecordedEvent, RestorePointMade, SessionOpened, Signer
 from holdfast.store.derived.usage import UsageTotal
 
 Follower = Callable[[RecordedEvent], None]
@@ -139,6 +139,28 @@ class ArchiveManifest(Value):
     """Blobs that events refer to and that could not be read."""
 
 
+class ArchiveSignature(Value):
+    """The signature of an archive: an Ed25519 public key and what it signed with, in hexadecimal digits."""
+
+    key: str
+    value: str
+
+
+SignArchive = Callable[[bytes], ArchiveSignature]
+"""Signs the statement that stands for the content of an archive."""
+
+FindSigner = Callable[[bytes, ArchiveSignature], Signer]
+"""Says who signed a statement; empty if it is nobody that the person trusts, or the signature is not valid."""
+
+
+class ExportedSession(Value):
+    """A session that was exported."""
+
+    manifest: ArchiveManifest
+    unsigned_because: str = ""
+    """Why it has no signature; empty if it has one."""
+
+
 class ArchiveLimits(Value):
     """How much of an archive is read. A history is held in memory, and so is a content when its event is looked at."""
 
@@ -158,6 +180,8 @@ class Arrival(Value):
     """Its folder; empty for its own."""
     model: str = ""
     """Its model; empty until one is chosen."""
+    limits: Limits | None = None
+    """Its budget; None for the one in the file."""
     restore_point: RestorePointMade | None = None
     """Its files as they were restored, if they differ from its last restore point."""
 
@@ -414,8 +438,10 @@ class Store(BlobStore, Protocol):
         """Rebuild the session list and the search from the journals, and return the number of sessions."""
         ...
 
-    async def export_session(self, session: SessionId, path: Path, *, now_ms: int) -> ArchiveManifest:
-        """Write a session to an archive; of a damaged one, what can be read. Raises InvalidInput, SessionNotFound."""
+    async def export_session(
+        self, session: SessionId, path: Path, *, now_ms: int, sign: SignArchive | None = None
+    ) -> ArchiveManifest:
+        """Write a session to an archive; of a damaged one, what can be read, and unsigned. Raises InvalidInput, SessionNotFound."""
         ...
 
     async def import_session(
@@ -425,8 +451,11 @@ class Store(BlobStore, Protocol):
         now_ms: int,
         prepare: PrepareArrival | None = None,
         limits: ArchiveLimits | None = None,
+        find_signer: FindSigner | None = None,
     ) -> SessionId:
         """Add the session of an archive, completely or not at all. The archive chooses no model, policy or folder here.
+
+        Its words are a stranger's, unless `find_signer` names who signed it.
 
         Raises InvalidInput, JournalDamaged if it was changed, SessionExists, and what `prepare` raises.
         """
@@ -566,10 +595,14 @@ class DatabaseLogin(Value):
     """How a library other than asyncpg logs in to the database of a store, with the rights of one tenant."""
 
     url: str
+    """With the password, so `repr` leaves it out."""
     settings: dict[str, str]
     """Settings of the server for the connection."""
     enter: str
     """The first statement of a connection."""
+
+    def __repr__(self) -> str:
+        return f"DatabaseLogin(enter={self.enter!r})"
 
 
 class WorkerPresence(Value):

@@ -59,6 +59,16 @@ class Home(Value, kw_only=False):
         return self.root / "trusted-folders.json"
 
     @property
+    def export_key_file(self) -> Path:
+        """The key that signs exports; created with the first one."""
+        return self.root / "export-key"
+
+    @property
+    def trusted_export_keys(self) -> Path:
+        """The public keys of other homes of the user, one a line."""
+        return self.root / "trusted-export-keys"
+
+    @property
     def blobs(self) -> Path:
         """Blobs that are too large for a row of the database."""
         return self.root / "blobs"
@@ -131,6 +141,10 @@ class Home(Value, kw_only=False):
         """A cache of the file status of a session's workspace; can be deleted at any time."""
         return self.cache / "signs" / check_session_id(session)
 
+    def copies(self, session: SessionId) -> Path:
+        """Copies of a session's files, to look at without its lease; can be deleted at any time."""
+        return self.cache / "copies" / check_session_id(session)
+
     def audit(self, session: SessionId) -> Path:
         """The audit log of a session, derived from its journal, for `tail -f`."""
         return self.session_folder(session) / "audit.jsonl"
@@ -176,7 +190,23 @@ class Home(Value, kw_only=False):
         """
         if given := os.environ.get(KEY_FILE_VARIABLE):
             return _read_keys(Path(given))
-        path = self.root / "key"
+        return self._secret(self.root / "key", loss="guests that wait for an answer start over")
+
+    def export_key(self) -> bytes:
+        """Return the key that signs the exports of this home, 32 random bytes. The first caller creates it.
+
+        Unlike `key`, it is never shared: it stands for this home and the levels of contents that it keeps.
+        Raises StoreUnavailable.
+        """
+        try:
+            return self._secret(self.export_key_file, loss="earlier exports count as a stranger's")
+        except OSError as problem:
+            raise StoreUnavailable(
+                f"{str(self.export_key_file)!r} cannot be used: {problem.strerror}",
+                hint=f"check the permissions of {str(self.root)!r}",
+            ) from problem
+
+    def _secret(self, path: Path, *, loss: str) -> bytes:
         private_folder(self.root)
         if not path.exists():
             self._create_once(path, secrets.token_bytes(KEY_BYTES))
@@ -184,7 +214,7 @@ class Home(Value, kw_only=False):
         if len(content) != KEY_BYTES:
             raise StoreUnavailable(
                 f"{str(path)!r} has {len(content)} bytes instead of {KEY_BYTES}",
-                hint="restore it from a backup; if you delete it, guests that wait for an answer start over",
+                hint=f"restore it from a backup; if you delete it, {loss}",
             )
         return content
 

@@ -43,6 +43,7 @@ from holdfast.store.contract import (
     Arrival,
     BlobInfo,
     ChangeShares,
+    FindSigner,
     Follower,
     Hasher,
     Inspection,
@@ -55,6 +56,7 @@ from holdfast.store.contract import (
     SessionShare,
     SessionSummary,
     Shares,
+    SignArchive,
     StoredDocument,
     StreamedEvent,
     WaitingEscalation,
@@ -349,7 +351,9 @@ class MemoryStore:
     async def rebuild_index(self) -> int:
         return len(self._sessions)
 
-    async def export_session(self, session: SessionId, path: Path, *, now_ms: int) -> ArchiveManifest:
+    async def export_session(
+        self, session: SessionId, path: Path, *, now_ms: int, sign: SignArchive | None = None
+    ) -> ArchiveManifest:
         found = self._get(session)
         check_target(path)
         lines = [
@@ -366,7 +370,7 @@ class MemoryStore:
             name=found.state.summary.name,
         )
         digests = sorted(self._referenced(found.recorded))
-        return write_archive(path, manifest, lines, [(each, self._blobs[each]) for each in digests])
+        return write_archive(path, manifest, lines, [(each, self._blobs[each]) for each in digests], sign)
 
     async def import_session(
         self,
@@ -375,11 +379,13 @@ class MemoryStore:
         now_ms: int,
         prepare: PrepareArrival | None = None,
         limits: ArchiveLimits | None = None,
+        find_signer: FindSigner | None = None,
     ) -> SessionId:
         reader = ArchiveReader(path, limits)
         try:
             manifest, lines, events = reader.journal()
             blobs = {digest: reader.blob(digest) for digest in reader.digests()}
+            signer = reader.signer(find_signer)
         finally:
             reader.close()
         if manifest.session in self._sessions:
@@ -392,11 +398,17 @@ class MemoryStore:
         new = _Session(manifest.session, recorded)
         old_name = new.state.summary.name
         name = self._free_name(old_name) if old_name is not None else None
+        added = blobs.keys() - self._blobs.keys()
         self._blobs.update(blobs)
-        arrival = await prepare(new.id, recorded) if prepare is not None else Arrival()
+        try:
+            arrival = await prepare(new.id, recorded) if prepare is not None else Arrival()
+        except BaseException:
+            for digest in added:
+                del self._blobs[digest]
+            raise
         self._sessions[new.id] = new
         self._add_rows(recorded)
-        self._record(new, arrival_events(recorded, arrival, old_name=old_name, name=name), ())
+        self._record(new, arrival_events(recorded, arrival, old_name=old_name, name=name, signer=signer), ())
         return new.id
 
     @property

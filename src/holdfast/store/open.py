@@ -19,9 +19,9 @@ SCHEMES = ("postgresql://", "postgres://")
 async def open_store(home: Home, *, clock: Clock, redact: Redact = bytes, url: str | None = None) -> Store:
     """Open the store at an address, by default that of `$HOLDFAST_STORE`, else the one in the home, and create what is missing.
 
-    `redact` processes the bytes of every event first. Raises StoreUnavailable, InvalidInput.
+    An empty address is the one in the home. `redact` processes the bytes of every event first. Raises StoreUnavailable, InvalidInput.
     """
-    url = url or os.environ.get(STORE_VARIABLE)
+    url = os.environ.get(STORE_VARIABLE) if url is None else url
     if not url:
         return await SqliteStore.start(home, clock=clock, redact=redact)
     return await open_work_store(home, url, clock=clock, redact=redact)
@@ -46,12 +46,26 @@ async def connect_database(url: str, *, is_admin: bool = False) -> Any:
     return await connect(url, is_admin=is_admin)
 
 
+async def register_enum(connection: Any, name: str) -> None:
+    """Tell a connection to the database an enum that statements of the engine use. It works without, and is slower."""
+    from holdfast.store.postgres.types import register_enum as register
+
+    await register(connection, name)
+
+
 async def migrate_store(url: str) -> tuple[str, ...]:
     """Bring the store at an address to the newest schema, and return the names of the steps that were missing."""
     _check_address(url)
     with _extra_explained():
         from holdfast.store.postgres.migrations import migrate
     return tuple(f"{one.number:04} {one.title}" for one in await migrate(url))
+
+
+def store_command(action: str, url: str) -> str:
+    """The command that does something with the store at an address, without its password."""
+    with _extra_explained():
+        from holdfast.store.postgres.database import command_for
+    return command_for(action, url)
 
 
 async def put_blobs_setting(url: str, blobs: str) -> None:
@@ -102,6 +116,14 @@ async def add_tenant(url: str, name: str) -> None:
     await tenants.add_tenant(url, name)
 
 
+async def remove_tenant(url: str, name: str) -> None:
+    """Remove a tenant of the store at an address, with everything it has. Raises InvalidInput, StoreUnavailable."""
+    _check_address(url)
+    with _extra_explained():
+        import holdfast.store.postgres.tenants as tenants
+    await tenants.remove_tenant(url, name)
+
+
 async def list_tenants(url: str) -> tuple[str, ...]:
     """The names of the tenants of the store at an address. Raises StoreUnavailable."""
     _check_address(url)
@@ -120,8 +142,10 @@ async def separate_tenants(url: str, tables: Sequence[str]) -> None:
 
 def _check_address(url: str) -> None:
     if not url.startswith(SCHEMES):
+        # The text is not repeated: it may hold a password.
         raise InvalidInput(
-            f"{url!r} is not the address of a store", hint="for example: postgresql://user@host/database"
+            f"this is not the address of a store: it does not begin with {SCHEMES[0]}",
+            hint="for example: postgresql://user@host/database",
         )
 
 

@@ -1,6 +1,9 @@
 """Redaction of known secrets: the one redactor, for what is written to disk and for what a guest receives."""
 
 import json
+import re
+from collections.abc import Iterator
+from urllib.parse import quote, quote_plus
 
 from holdfast.core import Json, encode
 from holdfast.core.errors import InvalidInput
@@ -27,7 +30,7 @@ class Redactor:
         once = json.dumps(secret, ensure_ascii=False)[1:-1].encode()
         twice = json.dumps(once.decode(), ensure_ascii=False)[1:-1].encode()
         ascii_only = json.dumps(secret)[1:-1].encode()
-        known = {*self._forms, twice, ascii_only, once, plain}
+        known = {*self._forms, twice, ascii_only, once, plain, *_quoted(secret)}
         # Longest first: a secret that contains another is replaced whole. One assignment: another thread may be writing.
         self._forms = sorted(known, key=len, reverse=True)
 
@@ -56,3 +59,15 @@ class Redactor:
             case _:  # a number may be a secret as well
                 body = encode(value)
                 return value if self(body) == body else REDACTED
+
+
+_UNQUOTED = ("", "/", "!$&'()*+,;=:@/?", "@:+=?/", "@:+=?")
+"""The characters that programs leave as they are in a part of an address, beside letters, digits and `-._~`."""
+
+
+def _quoted(secret: str) -> Iterator[bytes]:
+    """The secret as an address contains it. Errors of HTTP clients name the address."""
+    body = secret.encode("utf-8", "surrogatepass")
+    for text in {quote_plus(body), *(quote(body, safe=safe) for safe in _UNQUOTED)}:
+        yield text.encode()
+        yield re.sub("%..", lambda found: found[0].lower(), text).encode()

@@ -133,7 +133,7 @@ class _SummaryBuilder:
         """Process one event."""
         line = self._line
         match record.event:
-            case MessagePosted(turn=turn, text=text):
+            case MessagePosted(turn=turn, typed_text=text):
                 self._begin_turn(turn, text)
                 line["messages"] += 1
             case ModelReplied(usage=usage):

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from holdfast.core import SessionId, Value
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, StoreUnavailable
 
 DEFAULT_QUEUE = "default"
 Handler = Callable[[SessionId], Awaitable[None]]
@@ -41,6 +41,22 @@ def check_places(places: int) -> None:
         raise InvalidInput("a worker needs at least 2 places", hint="use --places 2")
 
 
+_WRONG_SCHEMA = frozenset({"42P01", "42703", "42704", "42883"})
+"""What PostgreSQL says of a table, a column, a type and a function that does not exist."""
+
+
+def check_tables(problem: BaseException) -> None:
+    """Raise StoreUnavailable if an engine failed because its tables are missing or older than it: no wait repairs that."""
+    seen: BaseException | None = problem
+    while seen is not None:
+        if getattr(seen, "sqlstate", None) in _WRONG_SCHEMA:
+            raise StoreUnavailable(
+                f"the queue has no tables, or those of an older version: {str(seen).splitlines()[0]}",
+                hint="create or upgrade them: holdfast store migrate",
+            ) from problem
+        seen = seen.__cause__
+
+
 class Dispatch(Protocol):
     """An engine. Every implementation passes `tests/worker/test_dispatch.py`."""
 
@@ -64,7 +80,7 @@ class Dispatch(Protocol):
     ) -> None:
         """Give jobs of some queues to the handler, at most `places` at once, until `stop` is set and the last handler has returned.
 
-        Raises InvalidInput if there are fewer than two places.
+        Raises InvalidInput if there are fewer than two places, and StoreUnavailable if the tables of the engine are missing.
 
         A job whose worker dies is given to another one. An outage of the database only delays jobs.
         """

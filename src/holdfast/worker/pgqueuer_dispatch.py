@@ -7,14 +7,14 @@ counts as done, `run` ends when the database restarts, and places must be at lea
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 from pgqueuer import AsyncpgDriver, Job, Queries, QueueManager, RetryRequested
 
 from holdfast.core import SessionId
-from holdfast.worker.dispatch import DEFAULT_QUEUE, Handler, NotNow, QueueStatus, check_places
+from holdfast.store import register_enum
+from holdfast.worker.dispatch import DEFAULT_QUEUE, Handler, NotNow, QueueStatus, check_places, check_tables
 
 ENTRYPOINT = "session"
 TENANT_TABLES = ("pgqueuer", "pgqueuer_log")
@@ -60,8 +60,10 @@ class PgqueuerDispatch:
         stopping = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set():
-                with suppress(Exception):  # an outage ends it in many ways; it is called again until the stop
+                try:
                     await self._run_once(handler, places, queues, stopping)
+                except Exception as problem:  # an outage ends it in many ways
+                    check_tables(problem)
                 await asyncio.wait((stopping,), timeout=_PAUSE_SECONDS)
         finally:
             stopping.cancel()
@@ -114,7 +116,8 @@ class PgqueuerDispatch:
         self, handler: Handler, places: int, queues: Sequence[str], stopping: "asyncio.Task[bool]"
     ) -> None:
         async with _Opened(self._connect) as connection:
-            manager = QueueManager(Queries(AsyncpgDriver(connection)))
+            await register_enum(connection, "pgqueuer_status")
+            manager = _Manager(Queries(AsyncpgDriver(connection)))
 
             async def session(job: Job) -> None:
                 try:
@@ -134,6 +137,11 @@ class PgqueuerDispatch:
             )
 
 
+class _Manager(QueueManager):
+    async def verify_structure(self) -> None:
+        """The first claim fails if a table is missing. To look for each column took most of the start of a worker."""
+
+
 def _entrypoint(queue: str) -> str:
     return ENTRYPOINT if queue == DEFAULT_QUEUE else f"{ENTRYPOINT}:{queue}"
 
@@ -150,7 +158,8 @@ class _Opened:
 
     async def __aexit__(self, *_: object) -> None:
         try:
-            await asyncio.wait_for(self._connection.close(), 5)
+            async with asyncio.timeout(5):
+                await self._connection.close()
         except Exception:  # a server that is gone; whatever it says, the connection is of no use
             self._connection.terminate()
 

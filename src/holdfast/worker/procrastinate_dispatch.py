@@ -19,7 +19,7 @@ from procrastinate.worker import Worker
 from holdfast.core import SessionId
 from holdfast.core.errors import StoreUnavailable
 from holdfast.store import DatabaseLogin
-from holdfast.worker.dispatch import DEFAULT_QUEUE, Handler, NotNow, QueueStatus, check_places
+from holdfast.worker.dispatch import DEFAULT_QUEUE, Handler, NotNow, QueueStatus, check_places, check_tables
 
 TASK = "session"
 TENANT_TABLES = ("procrastinate_jobs", "procrastinate_events", "procrastinate_workers")
@@ -81,8 +81,10 @@ class ProcrastinateDispatch:
         stopping = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set():
-                with suppress(Exception):  # an outage ends it in many ways; it is called again until the stop
+                try:
                     await self._run_once(handler, places, list(dict.fromkeys(queues)), stopping)
+                except Exception as problem:  # an outage ends it in many ways
+                    check_tables(problem)
                 await asyncio.wait((stopping,), timeout=_PAUSE_SECONDS)
         finally:
             stopping.cancel()
@@ -190,7 +192,8 @@ class ProcrastinateDispatch:
 
 async def _close(connection: Any) -> None:
     try:
-        await asyncio.wait_for(connection.close(), 5)
+        async with asyncio.timeout(5):
+            await connection.close()
     except Exception:  # a server that is gone; whatever it says, the connection is of no use
         connection.terminate()
 

@@ -1,6 +1,6 @@
 """Asking a session for something from a process that does not hold it: kept together with the job that wakes a worker."""
 
-from holdfast.core import SessionId, encode
+from holdfast.core import PERSON, Principal, SessionId, encode
 from holdfast.gate import AnyControlRequest, CancelTurn, PostMessage
 from holdfast.store import Store, WorkStore
 from holdfast.worker.dispatch import Dispatch
@@ -31,11 +31,13 @@ async def post_message(
     session: SessionId,
     text: str,
     *,
+    principal: Principal = PERSON,
     transport: str = "command",
     id: str | None = None,
 ) -> str:
     """Send a message to a session; some worker runs the turn. Returns the id of the message: with it, it is sent once."""
-    return await post_request(store, dispatch, session, PostMessage(text=text, transport=transport), id=id)
+    message = PostMessage(text=text, principal=principal, transport=transport)
+    return await post_request(store, dispatch, session, message, id=id)
 
 
 async def cancel_turn(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from holdfast.core import PERSON, SessionId
+from holdfast.core import SessionId
 from holdfast.core.errors import (
     HoldfastError,
     LeaseLost,
@@ -142,7 +142,13 @@ class Worker:
                 live
             ):  # else it was recorded by a worker that died before it removed the request
                 await self._unless_stopped(
-                    live, live.send(request.text, transport=request.transport, message=posted.id)
+                    live,
+                    live.send(
+                        request.text,
+                        principal=request.principal,
+                        transport=request.transport,
+                        message=posted.id,
+                    ),
                 )
         except StoreError:
             raise
@@ -151,7 +157,7 @@ class Worker:
                 request=posted.id,
                 action="post-message",
                 transport=request.transport,
-                principal=PERSON,
+                principal=request.principal,
                 error=str(refusal),
             )
             await live.record_request(applied)

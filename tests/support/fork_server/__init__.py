@@ -3,16 +3,20 @@
 Importing the MCP library takes a process one to two seconds of CPU, the command line half a second, and the tests start
 hundreds of them.
 `forked_python` returns a command line that behaves like `python ...`: its own process, environment, folder, standard
-streams, signals and exit code. `client_main` hands all of these to `server_main`, which forks.
+streams, signals and exit code. `client_main` hands all of these to `server_main`, which forks. `Forked.start` does the same
+without a process for the client, for a test that starts programs by the hundred. All workers of a test run share one server.
 
 Use a plain `sys.executable` where the start of the interpreter is the point, and for a program that runs in a sandbox:
 the client would be confined, and the fork would not.
 """
 
+import asyncio
 import atexit
 import functools
+import marshal
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,7 +26,7 @@ _HERE = Path(__file__).parent
 
 
 def forked_python(*arguments: str, owns_terminal: bool = False) -> list[str]:
-    """The command line that runs `python SCRIPT ...` or `python -m MODULE ...` in a fork of the server.
+    """The command line that runs `python SCRIPT ...`, `python -m MODULE ...` or `python -c CODE ...` in a fork of the server.
 
     With `owns_terminal`, standard input is a terminal of no session yet, and becomes that of the program.
     """
@@ -32,17 +36,58 @@ def forked_python(*arguments: str, owns_terminal: bool = False) -> list[str]:
     return [*client, "owns-terminal" if owns_terminal else "", *arguments]
 
 
+class Forked:
+    """A program that was forked from the server, and is killed when this is closed or forgotten."""
+
+    def __init__(self, pid: int, connection: socket.socket) -> None:
+        self.pid = pid
+        self._connection = connection
+        self._code: int | None = None
+
+    @classmethod
+    def start(cls, *arguments: str, stdout: int) -> "Forked":
+        """Start `python SCRIPT ...` here, with a descriptor as its standard output."""
+        body = marshal.dumps(("", 0o077, list(arguments), os.getcwd(), dict(os.environb)))
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(_server())
+        socket.send_fds(connection, [len(body).to_bytes(4, "big")], [0, stdout, 2])
+        connection.sendall(body)
+        return cls(int.from_bytes(connection.recv(4), "big"), connection)
+
+    async def wait(self) -> int:
+        """The exit code of the program, once it has ended; that of a signal is negative."""
+        if self._code is None:
+            self._connection.setblocking(False)
+            answer = await asyncio.get_running_loop().sock_recv(self._connection, 4)
+            self._code = int.from_bytes(answer, "big", signed=True)
+            self._connection.close()
+        return self._code
+
+
 @functools.cache
-def _server() -> str:
-    """Start the server, once per test process; it ends with us because its standard input is our pipe."""
+def start_server() -> str:
+    """Start the server; returns the path of its socket. It ends with us because its standard input is our pipe."""
     folder = tempfile.mkdtemp(prefix="fork-server-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = f"{folder}/socket"
-    server = subprocess.Popen(
-        [sys.executable, str(_HERE / "server_main.py"), path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(64)
+        number = str(listener.fileno())
+        command = [sys.executable, str(_HERE / "server_main.py"), path, number]
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
     atexit.register(server.communicate)
-    assert server.stdout.readline() == b"ready\n"
     return path
+
+
+def share_server(path: str) -> None:
+    """Use the server of another process, which lives longer than this one."""
+    global _shared
+    _shared = path
+
+
+_shared = ""
+
+
+def _server() -> str:
+    return _shared or start_server()

@@ -1,12 +1,13 @@
-"""The fork server: `server_main.py SOCKET`. It runs until its standard input ends.
+"""The fork server: `server_main.py SOCKET DESCRIPTOR`. It runs until its standard input ends, and loads nothing until it is used.
 
-Each connection of `client_main` carries three descriptors and one JSON object. A handler process forks the program,
-answers with its exit status, and kills it when the client goes away.
+Each connection carries three descriptors and one request. The server forks the program, answers with its process id and its
+exit status, and kills it when the client goes away.
 """
 
+import faulthandler
 import fcntl
 import gc
-import json
+import marshal
 import os
 import runpy
 import select
@@ -15,33 +16,31 @@ import socket
 import sys
 import tempfile
 import termios
-import threading
 import time
 import traceback
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NoReturn
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import NamedTuple, NoReturn
 
+PACKAGES = (
+    "holdfast.cli",
+    "holdfast.guests.python",
+    "holdfast.services.doctor",
+    "holdfast.teams",
+)
+"""Packages whose modules are all loaded."""
 PRELOADED = (
-    "holdfast.cli.chat.chat",
-    "holdfast.cli.commands.doctor",
-    "holdfast.cli.commands.exec",
-    "holdfast.cli.commands.hook",
-    "holdfast.cli.commands.mcp",
-    "holdfast.cli.commands.model",
-    "holdfast.cli.commands.proxy",
-    "holdfast.cli.commands.session",
-    "holdfast.cli.commands.teams",
-    "holdfast.cli.commands.web",
-    "holdfast.cli.help_pages",
-    "holdfast.cli.log_file",
-    "holdfast.cli.main",
-    "holdfast.cli.terminal.line_editor",
-    "holdfast.cli.terminal.markdown",
+    "anyio._backends._asyncio",
+    "encodings.ascii",
+    "encodings.utf_8_sig",
     "holdfast.guests.lisp.guest",
-    "holdfast.guests.python.worker_pool",
     "holdfast.mcp.client.connection",
     "holdfast.mcp.client.http",
     "holdfast.mcp.client.stdio",
+    "holdfast.mcp.loopback_guards",
     "holdfast.mcp.proxy.server",
     "holdfast.mcp.proxy.stdio",
     "holdfast.models.provider_model",
@@ -54,78 +53,161 @@ PRELOADED = (
     "mcp.server.mcpserver",
     "mcp.server.stdio",
     "prompt_toolkit",
+    "prompt_toolkit.input.vt100",
+    "prompt_toolkit.key_binding.bindings.search",
+    "prompt_toolkit.patch_stdout",
     "pydantic_ai.models.openai",
     "pydantic_ai.providers.openai_compatible",
+    "pydantic_monty",
+    "rich.logging",
     "rich.markdown",
-    "uvicorn",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.auto",
     "wcwidth",
 )
 
 
-def main(path: str) -> None:
-    """Accept connections and handle each in its own process."""
+def main(path: str, descriptor: int) -> None:
+    """Accept connections at a socket that listens already, and fork a program for each."""
+    with socket.socket(fileno=descriptor) as listener:
+        select.select([0, listener.fileno()], [], [])
+        preload(Path(path).parent)
+        programs = Programs(listener)
+        try:
+            while programs.step():
+                pass
+        finally:
+            programs.kill()
+
+
+def preload(folder: Path) -> None:
+    """Load what the programs load."""
+    gc.disable()  # nearly all of it stays
+    for package in PACKAGES:
+        for found in walk_packages(import_module(package).__path__, f"{package}."):
+            if not found.name.endswith("_main"):
+                import_module(found.name)
     for module in PRELOADED:
         import_module(module)
-    assert threading.active_count() == 1, "a fork keeps only one thread"
+    sys.path.append(str(Path(__file__).parents[3]))  # programs of the tests
+    import_module("tests.support.sandbox_finding").share_finding(folder)
+    assert len(os.listdir("/proc/self/task")) == 1, "a fork keeps only one thread"
+    gc.collect()
     gc.freeze()  # keeps the pages of the libraries shared
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
-        listener.listen(64)
-        print("ready", flush=True)
-        while listener.fileno() in select.select([listener.fileno(), 0], [], [])[0]:
-            connection, _ = listener.accept()
-            if os.fork() == 0:
-                listener.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                handle(connection)
+    gc.enable()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that runs, and the client that waits for its end."""
+
+    pid: int
+    ended: int
+    """A descriptor that can be read once the program has ended."""
+    client: socket.socket
+
+
+class Programs:
+    """The programs that run."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._by_descriptor: dict[int, Program] = {}
+        self._poll = select.poll()
+        for descriptor in (0, listener.fileno()):
+            self._poll.register(descriptor, select.POLLIN)
+
+    def step(self) -> bool:
+        """Handle what happened. Returns whether the server still has a reason to run."""
+        descriptor, _ = self._poll.poll()[0]  # one at a time: a number that is closed may be given again
+        if descriptor == 0:
+            return False
+        if descriptor == self._listener.fileno():
+            self._start(self._listener.accept()[0])
+        else:
+            program = self._by_descriptor[descriptor]
+            self._end(program, is_abandoned=descriptor != program.ended)
+        return True
+
+    def kill(self) -> None:
+        """Kill all of them."""
+        for program in set(self._by_descriptor.values()):
+            self._end(program, is_abandoned=True)
+
+    def _start(self, connection: socket.socket) -> None:
+        head, descriptors, _, _ = socket.recv_fds(connection, 4, 3)
+        body = connection.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL)
+        try:
+            request = Request(*marshal.loads(body))
+        except (EOFError, TypeError, ValueError):  # the client died
             connection.close()
+            return
+        pid = os.fork()
+        if pid == 0:
+            self._listener.close()
+            for known in {*self._by_descriptor.values()}:
+                os.close(known.ended)
+                known.client.close()
+            connection.close()
+            run(request, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        program = Program(pid, os.pidfd_open(pid), connection)
+        for descriptor in (program.ended, connection.fileno()):
+            self._by_descriptor[descriptor] = program
+            self._poll.register(descriptor, select.POLLIN)
+        with suppress(OSError):
+            connection.sendall(pid.to_bytes(4, "big"))
+
+    def _end(self, program: Program, *, is_abandoned: bool) -> None:
+        """Tell the client how its program ended. It is killed if the client went away."""
+        if is_abandoned:
+            os.kill(program.pid, signal.SIGKILL)
+        _, status = os.waitpid(program.pid, 0)
+        for descriptor in (program.ended, program.client.fileno()):
+            self._poll.unregister(descriptor)
+            del self._by_descriptor[descriptor]
+        os.close(program.ended)
+        with suppress(OSError), program.client as client:
+            client.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "big", signed=True))
 
 
-def handle(connection: socket.socket) -> NoReturn:
-    """Fork the program that the client asks for, and report how it ends."""
-    head, descriptors, _, _ = socket.recv_fds(connection, 4, 3)
-    size = int.from_bytes(head, "big")
-    request = json.loads(connection.recv(size, socket.MSG_WAITALL))
-    pid = os.fork()
-    if pid == 0:
-        connection.close()
-        run(request, descriptors)
-    for descriptor in (0, 1, *descriptors):
-        os.close(descriptor)
-    connection.sendall(pid.to_bytes(4, "big"))
-    ended = os.pidfd_open(pid)
-    if ended not in select.select([ended, connection.fileno()], [], [])[0]:
-        os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    try:
-        connection.sendall(code.to_bytes(4, "big", signed=True))
-    finally:
-        os._exit(0)
+class Request(NamedTuple):
+    """What a client asks for."""
+
+    terminal: str
+    umask: int
+    arguments: list[str]
+    folder: str
+    environment: dict[bytes, bytes]
 
 
-def run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+def run(request: Request, descriptors: list[int]) -> NoReturn:
     """Become the program: its streams, folder, environment and arguments."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    if request["terminal"]:
+    if request.terminal:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # Ctrl-C and a new size of the window are signals to the program
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - open as long as the process
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
-    os.chdir(request["folder"])
-    os.umask(request["umask"])
+    faulthandler.register(signal.SIGUSR1, file=2)  # a test that waits in vain asks where the program stands
+    os.chdir(request.folder)
+    os.umask(request.umask)
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environb.update(request.environment)
     time.tzset()
     tempfile.tempdir = None  # it remembers $TMPDIR
-    arguments = request["arguments"]
+    arguments = request.arguments
     code: object = 0
     try:
-        if arguments[0] == "-m":
+        if arguments[0] == "-c":
+            sys.argv = ["-c", *arguments[2:]]
+            exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
+        elif arguments[0] == "-m":
             sys.argv = arguments[1:]
             runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         else:
@@ -143,4 +225,4 @@ def run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

@@ -2,7 +2,8 @@
 
 An archive is a ZIP file with `manifest.json`, `events.jsonl` (one event per line, its bytes exactly as they were
 hashed), `blobs/SHA256`, and `verify.py`, which needs only Python. An archive from elsewhere is untrusted: names, sizes,
-compression, hash chain and blobs are checked before anything of it is kept.
+compression, hash chain and blobs are checked before anything of it is kept. `signature.json` says which home exported it. It
+covers the manifest (with the last hash, and so every event), the names of all blobs, which are their digests, and `verify.py`.
 """
 
 import hashlib
@@ -14,7 +15,6 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 from typing import IO
 
@@ -28,11 +28,20 @@ from holdfast.core.events import (
     Event,
     SessionOpened,
     SessionRewound,
+    Signer,
     decode_event,
     event_hash,
 )
+from holdfast.store.archive.turn_order import TurnOrder
 from holdfast.store.blobs.copy_out import write_span
-from holdfast.store.contract import LARGE_ARCHIVE, ArchiveLimits, ArchiveManifest
+from holdfast.store.contract import (
+    LARGE_ARCHIVE,
+    ArchiveLimits,
+    ArchiveManifest,
+    ArchiveSignature,
+    FindSigner,
+    SignArchive,
+)
 from holdfast.store.sanity import has_sane_numbers
 
 MAX_TOTAL_BYTES = 4 * 1024**3
@@ -44,9 +53,10 @@ UNCHECKED_RATIO_BYTES = 64 * 1024**2
 """Up to this size, an entry can have any compression ratio."""
 MAX_COMPRESSION_RATIO = 200
 _PIECE_BYTES = 1 << 20
+_MAX_SIGNATURE_BYTES = 1_000
 _LARGE_HINT = "if you trust where it comes from, and have the memory: holdfast import --large FILE"
 EXPECTED_HINT = "choose a file that `holdfast export` wrote"
-_NAME = re.compile(r"manifest\.json|events\.jsonl|verify\.py|blobs/[0-9a-f]{64}")
+_NAME = re.compile(r"manifest\.json|events\.jsonl|verify\.py|signature\.json|blobs/[0-9a-f]{64}")
 _COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EVENT_KEY = b',"event":'
 _CHANGED_HINT = "the file differs from what was exported, and nothing was imported; ask for another copy"
@@ -87,11 +97,14 @@ def pack(
     manifest: ArchiveManifest,
     lines: Iterable[RawEvent],
     blobs: Iterable[tuple[str, bytes | None]],
+    sign: SignArchive | None = None,
 ) -> ArchiveManifest:
-    """Write an archive. A blob that is None could not be read; the returned manifest names it."""
+    """Write an archive, and sign it if it is whole. A blob that is None could not be read; the returned manifest names it."""
     lost: list[str] = []
+    packed: list[str] = []
+    verifier = Path(__file__).with_name("verify_main.py").read_bytes()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("verify.py", (resources.files(__package__) / "verify_main.py").read_bytes())
+        archive.writestr("verify.py", verifier)
         with archive.open("events.jsonl", "w", force_zip64=True) as out:
             for line in lines:
                 out.write(_encode_line(line))
@@ -100,9 +113,24 @@ def pack(
                 lost.append(digest)
             else:
                 archive.writestr(f"blobs/{digest}", content, _compression_for(content))
+                packed.append(digest)
         manifest = msgspec.structs.replace(manifest, lost=tuple(lost))
-        archive.writestr("manifest.json", encode(manifest))
+        described = encode(manifest)
+        archive.writestr("manifest.json", described)
+        if sign is not None and is_whole(manifest):
+            signature = sign(_statement(described, digest_bytes(verifier), packed))
+            archive.writestr("signature.json", encode(signature))
     return manifest
+
+
+def is_whole(manifest: ArchiveManifest) -> bool:
+    """Whether an archive has everything that its session has; else a signature could hide where its words came from."""
+    return not manifest.problems and not manifest.lost
+
+
+def _statement(manifest: bytes, verifier: str, blobs: Iterable[str]) -> bytes:
+    """What a signature signs."""
+    return "\n".join(["holdfast export 1", digest_bytes(manifest), verifier, *sorted(blobs), ""]).encode()
 
 
 class ArchiveReader:
@@ -110,6 +138,8 @@ class ArchiveReader:
 
     def __init__(self, path: Path, limits: ArchiveLimits | None = None) -> None:
         self._name = path.name or str(path)
+        self._manifest = b""
+        self._checked: list[str] = []
         with self._errors_explained():
             self._file = open_regular(path)
             try:
@@ -122,7 +152,8 @@ class ArchiveReader:
     def journal(self) -> tuple[ArchiveManifest, list[RawEvent], list[Event]]:
         """Read and check everything but the blobs. Raises InvalidInput or JournalDamaged."""
         with self._errors_explained():
-            manifest = _read_manifest(self._archive)
+            self._manifest = self._archive.read("manifest.json")
+            manifest = _parse_manifest(self._manifest)
             lines, events = _read_events(self._archive)
         end = (lines[-1].session, lines[-1].seq, lines[-1].hash.hex())
         if end != (manifest.session, manifest.events, manifest.last_hash):
@@ -137,16 +168,29 @@ class ArchiveReader:
             name.removeprefix("blobs/") for name in self._archive.namelist() if name.startswith("blobs/")
         ]
         for digest in found:
-            self._check_blob(digest)
+            if self._digest_of(f"blobs/{digest}") != digest:
+                raise JournalDamaged(f"the blob {digest!r} was changed", hint=_CHANGED_HINT)
+        self._checked = found
         return found
 
-    def _check_blob(self, digest: str) -> None:
+    def signer(self, find_signer: FindSigner | None) -> Signer:
+        """Who signed what `journal` and `digests` returned; empty if it is nobody that the person trusts. Call it after them.
+
+        It is about what they read, not about the file: another process may have changed the file in between.
+        """
+        with self._errors_explained():
+            signature = _read_signature(self._archive)
+            if find_signer is None or signature is None:
+                return ""
+            verifier = self._digest_of("verify.py")
+        return find_signer(_statement(self._manifest, verifier, self._checked), signature)
+
+    def _digest_of(self, name: str) -> str:
         hashed = hashlib.sha256()
-        with self._errors_explained(), self._archive.open(f"blobs/{digest}") as stream:
+        with self._errors_explained(), self._archive.open(name) as stream:
             while piece := stream.read(_PIECE_BYTES):
                 hashed.update(piece)
-        if hashed.hexdigest() != digest:
-            raise JournalDamaged(f"the blob {digest!r} was changed", hint=_CHANGED_HINT)
+        return hashed.hexdigest()
 
     def blob(self, digest: str) -> bytes:
         """Read one blob and check it against its name."""
@@ -257,9 +301,9 @@ def _encode_line(line: RawEvent) -> bytes:
     return msgspec.json.encode(head)[:-1] + _EVENT_KEY + line.body + b"}\n"
 
 
-def _read_manifest(archive: zipfile.ZipFile) -> ArchiveManifest:
+def _parse_manifest(content: bytes) -> ArchiveManifest:
     try:
-        manifest = msgspec.json.decode(archive.read("manifest.json"), type=ArchiveManifest)
+        manifest = msgspec.json.decode(content, type=ArchiveManifest)
         check_session_id(manifest.session)
     except (msgspec.MsgspecError, InvalidId) as problem:
         raise InvalidInput("the manifest of the archive is not readable", hint=EXPECTED_HINT) from problem
@@ -271,10 +315,22 @@ def _read_manifest(archive: zipfile.ZipFile) -> ArchiveManifest:
     return manifest
 
 
+def _read_signature(archive: zipfile.ZipFile) -> ArchiveSignature | None:
+    """The signature of an archive; None if it has none, or one that nobody wrote like this."""
+    if "signature.json" not in archive.namelist():
+        return None
+    if archive.getinfo("signature.json").file_size > _MAX_SIGNATURE_BYTES:
+        return None
+    try:
+        return msgspec.json.decode(archive.read("signature.json"), type=ArchiveSignature)
+    except msgspec.MsgspecError:
+        return None
+
+
 def _read_events(archive: zipfile.ZipFile) -> tuple[list[RawEvent], list[Event]]:
     lines: list[RawEvent] = []
     events: list[Event] = []
-    previous, sessions = GENESIS, set[str]()
+    previous, sessions, turns = GENESIS, set[str](), TurnOrder()
     replayed = 0
     for raw in _raw_lines(archive):
         place = len(lines) + 1
@@ -295,6 +351,11 @@ def _read_events(archive: zipfile.ZipFile) -> tuple[list[RawEvent], list[Event]]
                     hint=_CHANGED_HINT,
                 )
             sessions.add(line.session)
+        if not turns.accepts(place, event):
+            raise JournalDamaged(
+                f"event {place} of the archive does not belong to the turn that it lies in",
+                hint=_CHANGED_HINT,
+            )
         if isinstance(event, SessionRewound):
             # What is computed from a journal is computed again at each rewind, from the events that are left.
             replayed += min(max(event.seq, 0), place)

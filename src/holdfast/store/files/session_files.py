@@ -8,8 +8,8 @@ from holdfast.store.home import Home
 
 
 def remove_session_files(home: Home, session: SessionId) -> None:
-    """Remove a session's folder, what a team's program recorded for it, and its stat cache."""
-    for folder in (home.session_folder(session), *home.agent_homes(session)):
+    """Remove a session's folder, what a team's program recorded for it, copies of its files, and its stat cache."""
+    for folder in (home.session_folder(session), *home.agent_homes(session), home.copies(session)):
         with suppress(OSError):
             remove_tree(folder)
     with suppress(OSError):

@@ -8,10 +8,10 @@ import asyncpg
 
 from holdfast.core import SessionId, digest_bytes, encode
 from holdfast.core.errors import InvalidName, SessionExists
-from holdfast.core.events import RecordedEvent, decode_event
+from holdfast.core.events import RecordedEvent, Signer, decode_event
 from holdfast.store.archive.format import ArchiveReader, RawEvent, segments
 from holdfast.store.archive.transfer import arrival_events, write_archive
-from holdfast.store.contract import ArchiveLimits, ArchiveManifest, Arrival
+from holdfast.store.contract import ArchiveLimits, ArchiveManifest, Arrival, FindSigner, SignArchive
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.history import parent_columns
 from holdfast.store.names import alias
@@ -23,7 +23,13 @@ from holdfast.store.summary import summarize
 
 
 async def export(
-    store: PostgresBlobStore, inspected: InspectedJournal, path: Path, *, name: str | None, now_ms: int
+    store: PostgresBlobStore,
+    inspected: InspectedJournal,
+    path: Path,
+    *,
+    name: str | None,
+    now_ms: int,
+    sign: SignArchive | None,
 ) -> ArchiveManifest:
     """Write a session to an archive; of a damaged one, what can be read."""
     legible = {one.seq for one in inspected.readable}
@@ -42,7 +48,7 @@ async def export(
         digest: spool.put(content)
         async for digest, content in store.fetch([bytes.fromhex(digest) for digest in digests])
     }
-    return await asyncio.to_thread(write_archive, path, manifest, lines, _blobs(spool, kept))
+    return await asyncio.to_thread(write_archive, path, manifest, lines, _blobs(spool, kept), sign)
 
 
 def _blobs(spool: Spool, kept: dict[str, bytes | Span]) -> Iterator[tuple[str, bytes | None]]:
@@ -53,21 +59,30 @@ def _blobs(spool: Spool, kept: dict[str, bytes | Span]) -> Iterator[tuple[str, b
 
 
 async def read_archive(
-    store: PostgresBlobStore, path: Path, limits: ArchiveLimits | None = None
-) -> tuple[list[RawEvent], list[RecordedEvent]]:
-    """Check an archive, store its blobs and return its journal. Raises InvalidInput, JournalDamaged."""
+    store: PostgresBlobStore,
+    path: Path,
+    limits: ArchiveLimits | None,
+    find_signer: FindSigner | None,
+    stored: list[str],
+) -> tuple[list[RawEvent], list[RecordedEvent], Signer]:
+    """Check an archive, store its blobs and return its journal and who signed it. `stored` gets the digests.
+
+    Raises InvalidInput, JournalDamaged.
+    """
     reader = await asyncio.to_thread(ArchiveReader, path, limits)
     try:
         _, lines, events = await asyncio.to_thread(reader.journal)
         for digest in await asyncio.to_thread(reader.digests):
+            stored.append(digest)
             await store.put_blob(await asyncio.to_thread(reader.blob, digest))
+        signer = await asyncio.to_thread(reader.signer, find_signer)
     finally:
         reader.close()
     recorded = [
         RecordedEvent(session=line.session, seq=line.seq, at_ms=line.at_ms, event=event, hash=line.hash)
         for line, event in zip(lines, events, strict=True)
     ]
-    return list(lines), recorded
+    return list(lines), recorded, signer
 
 
 async def check_absent(connection: asyncpg.Connection, session: SessionId) -> None:
@@ -89,6 +104,7 @@ async def insert_session(
     recorded: list[RecordedEvent],
     arrival: Arrival,
     now_ms: int,
+    signer: Signer,
 ) -> None:
     """Insert the session of an archive, with the ancestors that are missing. In a transaction."""
     *ancestors, own = segments(lines)
@@ -101,7 +117,7 @@ async def insert_session(
         missing += rest
         if rest:
             await _insert_tombstone(connection, segment, now_ms)
-    added = await _record_arrival(connection, arrival, session, recorded, now_ms)
+    added = await _record_arrival(connection, arrival, session, recorded, now_ms, signer)
     await _insert_events(connection, [*missing, *own, *added])
 
 
@@ -144,11 +160,12 @@ async def _record_arrival(
     session: SessionId,
     recorded: list[RecordedEvent],
     now_ms: int,
+    signer: Signer,
 ) -> list[RawEvent]:
     """Insert the row and the lease of the session, and return the events that end its import."""
     old_name = summarize(session, recorded).summary.name
     name = await _free_name(connection, session, old_name) if old_name is not None else None
-    events = arrival_events(recorded, arrival, old_name=old_name, name=name)
+    events = arrival_events(recorded, arrival, old_name=old_name, name=name, signer=signer)
     entries = [encode_entry(event, bytes) for event in events]
     last = recorded[-1]
     added = chain_entries(session, entries, at_ms=now_ms, seq=last.seq, previous=last.hash)

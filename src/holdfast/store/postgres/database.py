@@ -12,6 +12,7 @@ import asyncpg
 
 from holdfast.core.errors import InvalidInput, StoreUnavailable
 from holdfast.store.contract import DatabaseLogin
+from holdfast.store.postgres.types import register_arrays
 
 SCHEMA = "holdfast"
 """The schema of all our tables, so that the database can hold other programs' tables too."""
@@ -52,12 +53,16 @@ _SETTINGS = {
 
 
 TENANT_SETTING = "holdfast.tenant"
-_ENTER = """
-SELECT set_config('role', rolname, false) FROM pg_roles
-WHERE rolname = 'holdfast_tenant' AND pg_has_role(oid, 'MEMBER')
-    AND has_table_privilege(oid, to_regclass('holdfast.tenant'), 'SELECT')
+_CHECK = f"SELECT current_setting('{TENANT_SETTING}')"
+"""Fails if a pooler in between dropped the settings of the connection."""
+_ENTER = f"""
+{_CHECK};
+SELECT set_config('role', 'holdfast_tenant', false) WHERE CASE WHEN to_regrole('holdfast_tenant') IS NULL THEN false
+    ELSE pg_has_role(to_regrole('holdfast_tenant'), 'MEMBER')
+        AND has_table_privilege(to_regrole('holdfast_tenant'), to_regclass('holdfast.tenant'), 'SELECT') END
 """
-"""Where the role is missing, only the default tenant exists, and its owner is under row-level security as well."""
+"""Gives up the rights of the login: a superuser would see the rows of all tenants. Where the role is missing, only the default
+tenant exists, and its owner is under row-level security as well."""
 
 
 def load_queries() -> dict[str, str]:
@@ -84,7 +89,10 @@ def check_tenant(name: str) -> str:
 
 def split_tenant(url: str) -> tuple[str, str]:
     """The address for the server, and the tenant that its parameter `tenant` names. Raises InvalidInput."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as problem:
+        raise _not_an_address(url, problem) from None
     if "tenant=" not in parts.query:
         return url, DEFAULT_TENANT
     given = parse_qsl(parts.query, keep_blank_values=True)
@@ -106,17 +114,22 @@ async def connect(
             command_timeout=command_seconds,
             server_settings={**_SETTINGS, TENANT_SETTING: tenant},
         )
-    except (asyncpg.ClientConfigurationError, ValueError) as problem:
-        raise _not_an_address(url, problem) from problem
-    if not is_admin:
-        await _take_role(connection)
+    except ValueError as problem:
+        raise _not_an_address(url, problem) from None
+    register_arrays(connection)
+    await _execute(connection, _CHECK if is_admin else _ENTER)
     return connection
 
 
-async def _take_role(connection: asyncpg.Connection) -> None:
-    """Give up the rights of the login: a superuser would see the rows of all tenants."""
+async def _prepare(connection: asyncpg.Connection) -> None:
+    register_arrays(connection)
+    await _execute(connection, _ENTER)
+
+
+async def _execute(connection: asyncpg.Connection, statements: str) -> None:
+    """Run the first statements of a connection, which is of no use without them."""
     try:
-        await connection.execute(_ENTER)
+        await connection.execute(statements)
     except BaseException:
         connection.terminate()
         raise
@@ -130,9 +143,10 @@ def login(url: str) -> DatabaseLogin:
 
 
 def shown(url: str) -> str:
-    """The address without its password."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=re.sub(r":[^@]*@", ":***@", parts.netloc)).geturl()
+    """The address without its password. It need not make sense: one with a stray `/` or `@` in its password does not."""
+    head, is_given, _ = url.partition("password=")
+    head = re.sub(r"(?<=://)([^:]*:).*(?=@)", r"\1***", head, flags=re.DOTALL)
+    return f"{head}password=***" if is_given else head
 
 
 def command_for(action: str, url: str) -> str:
@@ -144,6 +158,9 @@ def explain(problem: BaseException, url: str) -> StoreUnavailable:
     """Translate an error of the server or of the connection for the user."""
     where = shown(url)
     match problem:
+        case asyncpg.ProtocolViolationError() | asyncpg.UndefinedObjectError() if _is_of_a_pooler(problem):
+            text = "is behind a connection pooler such as PgBouncer, which drops the settings of a connection"
+            hint = "use the address of the PostgreSQL server itself; a process needs about six connections"
         case asyncpg.InvalidAuthorizationSpecificationError():
             text, hint = "refused the login", "check user and password in the address"
         case asyncpg.InvalidCatalogNameError():
@@ -163,6 +180,11 @@ def explain(problem: BaseException, url: str) -> StoreUnavailable:
                 "check that the server runs and that the address is right",
             )
     return StoreUnavailable(f"the store {where!r} {text}", hint=hint)
+
+
+def _is_of_a_pooler(problem: Exception) -> bool:
+    """PgBouncer refuses settings at the start of a connection, or drops them silently if it is told to."""
+    return "startup parameter" in str(problem) or TENANT_SETTING in str(problem)
 
 
 Result = TypeVar("Result")
@@ -194,11 +216,11 @@ class Database:
                 timeout=CONNECT_SECONDS,
                 command_timeout=COMMAND_SECONDS,
                 server_settings={**_SETTINGS, TENANT_SETTING: tenant},
-                init=_take_role,
+                init=_prepare,
                 reset=_keep,
             )
-        except (asyncpg.ClientConfigurationError, ValueError) as problem:
-            raise _not_an_address(url, problem) from problem
+        except ValueError as problem:
+            raise _not_an_address(url, problem) from None
         except (*LOST, asyncpg.PostgresError) as problem:
             raise explain(problem, url) from problem
         return cls(url, pool, outage_seconds, tenant=tenant)
@@ -240,7 +262,8 @@ class Database:
     async def close(self) -> None:
         """Close the connections, without waiting for a server that does not answer."""
         try:
-            await asyncio.wait_for(self._pool.close(), 5)
+            async with asyncio.timeout(5):
+                await self._pool.close()
         except (*LOST, asyncpg.PostgresError):
             self._pool.terminate()
 
@@ -249,17 +272,19 @@ async def _keep(_: Any) -> None:
     """A connection that comes back needs no reset: we leave no settings, locks or cursors behind."""
 
 
-def _not_an_address(url: str, problem: Exception) -> InvalidInput:
-    return InvalidInput(
-        f"{shown(url)!r} is not the address of a PostgreSQL database: {problem}",
-        hint="for example: postgresql://user@host/database",
-    )
+def _not_an_address(url: str, problem: ValueError) -> InvalidInput:
+    text = f"{shown(url)!r} is not the address of a PostgreSQL database"
+    if isinstance(problem, asyncpg.ClientConfigurationError):
+        return InvalidInput(f"{text}: {problem}", hint="for example: postgresql://user@host/database")
+    # What Python says of a part that it cannot read quotes that part, which may be the password.
+    return InvalidInput(text, hint="in a password, write @ as %40, / as %2F, ? as %3F, # as %23 and [ as %5B")
 
 
 async def close_quickly(connection: asyncpg.Connection) -> None:
     """Close a connection, without waiting for a server that does not answer."""
     try:
-        await asyncio.wait_for(connection.close(), 5)
+        async with asyncio.timeout(5):
+            await connection.close()
     except (*LOST, asyncpg.PostgresError):
         connection.terminate()
 

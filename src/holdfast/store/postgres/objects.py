@@ -122,8 +122,13 @@ class BlobObjects:
 def _open(url: str, folder: Path | None) -> Any:  # Any: obstore's classes have no common base
     if urlsplit(url).scheme not in SCHEMES:
         raise InvalidInput(
-            f"{url!r} is not a place for large blobs",
+            f"{urlsplit(url).scheme!r} is not a place for large blobs",
             hint="for example: s3://bucket/holdfast, or file:///mnt/shared/blobs",
+        )
+    if "@" in urlsplit(url).netloc:
+        raise InvalidInput(
+            "the place of large blobs contains a password, which would be kept in the database",
+            hint="keys belong in the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY",
         )
     try:
         from obstore.exceptions import BaseError

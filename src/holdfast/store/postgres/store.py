@@ -23,7 +23,7 @@ import holdfast.store.postgres.search as search
 import holdfast.store.postgres.stream as stream
 import holdfast.store.postgres.usage as usage
 from holdfast.core import Clock, SessionId, check_session_id, new_session_id
-from holdfast.core.errors import JournalDamaged, StoreUnavailable
+from holdfast.core.errors import HoldfastError, JournalDamaged, StoreUnavailable
 from holdfast.core.events import Parent, RecordedEvent, SessionOpened
 from holdfast.store.archive.transfer import check_target
 from holdfast.store.contract import (
@@ -32,6 +32,7 @@ from holdfast.store.contract import (
     ArchiveManifest,
     Arrival,
     ChangeShares,
+    FindSigner,
     Inspection,
     Journal,
     LeaseHolder,
@@ -42,6 +43,7 @@ from holdfast.store.contract import (
     SessionPage,
     SessionSummary,
     Shares,
+    SignArchive,
     StoredDocument,
     StoreWatch,
     StreamedEvent,
@@ -304,12 +306,14 @@ class PostgresStore(PostgresBlobStore):
             await self._database.write(partial(inspection.rebuild, session=session))
         return len(found)
 
-    async def export_session(self, session: SessionId, path: Path, *, now_ms: int) -> ArchiveManifest:
+    async def export_session(
+        self, session: SessionId, path: Path, *, now_ms: int, sign: SignArchive | None = None
+    ) -> ArchiveManifest:
         key = check_session_id(session)
         check_target(path)
         inspected = await self._inspect(key)
         name = (await self.summary(key)).name
-        return await archive.export(self, inspected, path, name=name, now_ms=now_ms)
+        return await archive.export(self, inspected, path, name=name, now_ms=now_ms, sign=sign)
 
     async def import_session(
         self,
@@ -318,17 +322,26 @@ class PostgresStore(PostgresBlobStore):
         now_ms: int,
         prepare: PrepareArrival | None = None,
         limits: ArchiveLimits | None = None,
+        find_signer: FindSigner | None = None,
     ) -> SessionId:
-        lines, recorded = await archive.read_archive(self, path, limits)
-        session = lines[-1].session
-        await self._database.read(lambda connection: archive.check_absent(connection, session))
-        # Files first: a session that is listed is complete, even if this process is killed here.
-        arrival = await prepare(session, recorded) if prepare is not None else Arrival()
-        if not arrival.workspace:
-            arrival = msgspec.structs.replace(arrival, workspace=str(self._home.workspace(session)))
-        await self._database.write(
-            lambda connection: archive.insert_session(connection, lines, recorded, arrival, now_ms)
-        )
+        stored: list[str] = []
+        try:
+            lines, recorded, signer = await archive.read_archive(self, path, limits, find_signer, stored)
+            session = lines[-1].session
+            await self._database.read(lambda connection: archive.check_absent(connection, session))
+            # Files first: a session that is listed is complete, even if this process is killed here.
+            arrival = await prepare(session, recorded) if prepare is not None else Arrival()
+            if not arrival.workspace:
+                arrival = msgspec.structs.replace(arrival, workspace=str(self._home.workspace(session)))
+            await self._database.write(
+                lambda connection: archive.insert_session(
+                    connection, lines, recorded, arrival, now_ms, signer
+                )
+            )
+        except BaseException:
+            with suppress(HoldfastError):
+                await self._sweep(frozenset(stored))
+            raise
         self._news.recorded((session,))
         return session
 

@@ -4,6 +4,7 @@ Row-level security separates them. It does not count for a superuser, so process
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import asyncpg
 
@@ -26,6 +27,7 @@ from holdfast.store.postgres.database import (
     split_tenant,
 )
 from holdfast.store.postgres.objects import BlobObjects
+from holdfast.store.postgres.presence import PRESENCE_SECONDS
 
 _GRANTS = f"""
 GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE};
@@ -95,6 +97,49 @@ async def add_tenant(url: str, name: str) -> None:
             await connection.execute("INSERT INTO place_offset (value) VALUES (0)")
 
     await _administer(url, work)
+
+
+async def remove_tenant(url: str, name: str) -> None:
+    """Remove a tenant with everything it has. It can be repeated after an interruption.
+
+    Raises InvalidInput if it does not exist, is the default one, or a process has it open; StoreUnavailable.
+    """
+    if name == DEFAULT_TENANT:
+        raise InvalidInput(
+            f"the tenant {name!r} cannot be removed", hint="drop the database to remove everything"
+        )
+
+    async def work(connection: asyncpg.Connection) -> None:
+        await connection.execute("SELECT set_config($1, $2, false)", TENANT_SETTING, name)
+        tables = [row["name"] for row in await connection.fetch(SQL["tenant_tables"])]
+        # First the name: no process can open the tenant from here on, and a repetition finds what is left.
+        async with connection.transaction():
+            is_there = await connection.fetchval("DELETE FROM tenant WHERE name = $1 RETURNING true", name)
+            if not is_there and not await _has_rows(connection, tables, name):
+                raise InvalidInput(f"there is no tenant {name!r}", hint=command_for("tenants", url))
+            alive = await connection.fetch(SQL["workers_of"], name, timedelta(seconds=PRESENCE_SECONDS))
+            if alive:
+                who = ", ".join(f"{row['pid']} on {row['host']}" for row in alive)
+                raise InvalidInput(
+                    f"the tenant {name!r} is in use by {who}", hint="stop these processes first"
+                )
+        place = (await read_settings(connection)).get("blobs")
+        if place:
+            objects = BlobObjects(place, tenant=name)
+            async for each in objects.all():
+                await objects.remove(each.digest)
+        async with connection.transaction():
+            for table in tables:
+                await connection.execute(f"DELETE FROM {table} WHERE tenant = $1", name)  # noqa: S608 - a table of ours
+
+    await _administer(split_tenant(url)[0], work)
+
+
+async def _has_rows(connection: asyncpg.Connection, tables: Sequence[str], name: str) -> bool:
+    for table in tables:
+        if await connection.fetchval(f"SELECT EXISTS (SELECT FROM {table} WHERE tenant = $1)", name):  # noqa: S608
+            return True
+    return False
 
 
 async def list_tenants(url: str) -> tuple[str, ...]:

@@ -3,18 +3,26 @@
 import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from holdfast.core import SessionId, check_session_id, encode
-from holdfast.core.errors import InvalidName, JournalDamaged, SessionExists
-from holdfast.core.events import RecordedEvent, decode_event
+from holdfast.core.errors import HoldfastError, InvalidName, JournalDamaged, SessionExists
+from holdfast.core.events import RecordedEvent, Signer, decode_event
 from holdfast.store.archive.format import ArchiveReader, RawEvent, segments
 from holdfast.store.archive.transfer import arrival_events, check_target, write_archive
 from holdfast.store.blobs.store import MAX_ROW_BYTES, Blobs, referenced_blobs
-from holdfast.store.contract import ArchiveLimits, ArchiveManifest, Arrival, PrepareArrival
+from holdfast.store.contract import (
+    ArchiveLimits,
+    ArchiveManifest,
+    Arrival,
+    FindSigner,
+    PrepareArrival,
+    SignArchive,
+)
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.history import parent_columns
 from holdfast.store.names import alias
@@ -27,12 +35,12 @@ from holdfast.store.summary import summarize
 
 
 async def export_session(
-    store: SqliteBlobStore, session: SessionId, path: Path, *, now_ms: int
+    store: SqliteBlobStore, session: SessionId, path: Path, *, now_ms: int, sign: SignArchive | None = None
 ) -> ArchiveManifest:
     """Write a session to an archive; of a damaged one, what can be read. Raises InvalidInput."""
     key = check_session_id(session)
     check_target(path)
-    return await store.reading(lambda connection: _export(connection, store.blobs, key, path, now_ms))
+    return await store.reading(lambda connection: _export(connection, store.blobs, key, path, now_ms, sign))
 
 
 async def import_session(
@@ -42,25 +50,35 @@ async def import_session(
     now_ms: int,
     prepare: PrepareArrival | None = None,
     limits: ArchiveLimits | None = None,
+    find_signer: FindSigner | None = None,
 ) -> SessionId:
     """Add the session of an archive. Raises InvalidInput, JournalDamaged if it was changed, SessionExists."""
     reader = await store.reading(lambda _: ArchiveReader(path, limits))
+    stored: list[str] = []
     try:
         manifest, lines, events = await store.reading(lambda _: reader.journal())
         await store.reading(lambda connection: _check_absent(connection, manifest.session))
         for digest in await store.reading(lambda _: reader.digests()):
+            stored.append(digest)
             await _store_blob(store, reader, digest)
+        signer = await store.reading(lambda _: reader.signer(find_signer))
+        recorded = [
+            RecordedEvent(session=line.session, seq=line.seq, at_ms=line.at_ms, event=event, hash=line.hash)
+            for line, event in zip(lines, events, strict=True)
+        ]
+        # Files first: a session that is listed is complete, even if this process is killed here.
+        arrival = await prepare(manifest.session, recorded) if prepare is not None else Arrival()
+        if not arrival.workspace:
+            arrival = msgspec.structs.replace(arrival, workspace=str(store.home.workspace(manifest.session)))
+        await store.writing(
+            lambda transaction: _insert_session(transaction, lines, recorded, arrival, now_ms, signer)
+        )
+    except BaseException:
+        with suppress(HoldfastError):  # on a full disk nothing can be deleted either
+            await store.sweep_blobs(frozenset(stored))
+        raise
     finally:
         reader.close()
-    recorded = [
-        RecordedEvent(session=line.session, seq=line.seq, at_ms=line.at_ms, event=event, hash=line.hash)
-        for line, event in zip(lines, events, strict=True)
-    ]
-    # Files first: a session that is listed is complete, even if this process is killed here.
-    arrival = await prepare(manifest.session, recorded) if prepare is not None else Arrival()
-    if not arrival.workspace:
-        arrival = msgspec.structs.replace(arrival, workspace=str(store.home.workspace(manifest.session)))
-    await store.writing(lambda transaction: _insert_session(transaction, lines, recorded, arrival, now_ms))
     return manifest.session
 
 
@@ -78,7 +96,12 @@ def _read_blob(reader: ArchiveReader, digest: str, _: sqlite3.Connection) -> byt
 
 
 def _export(
-    connection: sqlite3.Connection, blobs: Blobs, session: SessionId, path: Path, now_ms: int
+    connection: sqlite3.Connection,
+    blobs: Blobs,
+    session: SessionId,
+    path: Path,
+    now_ms: int,
+    sign: SignArchive | None,
 ) -> ArchiveManifest:
     found, readable = inspect(connection, session)
     legible = {one.seq for one in readable}
@@ -92,7 +115,7 @@ def _export(
         problems=found.problems,
     )
     digests = referenced_blobs(connection, blobs, (line.body for line in lines))
-    return write_archive(path, manifest, lines, _read_blobs(connection, blobs, digests))
+    return write_archive(path, manifest, lines, _read_blobs(connection, blobs, digests), sign)
 
 
 def _read_blobs(
@@ -123,6 +146,7 @@ def _insert_session(
     recorded: list[RecordedEvent],
     arrival: Arrival,
     now_ms: int,
+    signer: Signer,
 ) -> None:
     *ancestors, own = segments(lines)
     session = own[0].session
@@ -133,7 +157,7 @@ def _insert_session(
         if rest:
             _insert_tombstone(transaction, segment, now_ms)
     _insert_events(transaction, own)
-    _record_arrival(transaction, arrival, session, recorded, now_ms)
+    _record_arrival(transaction, arrival, session, recorded, now_ms, signer)
 
 
 def _missing_events(transaction: Transaction, segment: Sequence[RawEvent]) -> Sequence[RawEvent]:
@@ -177,10 +201,11 @@ def _record_arrival(
     session: SessionId,
     recorded: list[RecordedEvent],
     now_ms: int,
+    signer: Signer,
 ) -> None:
     old_name = summarize(session, recorded).summary.name
     name = _free_name(transaction, old_name) if old_name is not None else None
-    events = arrival_events(recorded, arrival, old_name=old_name, name=name)
+    events = arrival_events(recorded, arrival, old_name=old_name, name=name, signer=signer)
     entries = [encode_entry(event, bytes) for event in events]
     last = recorded[-1]
     added = chain_entries(session, entries, at_ms=now_ms, seq=last.seq, previous=last.hash)

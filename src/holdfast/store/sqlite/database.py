@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import sqlite3
-from importlib import resources
 from pathlib import Path
 
 from holdfast.core.errors import JournalDamaged, StoreError, StoreUnavailable
@@ -16,13 +15,14 @@ PAGE_BYTES = 4096
 CHECKPOINT_PAGES = 4000
 LOCK_TIMEOUT_SECONDS = 10.0
 _NO_FILE = "no file"
+_SQL_FILES = Path(__file__).with_name("sql")
 _PRIMARY_TABLES = ("event", "blob", "tombstone")
 """The tables that cannot be rebuilt from others."""
 
 
 def load_queries() -> dict[str, str]:
     """Load the statements of `sql/queries.sql` by name."""
-    text = (resources.files(__package__) / "sql" / "queries.sql").read_text()
+    text = _SQL_FILES.joinpath("queries.sql").read_text()
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
     return {name: _without_comments(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
@@ -50,7 +50,7 @@ def prepare(path: Path) -> None:
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        schema = (resources.files(__package__) / "sql" / "schema.sql").read_text()
+        schema = _SQL_FILES.joinpath("schema.sql").read_text()
         if application == APPLICATION_ID and version == VERSION:
             _check_whole(connection, path, schema)
             return

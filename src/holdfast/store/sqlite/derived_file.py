@@ -3,7 +3,6 @@
 import shutil
 import sqlite3
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 
 import holdfast.store.sqlite.database as database
@@ -49,7 +48,7 @@ def discard(path: Path) -> None:
 
 def load_schema(name: str) -> list[str]:
     """The statements of a schema in `sql/`."""
-    text = (resources.files(__package__) / "sql" / name).read_text()
+    text = Path(__file__).with_name("sql").joinpath(name).read_text()
     return [part for part in text.split(";") if part.strip()]
 
 

@@ -61,6 +61,8 @@ def _hint_for(problem: OSError) -> str:
             return "make it writable, or set HOLDFAST_HOME to another folder"
         case errno.EISDIR | errno.ENOTDIR | errno.ELOOP | errno.ENOENT | errno.EEXIST:
             return "move away what is there and try again"
+        case errno.EMFILE | errno.ENFILE:
+            return "raise the limit on open files and try again: ulimit -n 1024"
         case _:
             return "check the disk and try again"
 

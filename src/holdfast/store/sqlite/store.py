@@ -27,6 +27,7 @@ from holdfast.store.contract import (
     ArchiveLimits,
     ArchiveManifest,
     ChangeShares,
+    FindSigner,
     Inspection,
     LeaseHolder,
     Passage,
@@ -35,6 +36,7 @@ from holdfast.store.contract import (
     SessionPage,
     SessionSummary,
     Shares,
+    SignArchive,
     StoreWatch,
     StreamedEvent,
     WaitingEscalation,
@@ -260,8 +262,10 @@ class SqliteStore(SqliteBlobStore):
     async def rebuild_index(self) -> int:
         return await verification.rebuild_index(self)
 
-    async def export_session(self, session: SessionId, path: Path, *, now_ms: int) -> ArchiveManifest:
-        return await archive.export_session(self, session, path, now_ms=now_ms)
+    async def export_session(
+        self, session: SessionId, path: Path, *, now_ms: int, sign: SignArchive | None = None
+    ) -> ArchiveManifest:
+        return await archive.export_session(self, session, path, now_ms=now_ms, sign=sign)
 
     async def import_session(
         self,
@@ -270,8 +274,11 @@ class SqliteStore(SqliteBlobStore):
         now_ms: int,
         prepare: PrepareArrival | None = None,
         limits: ArchiveLimits | None = None,
+        find_signer: FindSigner | None = None,
     ) -> SessionId:
-        return await archive.import_session(self, path, now_ms=now_ms, prepare=prepare, limits=limits)
+        return await archive.import_session(
+            self, path, now_ms=now_ms, prepare=prepare, limits=limits, find_signer=find_signer
+        )
 
     async def close(self) -> None:
         if self._is_closed:

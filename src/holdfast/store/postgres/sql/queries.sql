@@ -462,6 +462,15 @@ SELECT worker.id, worker.host, worker.pid, worker.version, worker.role, worker.k
     (SELECT count(*) FROM lease WHERE lease.worker = worker.id) AS sessions
 FROM worker WHERE worker.seen > now() - $1::interval ORDER BY worker.started DESC;
 
+-- name: tenant_tables
+-- The tables with rows of tenants, those of the engine included.
+SELECT quote_ident(relname) AS name FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+WHERE relnamespace = 'holdfast'::regnamespace AND relkind = 'r' AND attname = 'tenant' AND NOT attisdropped ORDER BY relname;
+
+-- name: workers_of
+-- The processes of a tenant that are alive. It names the tenant, because an administrator may see all.
+SELECT host, pid FROM worker WHERE tenant = $1 AND seen > now() - $2::interval ORDER BY started;
+
 -- name: durability
 -- What decides whether an acknowledged event can be lost. Without the right to read statistics a standby has no state.
 SELECT current_setting('fsync')::boolean AS flushes, current_setting('synchronous_standby_names') <> '' AS waits_for_standby,
