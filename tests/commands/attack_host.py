@@ -169,11 +169,11 @@ class Game:
         free = os.statvfs(STATE)
         outcome = await self.sandbox.run(request, on_output=output.append)
         text = b"".join(output).decode(errors="replace")
-        # A wall that stopped the attack is proof that it ran, also where that took until its time limit on a busy machine.
-        if "was not started" in text or (outcome.is_timed_out and not outcome.stopped_because):
-            return f"the attack did not run: {outcome} {text[-300:]}"
         if "sign" in attack and re.search(self.filled(attack["sign"]), text, re.MULTILINE):
             return f"{attack['must_not']}: {text[-300:]}"
+        # A sign, or a wall that stopped the attack, is proof that it ran, also where that took until its time limit on a busy machine.
+        if "was not started" in text or (outcome.is_timed_out and not outcome.stopped_because):
+            return f"the attack did not run: {outcome} {text[-300:]}"
         began = time.process_time()
         changes = await self.sandbox.collect()
         if time.process_time() - began > COLLECT_CPU_SECONDS:

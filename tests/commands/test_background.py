@@ -127,7 +127,8 @@ async def test_files_staged_while_a_process_runs_are_seen_by_it(
     process, output = await start(
         sandbox, "bash", "-c", "while read file; do cat $file; echo; echo end $file; done"
     )
-    await shell("echo changed > notes.txt; rm -r src")
+    await shell("echo changed > notes.txt; chmod 600 notes.txt; rm -r src")
+    assert len((await sandbox.collect()).effects) == 2
     (workspace / "later.txt").write_text("from the person")
     await sandbox.show([StagedFile(path="a.txt", content=b"second")], hidden=["later.txt"])
     await sandbox.write(process, b"a.txt\nnotes.txt\nsrc/calc.py\nlater.txt\n")
@@ -149,6 +150,59 @@ async def test_files_staged_while_a_process_runs_are_seen_by_it(
     assert (await shell("cat a.txt notes.txt")).output.endswith("edited by the person\n")
 
 
+async def test_what_the_person_adds_where_a_program_deleted_is_not_taken_for_deleted(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path
+) -> None:
+    (workspace / "lib").mkdir()
+    (workspace / "lib" / "old").write_text("old")
+    await sandbox.show([])
+    process, _ = await start(sandbox, "sleep", "60")
+    await shell("rm -r src lib; mkdir lib made")
+    assert [each.path for each in (await sandbox.collect()).effects] == ["lib/old", "src/calc.py"]
+    (workspace / "made").write_text("by the person\n")
+    (workspace / "src" / "calc.py").unlink()
+    (workspace / "src").rmdir()
+    (workspace / "src").write_text("a file in its place\n")
+    (workspace / "lib" / "old").unlink()
+    (workspace / "lib" / "new").write_text("new\n")
+    for alive in (True, False):
+        assert (await sandbox.collect()).effects == ()
+        await sandbox.show([])
+        output = (await shell("cat src lib/new made")).output
+        assert output == "a file in its place\nnew\nby the person\n"
+        if alive:
+            await sandbox.stop(process)
+    await shell("rm -r lib")
+    await sandbox.collect()
+    await sandbox.show([StagedFile(path="lib/new", content=None)])
+    (workspace / "lib" / "newer").write_text("newer")
+    assert (await sandbox.collect()).effects == ()
+
+
+async def test_a_folder_whose_deletion_is_committed_is_removed_beside_a_program(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path
+) -> None:
+    (workspace / "src" / "inner").mkdir()
+    (workspace / "src" / "inner" / "old.py").write_text("old\n")
+    deletion = StagedFile(path="src/inner/old.py", content=None)
+    await sandbox.show([deletion])
+    process, _ = await start(sandbox, "sleep", "600")
+    await sandbox.show([deletion])
+    (workspace / "src" / "inner" / "old.py").unlink()
+    (workspace / "src" / "inner").rmdir()
+    await sandbox.show([])
+    assert (await shell("ls -A src/inner; rm -r src; ls -A")).output == "notes.txt\n"
+    assert [(each.path, each.kind) for each in (await sandbox.collect()).effects] == [
+        ("src/calc.py", "deleted")
+    ]
+    # What the person puts there again is seen.
+    (workspace / "src" / "inner").mkdir()
+    (workspace / "src" / "inner" / "old.py").write_text("again\n")
+    await sandbox.show([])
+    assert (await shell("cat src/inner/old.py")).output == "again\n"
+    await sandbox.stop(process)
+
+
 async def test_what_a_background_process_writes_is_collected_while_it_runs(sandbox: CommandSandbox) -> None:
     await sandbox.show([])
     process, output = await start(
@@ -161,7 +215,8 @@ async def test_what_a_background_process_writes_is_collected_while_it_runs(sandb
     assert [effect.path for effect in (await sandbox.collect()).effects] == ["made.txt"]
     await sandbox.write(process, b"x\n")
     await output.until("more")
-    assert [effect.path for effect in (await sandbox.collect()).effects] == ["made.txt", "more.txt"]
+    await sandbox.show([])  # not collected yet: it stays
+    assert [effect.path for effect in (await sandbox.collect()).effects] == ["more.txt"]
     await sandbox.stop(process)
 
 

@@ -111,11 +111,11 @@ async def test_what_cannot_be_proposed_is_said_with_the_reason(
 ) -> None:
     await sandbox.show([], hidden=["run.sh"])
     await shell(
-        "mkfifo pipe; ln -s /etc/passwd out; ln -sf d1 link; truncate -s 1G sparse; echo blind > run.sh;"
+        "mkfifo pipe; ln -s /etc/passwd out; ln -sf d1 link; truncate -s 1G sparse; truncate -s 50M large; echo blind > run.sh;"
         "python3 -c \"import socket; socket.socket(1).bind('sock')\"; touch $'bad\\xff'; echo ok > ok"
     )
     changes = await sandbox.collect()
-    assert effects(changes) == {"ok": "created", "link": "modified"}
+    assert effects(changes) == {"ok": "created", "large": "created", "link": "modified"}
     said = refused(changes)
     assert said.keys() == {"pipe", "out", "sparse", "run.sh", "sock", "bad\\udcff"}
     assert "link to '/etc/passwd', which has an absolute target" in said["out"]
@@ -308,6 +308,27 @@ async def test_an_empty_folder_in_the_place_of_a_deleted_file_stays(
     await sandbox.show([StagedFile(path="run.sh", content=None)])
     assert (await shell("ls run.sh")).output == "empty\n"
     assert (await sandbox.collect()).effects == ()
+
+
+async def test_a_file_whose_deletion_is_rejected_shows_where_an_empty_folder_took_its_place(
+    sandbox: CommandSandbox, shell: Shell
+) -> None:
+    await sandbox.show([])
+    await shell("rm run.sh; mkdir -p run.sh/empty")
+    assert effects(await sandbox.collect()) == {"run.sh": "deleted"}
+    await sandbox.show([])
+    assert (await shell("cat run.sh")).output == "#!/bin/sh\n"
+    assert effects(await sandbox.collect()) == {}
+
+
+async def test_a_file_made_as_it_was_in_a_folder_that_was_removed_is_reported_when_it_goes(
+    sandbox: CommandSandbox, shell: Shell
+) -> None:
+    await sandbox.show([])
+    await shell("rm -r d0; mkdir -p d0/s0; echo 0 > d0/s0/f0")
+    assert effects(await sandbox.collect()) == {"d0/s1/f4": "deleted", "d0/s2/f2": "deleted"}
+    await shell("rm -r d0")
+    assert effects(await sandbox.collect()) == {"d0/s0/f0": "deleted"}
 
 
 async def test_a_folder_stays_removed_when_the_file_in_its_place_is_deleted(

@@ -112,11 +112,11 @@ async def play(
 
 
 def separate_links(plain: Path) -> None:
-    """Two names of one file become two files, as they do in the world."""
+    """Two names of one file or symlink become two, as they do in the world."""
     for name in tree(plain):
         path = plain / name
-        if not path.is_symlink() and path.stat().st_nlink > 1:
-            shutil.copy(path, plain / "separate")
+        if path.lstat().st_nlink > 1:
+            shutil.copy(path, plain / "separate", follow_symlinks=False)
             (plain / "separate").rename(path)
 
 

@@ -118,6 +118,22 @@ async def test_equal_content_is_no_change_and_a_new_mode_is_one(sandbox: Command
     assert (effect.path, effect.kind, effect.mode) == ("b.txt", "modified", 0o755)
 
 
+async def test_a_change_is_collected_once(sandbox: CommandSandbox) -> None:
+    await run(sandbox, "tee", "a.txt", "c.txt", stdin="new\n")
+    await run(sandbox, "rm", "b.txt")
+    assert len((await sandbox.collect()).effects) == 3
+    assert (await sandbox.collect()).effects == ()
+    await run(sandbox, "rm", "c.txt")
+    await run(sandbox, "tee", "b.txt", stdin="b\n")
+    assert [(each.path, each.kind) for each in (await sandbox.collect()).effects] == [
+        ("b.txt", "created"),
+        ("c.txt", "deleted"),
+    ]
+    await sandbox.show(())
+    assert (await run(sandbox, "cat", "a.txt", "b.txt"))[1] == "a\nb\n"
+    assert (await sandbox.collect()).effects == ()
+
+
 async def test_showing_again_drops_changes_and_keeps_scratch(
     sandbox: CommandSandbox, workspace: Path
 ) -> None:

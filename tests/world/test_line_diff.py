@@ -59,7 +59,18 @@ def changed(diff: str) -> list[str]:
     return [line for line in lines_of(diff)[2:] if line[0] in "+-"]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None)
+@given(text=TEXTS)
+def test_the_diff_of_a_new_or_deleted_file_is_the_one_that_a_comparison_gives(text: str) -> None:
+    for old, new in ((text, ""), ("", text)):
+        short = diff_of(old, new)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(line_diff, "_one_sided_diff", lambda *_: pytest.fail("not compared"))
+            patch.setattr(line_diff, "_is_one_sided", lambda *_: False)
+            assert diff_of(old, new) == short
+
+
+@settings(deadline=None)
 @given(old=TEXTS, new=TEXTS)
 @pytest.mark.parametrize("bound", [0, 3, 10, 3000])
 def test_a_diff_makes_the_new_text_of_the_old_one(bound: int, old: str, new: str) -> None:

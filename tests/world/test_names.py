@@ -58,6 +58,12 @@ HOSTILE = [
     "\ud800",
     ".holdfast-abc",
     ".HOLDFAST-abc",
+    "GIT~1",
+    "a/git~1/config",
+    ".git::$INDEX_ALLOCATION/config",
+    ".Git:x",
+    "holdfa~1/policy.yaml",
+    ".holdfast::$INDEX_ALLOCATION",
     "",
 ]
 PIECES = st.sampled_from(

@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from tests.support.fork_server import forked_python
 
 from holdfast.core import FakeClock, digest_bytes
 from holdfast.core.errors import JournalDamaged, PathRefused
@@ -391,7 +391,7 @@ async def test_a_process_killed_while_it_keeps_contents_leaves_nothing_that_is_w
 ) -> None:
     for number in range(12):
         (root / f"f{number}").write_bytes(bytes([number]) * 900_000)
-    child = [sys.executable, "-m", "tests.world.crashing_point", str(tmp_path), str(step)]
+    child = forked_python("-m", "tests.world.crashing_point", str(tmp_path), str(step))
     died = await asyncio.create_subprocess_exec(*child, cwd=Path(__file__).parents[2])
     assert await died.wait() == -signal.SIGKILL
     store = await open_store(Home(tmp_path / "home"), clock=FakeClock())

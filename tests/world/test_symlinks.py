@@ -233,3 +233,113 @@ async def test_a_call_on_a_changed_link_reaches_no_file_that_was_not_judged(
         await toolset.perform(call, is_staged=True)
     assert staged.asking() == {"old": "it runs later"}
     assert staged.staged_contents() == {"old": b"new\n"}
+
+
+def test_a_folder_that_holds_a_link_is_not_empty(staged: StagedWorld, root: Path) -> None:
+    (root / "d" / "l").symlink_to("f")
+    writer = EffectWriter(staged)
+    changes = writer.apply(FileEffect(path="d/f", kind="deleted"), lambda: b"", is_staged=True)
+    writer.prune()
+    assert staged.link_target("d/l") == "f"
+    with pytest.raises(OSError, match="not empty"):
+        staged.delete("d")
+    rebuilt = StagedWorld(FolderWorld(root))
+    rebuilt.restage(changes, lambda digest: b"")
+    assert rebuilt.link_target("d/l") == "f"
+
+
+def test_a_link_made_as_it_was_in_a_removed_folder_is_there(staged: StagedWorld, root: Path) -> None:
+    (root / "d" / "l").symlink_to(".")
+    staged.delete("d", recursive=True)
+    link(staged, "d/l", ".")
+    assert staged.link_target("d/l") == "."
+    assert [(proposal.path, proposal.kind) for proposal in staged.proposals()] == [("d/f", "deleted")]
+    staged.commit()
+    assert [each.name for each in (root / "d").iterdir()] == ["l"]
+
+
+def test_a_deleted_folder_is_committed_with_the_links_in_it(staged: StagedWorld, root: Path) -> None:
+    (root / "d" / "l").symlink_to("../a")
+    (root / "d" / "deep").mkdir()
+    (root / "d" / "deep" / "far").symlink_to("/etc/passwd")
+    changes = staged.delete("d", recursive=True)
+    assert sorted(change.path for change in changes) == ["d/deep/far", "d/f", "d/l"]
+    staged.commit()
+    assert not (root / "d").exists()
+    assert (root / "a").read_text() == "a\n"
+
+
+@pytest.mark.promise("P03")
+@pytest.mark.parametrize(
+    ("place", "target", "source", "destination"),
+    [
+        ("a/b/c/link", "../../x", "a/b/c", "c"),  # would lead out of the workspace
+        ("a/b/link", "../repo.git/hooks", "a/b", "b"),  # would lead into a bare repository
+    ],
+)
+def test_a_move_of_a_folder_does_not_turn_a_symlink_in_it(
+    tmp_path: Path, place: str, target: str, source: str, destination: str
+) -> None:
+    world = FolderWorld(tmp_path)
+    for part in ("objects", "refs", "hooks"):
+        (tmp_path / "repo.git" / part).mkdir(parents=True)
+    (tmp_path / "repo.git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / "a" / "file").write_text("text")
+    world.make_link(place, target)
+    with pytest.raises(PathRefused, match="symlink"):
+        world.move(source, destination)
+    assert os.readlink(tmp_path / place) == target
+    assert not (tmp_path / destination).exists()
+
+
+def test_a_folder_with_symlinks_that_stay_inside_can_be_moved(tmp_path: Path) -> None:
+    world = FolderWorld(tmp_path)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "absolute").symlink_to("/tmp")  # the person's own
+    world.make_link("a/b/link", "../x")
+    world.move("a", "c")
+    assert os.readlink(tmp_path / "c" / "b" / "link") == "../x"
+
+
+async def test_a_folder_that_is_moved_in_the_overlay_keeps_its_symlinks(
+    staged: StagedWorld, root: Path
+) -> None:
+    (root / "d" / "l").symlink_to("../a")
+    link(staged, "d/new", "f")
+    kept: dict[str, bytes] = {}
+
+    async def keep(content: bytes) -> str:
+        kept[digest_bytes(content)] = content
+        return digest_bytes(content)
+
+    toolset = WorldToolset(staged.base, staged, keep=keep)
+    arguments: JsonObject = {"source": "d", "destination": "g"}
+    call = Call(id=CallId("1"), operation="world.move", arguments=arguments)
+    changes = (await toolset.perform(call, is_staged=True)).changes
+    staged.commit()
+    assert not (root / "d").exists()
+    assert {each.name: os.readlink(each) for each in (root / "g").iterdir() if each.is_symlink()} == {
+        "l": "../a",
+        "new": "f",
+    }
+    assert {change.after for change in changes if change.after} <= kept.keys()
+
+
+def test_a_folder_is_not_moved_where_a_symlink_in_it_cannot_be_proposed(
+    staged: StagedWorld, root: Path
+) -> None:
+    (root / "d" / "out").symlink_to("/etc/passwd")
+    with pytest.raises(PathRefused, match="'d/out'"):
+        staged.move("d", "g")
+    assert staged.proposals() == ()
+
+
+def test_in_the_overlay_a_symlink_is_neither_deleted_nor_moved_instead_of_its_target(
+    staged: StagedWorld,
+) -> None:
+    with pytest.raises(PathRefused, match="'old' is a symlink"):
+        staged.delete("old")
+    with pytest.raises(PathRefused, match="'old' is a symlink"):
+        staged.move("old", "new")
+    assert staged.proposals() == ()

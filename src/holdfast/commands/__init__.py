@@ -38,6 +38,7 @@ from holdfast.commands.git import (
     push_branch,
     session_ref,
 )
+from holdfast.commands.layers.scratch import is_ignored
 from holdfast.commands.network import (
     PACKAGE_REGISTRIES,
     CommandProxy,
@@ -115,6 +116,7 @@ __all__ = [
     "find_registries",
     "find_repository",
     "folder_files",
+    "is_ignored",
     "listen_on_host",
     "open_sandbox",
     "passed_variables",

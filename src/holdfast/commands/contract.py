@@ -164,7 +164,7 @@ class CommandSandbox(Protocol):
         ...
 
     async def collect(self) -> CollectedChanges:
-        """What programs changed since the last `show`, read by descriptors while every process is stopped."""
+        """What programs changed since the last `show` or `collect`, read by descriptors while every process is stopped."""
         ...
 
     def read_changed(self, path: str) -> bytes:

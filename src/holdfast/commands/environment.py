@@ -38,21 +38,22 @@ def build_environment(toolchains: Toolchains, *, added: dict[str, str]) -> dict[
 
 
 def _git_identity() -> dict[str, str]:
-    """The person's name and address for commits, from the person's own configuration."""
+    """The person's name and address for commits, from the person's own configuration and what it includes."""
+    try:
+        # --global never reads the project's configuration, which could name programs to run.
+        result = subprocess.run(
+            ["git", "config", "--global", "--includes", "-z", "--get-regexp", r"^user\.(name|email)$"],  # noqa: S607 - the person's own git
+            capture_output=True,
+            check=False,
+            cwd=Path.home(),
+            timeout=5,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {}
     found: dict[str, str] = {}
-    for key, word in (("user.name", "NAME"), ("user.email", "EMAIL")):
-        try:
-            # --global never reads the project's configuration, which could name programs to run.
-            result = subprocess.run(  # noqa: S603 - fixed words
-                ["git", "config", "--global", "--get", key],  # noqa: S607 - the person's own git
-                capture_output=True,
-                check=False,
-                cwd=Path.home(),
-                timeout=5,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return {}
-        value = result.stdout.decode(errors="replace").strip()
-        if value:
-            found |= {f"GIT_AUTHOR_{word}": value, f"GIT_COMMITTER_{word}": value}
+    for entry in result.stdout.decode(errors="replace").split("\0"):
+        key, _, value = entry.partition("\n")
+        if value.strip():
+            word = key.removeprefix("user.").upper()
+            found |= {f"GIT_AUTHOR_{word}": value.strip(), f"GIT_COMMITTER_{word}": value.strip()}
     return found

@@ -202,6 +202,11 @@ class ScriptedSandbox:
                         mode=after.mode,
                     )
                 )
+        for effect in effects:
+            if effect.kind == "deleted":
+                del self._shown[effect.path]
+            else:
+                self._shown[effect.path] = self._files[effect.path]
         return CollectedChanges(effects=tuple(effects), scratch=tuple(scratch), not_collected=tuple(refused))
 
     def read_changed(self, path: str) -> bytes:

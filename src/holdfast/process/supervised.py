@@ -128,7 +128,8 @@ class SupervisedProcess:
 
     async def _wait(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._process.wait()
         return self._process.returncode is not None
 
     async def _read_stderr(self) -> None:
@@ -165,7 +166,8 @@ async def _next(stream: asyncio.StreamReader, seconds: float | None) -> bytes:
     if seconds is None:
         return await stream.read(_CHUNK)
     try:
-        return await asyncio.wait_for(stream.read(_CHUNK), seconds)
+        async with asyncio.timeout(seconds):
+            return await stream.read(_CHUNK)
     except TimeoutError:
         raise InvalidLine("an incomplete message") from None
 

@@ -1,6 +1,6 @@
 """The world: the files that a guest sees. Path resolution, workspaces, staged changes and restore points."""
 
-from holdfast.world.contract import Hit, Stat, World
+from holdfast.world.contract import Hit, NamedContent, Stat, World, delete_name, read_name, write_name
 from holdfast.world.effect_writer import EffectWriter
 from holdfast.world.folder.folder_world import FolderWorld
 from holdfast.world.folder.open_folder import TrustedFolders, open_folder, reopen_folder
@@ -25,11 +25,12 @@ from holdfast.world.staging.line_diff import unified_diff
 from holdfast.world.staging.proposals import Proposal
 from holdfast.world.staging.staged_world import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
-from holdfast.world.toolset import WorldToolset
+from holdfast.world.toolset import READ_IN_PIECES, WorldToolset
 
 __all__ = [
     "GUEST_ROOTS",
     "MAX_QUICK_BYTES",
+    "READ_IN_PIECES",
     "WORLD_TOOLS",
     "ChangesSince",
     "EffectWriter",
@@ -38,6 +39,7 @@ __all__ = [
     "Hunk",
     "HunkDecision",
     "MemoryWorld",
+    "NamedContent",
     "Proposal",
     "Quota",
     "Recovered",
@@ -52,14 +54,17 @@ __all__ = [
     "World",
     "WorldPaths",
     "WorldToolset",
+    "delete_name",
     "hunks_of",
     "links_in",
     "list_files",
     "open_folder",
     "proposal_digest",
+    "read_name",
     "read_project_file",
     "relative",
     "reopen_folder",
     "unified_diff",
     "unit_count",
+    "write_name",
 ]

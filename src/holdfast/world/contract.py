@@ -71,6 +71,10 @@ class World(Protocol):
         """The files and folders directly in a folder, sorted by name."""
         ...
 
+    def names(self, path: str) -> tuple[str, ...]:
+        """The paths of everything directly in a folder, sorted: also symlinks, and what is not listed."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Whether a file or folder exists."""
         ...

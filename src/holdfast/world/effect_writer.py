@@ -52,7 +52,7 @@ class EffectWriter:
             with suppress(HoldfastError, OSError):  # the file is deleted; an empty folder may stay
                 for each in (folder, *folders_above(folder)):
                     if world.exists(each):
-                        if world.entries(each):
+                        if world.names(each):
                             break
                         world.delete(each)
 
@@ -67,8 +67,8 @@ def _is_folder(world: World, path: str) -> bool:
 def _has_files(world: World, folder: str) -> bool:
     waiting = [folder]
     while waiting:
-        for each in world.entries(waiting.pop()):
-            if each.kind == "file":
+        for each in world.names(waiting.pop()):
+            if not _is_folder(world, each):
                 return True
-            waiting.append(each.path)
+            waiting.append(each)
     return False

@@ -76,19 +76,18 @@ class MemoryWorld(HostCopyMixin):
         return tuple(sorted(self._files))
 
     def entries(self, path: str = ".") -> tuple[Stat, ...]:
+        shown = (each for each in self.names(path) if self._protections.protection_of(each) is None)
+        return tuple(self.stat(each) for each in shown)
+
+    def names(self, path: str) -> tuple[str, ...]:
         folder = self._checked(path)
         if folder in self._files:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
         if folder not in self._folders:
             self._check_parents(folder)
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
-        inside = [
-            each
-            for each in (*self._files, *self._folders)
-            if each != "." and parent_and_name(each)[0] == folder
-        ]
-        shown = (each for each in inside if self._protections.protection_of(each) is None)
-        return tuple(sorted((self.stat(each) for each in shown), key=lambda each: each.path))
+        everything = (each for each in (*self._files, *self._folders) if each != ".")
+        return tuple(sorted(each for each in everything if parent_and_name(each)[0] == folder))
 
     def exists(self, path: str) -> bool:
         checked = self._checked(path)

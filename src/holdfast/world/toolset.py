@@ -8,6 +8,7 @@ import asyncio
 import base64
 import binascii
 import errno
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -36,6 +37,8 @@ from holdfast.world.tools import WORLD_TOOLS
 
 MAX_READ_BYTES = 64 << 20
 """A read returns one text, which the program receives whole. A larger file is read in pieces, with offset and length."""
+READ_IN_PIECES = "read the file in pieces, with offset and length"
+"""Part of the error of a read that is too large. `open` of the Python sandbox expects it, and does so."""
 
 StoreBlob = Callable[[bytes], Awaitable[str]]
 """Stores a blob and returns its SHA-256."""
@@ -263,7 +266,9 @@ class WorldToolset:
                 is_there = staged.exists(arguments.place)
                 return [(staged.read(arguments.place) if is_there else b"") + body]
             case "world.move":
-                return [staged.read(path) for path in staged.files_in(staged.resolve(arguments.source))]
+                source = staged.resolve(arguments.source)
+                links = (os.fsencode(staged.link_target(path) or "") for path in staged.links_in(source))
+                return [*(staged.read(path) for path in staged.files_in(source)), *links]
             case _:
                 return []
 
@@ -280,7 +285,7 @@ def _read(arguments: _Arguments, world: World, *, max_bytes: int) -> str:
         raise OSError(
             errno.EFBIG,
             f"a read returns at most {limit:,} bytes, and this one has {length:,}; "
-            "read the file in pieces, with offset and length, or raise code.value_bytes in config.toml",
+            f"{READ_IN_PIECES}, or raise code.value_bytes in config.toml",
             arguments.place,
         )
     if is_piece and is_text:

@@ -127,7 +127,7 @@ def test_git_reads_what_was_written(tmp_path: Path, entries: list[tuple[str | No
 
 
 @given(st.text(st.sampled_from('[]a.b"\\\n =#;\t\r-'), max_size=40))
-@settings(max_examples=500, deadline=None)
+@settings(deadline=None)
 def test_any_text_is_read_to_its_end(text: str) -> None:
     once = render_config(parse_config(text))
     assert render_config(parse_config(once)) == once

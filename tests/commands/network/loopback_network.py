@@ -108,7 +108,7 @@ async def running_proxy(
         on_decision=under_test.decisions.append,
         network=network,
         limits=limits,
-        named_endpoints=named_endpoints,
+        named_endpoints=lambda: named_endpoints,
     )
     serving = asyncio.create_task(under_test.proxy.serve())
     try:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from holdfast.commands.contract import CollectedChanges, FileEffect, NotCollected, StagedFile
@@ -102,6 +102,18 @@ class CopyLayer:
             scratch=tuple(sorted(ignored)[:MAX_CHANGES]),
             not_collected=tuple(said),
         )
+
+    def mark_collected(self, effects: Iterable[FileEffect]) -> None:
+        """Count changes as shown: the next collection reports what programs change after this one."""
+        for effect in effects:
+            status = status_beneath(self.descriptor, effect.path)
+            if effect.kind == "deleted" or status is None:
+                self._shown.pop(effect.path, None)
+            else:
+                mode = LINK_MODE if stat.S_ISLNK(status.st_mode) else status.st_mode & 0o777
+                self._shown[effect.path] = _Shown(
+                    digest=effect.digest, mode=mode, signature=signature_of(status), source=None
+                )
 
     def drop_scratch(self) -> None:
         """Empty the copy; `show` fills it again. Raises OSError."""

@@ -1,5 +1,6 @@
 """Opening a copy sandbox: the copy of the workspace, and what programs can read besides."""
 
+import asyncio
 from pathlib import Path
 
 from holdfast.commands.contract import SandboxStatus
@@ -34,7 +35,9 @@ async def open_copy_sandbox(
     sandbox = SystemSandbox(workspace=copy, layer=layer, settings=settings, status=status, init=init)
     places = {"HOME": str(home), "TMPDIR": str(temporary)}
     try:
-        environment = build_environment(toolchains, added={**places, **settings.environment})
+        environment = await asyncio.to_thread(
+            build_environment, toolchains, added={**places, **settings.environment}
+        )
         configuration = _configuration(copy, [home, temporary], layout, settings)
         await sandbox.attach(ours, configuration, environment)
         await sandbox.show([])

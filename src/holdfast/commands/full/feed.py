@@ -15,23 +15,33 @@ from holdfast.commands.full.streams import content_descriptor
 from holdfast.commands.git.clean_config import clean_git_config
 from holdfast.commands.layers.collect import collect, read_version
 from holdfast.commands.layers.entries import signature_of, status_beneath
-from holdfast.commands.layers.layer import ShownFile, WorkspaceLayer, digest_of
+from holdfast.commands.layers.layer import ShownFile, WorkspaceLayer, digest_of, parents_of
 from holdfast.core import LINK_MODE
 
 
 async def show_beside_programs(
     layer: WorkspaceLayer, channel: Channel, staged: Sequence[StagedFile], hidden: Collection[str]
 ) -> None:
-    """Make running programs see base plus `staged`. They must be stopped. Raises CommandError or OSError."""
+    """Make running programs see base plus `staged`. They must be stopped. Raises CommandError or OSError.
+
+    What they changed since the last collection stays for the next one, unless the file has become another meanwhile.
+    """
     wanted = {file.path: file for file in staged}
-    changed = {effect.path for effect in collect(layer).effects} | (layer.hidden - set(hidden))
-    changed |= layer.adopted.stale()
+    collect(layer)
+    folders = {
+        parent for path, file in wanted.items() if file.content is not None for parent in parents_of(path)
+    }
+    stale = (layer.hidden - set(hidden)) | layer.adopted.stale()
+    stale |= layer.hidden_since - set(hidden) - folders
     shown: dict[str, ShownFile] = {}
-    for path in sorted(changed | layer.shown.keys() | wanted.keys()):
+    for path in sorted(stale | layer.shown.keys() | wanted.keys()):
         file = wanted.get(path) or _from_base(layer, path)
         target = _target(layer, file)
-        if path in changed or layer.shown.get(path, ShownFile(digest="")).digest != target.digest:
-            await _put(channel, file, target.mode)
+        known = layer.shown.get(path)
+        if known and path not in stale and (known.digest, known.mode) == (target.digest, target.mode):
+            shown[path] = known
+            continue
+        await _put(channel, file, target.mode)
         status = status_beneath(layer.descriptor, path)
         is_copy = status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
         if is_copy or target.digest is None:
@@ -40,6 +50,8 @@ async def show_beside_programs(
     for path in set(hidden) - layer.hidden:
         await channel.ask("put", path=path, mode=0)
     layer.shown, layer.hidden = shown, frozenset(hidden)
+    layer.hiding |= {path for path, file in shown.items() if file.digest is None}
+    layer.remove_needless(kept=hidden)
     # Drops what the kernel remembers, so that files that changed in the base itself show as well.
     await channel.ask("refresh")
 

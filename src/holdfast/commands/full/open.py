@@ -42,7 +42,7 @@ async def open_full_sandbox(
     sandbox = SystemSandbox(workspace=workspace, layer=layer, settings=settings, status=status, init=init)
     try:
         await asyncio.to_thread(layer.hide_credentials)
-        environment = build_environment(toolchains, added=settings.environment)
+        environment = await asyncio.to_thread(build_environment, toolchains, added=settings.environment)
         await sandbox.attach(ours, _configuration(workspace, state, layout, settings, git), environment)
     except BaseException:
         await sandbox.close()
@@ -61,6 +61,7 @@ def start_init(program: str) -> "tuple[socket.socket, subprocess.Popen[bytes]]":
             stderr=subprocess.DEVNULL,
             env={},
             cwd="/",
+            start_new_session=True,  # Ctrl-C stops the command that runs, not the sandbox of the later ones
         )
     return ours, init
 

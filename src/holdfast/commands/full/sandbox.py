@@ -141,7 +141,8 @@ class SystemSandbox:
         if not run.has_ended:
             await self._ask.ask("signal", run=run.id, number=int(signal.SIGTERM))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(run.outcome), _STOP_SECONDS)
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await asyncio.shield(run.outcome)
         outcome = await self._end(run)
         if run.has_channel:
             del self._background[process]
@@ -152,7 +153,7 @@ class SystemSandbox:
         return tuple(run.status for run in self._background.values())
 
     async def collect(self) -> CollectedChanges:
-        """What programs changed since the last `show`, read by descriptors while every process is stopped."""
+        """What programs changed since the last `show` or `collect`, read by descriptors while every process is stopped."""
         async with self._mounts:
             try:
                 async with self._frozen():
@@ -266,7 +267,8 @@ class SystemSandbox:
         if not run.has_ended and self._ask.is_open:
             await self._ask.ask("stop", run=run.id)
         try:
-            return await asyncio.wait_for(asyncio.shield(run.outcome), _END_SECONDS)
+            async with asyncio.timeout(_END_SECONDS):
+                return await asyncio.shield(run.outcome)
         except TimeoutError:
             raise CommandError(f"the program {run.name!r} cannot be stopped") from None
 
@@ -300,7 +302,9 @@ class SystemSandbox:
             await asyncio.to_thread(self._layer.show, staged, hidden)
 
     def _collect(self) -> CollectedChanges:
-        return collect(self._layer) if isinstance(self._layer, WorkspaceLayer) else self._layer.collect()
+        changes = collect(self._layer) if isinstance(self._layer, WorkspaceLayer) else self._layer.collect()
+        self._layer.mark_collected(changes.effects)
+        return changes
 
     def _on_ended(self, ended: Ended) -> None:
         run = self._runs.pop(ended.run, None)

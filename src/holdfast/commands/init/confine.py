@@ -54,6 +54,14 @@ _IOCTL = {"x86_64": 16, "aarch64": 29}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _KILL = {"x86_64": 62, "aarch64": 129}
 _EVERYBODY = 0xFFFFFFFF
+_MEMORY_FILES = {"x86_64": (319, 447), "aarch64": (279, 447)}
+"""memfd_create and memfd_secret: memory that no process has to map, so that nothing counts it. Programs fall back to /dev/shm."""
+_PRLIMIT = {"x86_64": 302, "aarch64": 261}
+_SET_PRIORITY = {"x86_64": 141, "aarch64": 140}
+_SET_IO_PRIORITY = {"x86_64": 251, "aarch64": 30}
+_IO_PRIORITY_OF_PROCESS = 1
+_SCHEDULE = {"x86_64": (142, 144, 203, 314), "aarch64": (118, 119, 122, 274)}
+"""sched_setparam, sched_setscheduler, sched_setaffinity and sched_setattr."""
 _SOCKET_TYPE, _STREAM = 0xF, 1
 _MAKE_NODE = {
     "x86_64": ((133, _SECOND_ARGUMENT), (259, _THIRD_ARGUMENT)),
@@ -129,7 +137,13 @@ def filter_steps(machine: str, *, has_namespaces: bool) -> "list[bytes]":
             _SOCKET[machine],
             _ordinary_sockets_only() if has_namespaces else _stream_sockets_only(),
         ),
-        *([] if has_namespaces else _if_called(_KILL[machine], _not_everybody())),
+        *(
+            each
+            for number in _MEMORY_FILES[machine]
+            for each in _if_called(number, [step(RETURN, value=FAIL | errno.ENOSYS)])
+        ),
+        *_if_called(_PRLIMIT[machine], _own_limits_only()),
+        *([] if has_namespaces else _own_processes_only(machine)),
         *(
             each
             for number, mode_at in _MAKE_NODE[machine]
@@ -169,6 +183,44 @@ def _stream_sockets_only() -> "list[bytes]":
         step(_AND, value=_SOCKET_TYPE),
         step(JUMP_EQUAL, 1, 0, _STREAM),
         step(RETURN, value=FAIL | errno.EACCES),
+    ]
+
+
+def _own_limits_only() -> "list[bytes]":
+    """The kernel lets a process lower the limits of every process of the same user. Reading them is allowed."""
+    return [
+        step(LOAD, value=_FIRST_ARGUMENT),
+        step(JUMP_EQUAL, 5, 0, 0),
+        step(LOAD, value=_THIRD_ARGUMENT),
+        step(JUMP_EQUAL, 0, 2, 0),
+        step(LOAD, value=_THIRD_ARGUMENT + 4),
+        step(JUMP_EQUAL, 1, 0, 0),
+        step(RETURN, value=FAIL | errno.EPERM),
+    ]
+
+
+def _own_processes_only(machine: str) -> "list[bytes]":
+    """Without a process namespace: no signal to all processes of the person, and no priority of another process than the caller."""
+    own = [
+        step(LOAD, value=_FIRST_ARGUMENT),
+        step(JUMP_EQUAL, 1, 0, 0),
+        step(RETURN, value=FAIL | errno.EPERM),
+    ]
+    return [
+        *_if_called(_KILL[machine], _not_everybody()),
+        *_if_called(_SET_PRIORITY[machine], _own_priority_only(which=0)),
+        *_if_called(_SET_IO_PRIORITY[machine], _own_priority_only(which=_IO_PRIORITY_OF_PROCESS)),
+        *(each for number in _SCHEDULE[machine] for each in _if_called(number, own)),
+    ]
+
+
+def _own_priority_only(*, which: int) -> "list[bytes]":
+    return [
+        step(LOAD, value=_FIRST_ARGUMENT),
+        step(JUMP_EQUAL, 0, 2, which),
+        step(LOAD, value=_SECOND_ARGUMENT),
+        step(JUMP_EQUAL, 1, 0, 0),
+        step(RETURN, value=FAIL | errno.EPERM),
     ]
 
 

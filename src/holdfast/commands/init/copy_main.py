@@ -17,7 +17,6 @@ def main() -> None:
     """Serve the host; exits the process."""
     host = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-    os.setsid()
     syscalls.control(syscalls.SET_SUBREAPER, 1)
     syscalls.control(syscalls.SET_DUMPABLE, 0)
     configuration, _ = receive(host)

@@ -6,6 +6,7 @@ kernel kills every process of the sandbox.
 """
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -128,6 +129,7 @@ def start_loopback() -> None:
 
 def serve(host: socket.socket, requests: Requests, runs: Runs, watch: Watch) -> None:
     """Report that the sandbox is ready, and carry out requests until the host is gone; exits the process."""
+    gc.freeze()  # so that supervisors, which are forked, do not copy what the collector would touch
     _send(host, {"ready": True})
     woken, wake = os.pipe()
     for end in (woken, wake):
@@ -155,6 +157,9 @@ def serve(host: socket.socket, requests: Requests, runs: Runs, watch: Watch) -> 
             else:
                 if not runs:
                     watch.start()
+                    checked_at = (
+                        time.monotonic()
+                    )  # the first check of a command is due after the interval, not at once
                 if not _answer(host, requests):
                     if os.getpid() != 1:
                         runs.kill_all()

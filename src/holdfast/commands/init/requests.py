@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Request = dict[str, Any]
 
+_LOOPBACK, _LOOPBACK_6 = b"127.0.0.1", b"::1"
+"""As bytes: for a text Python loads a codec, and its own files may not be visible in the sandbox."""
 _BACKLOG = 128
 _CHUNK = 1 << 20
 _LINK_MODE = 0o120000
@@ -109,7 +111,7 @@ class Requests:
         return RequestResult()
 
     def _listen(self, port: int) -> RequestResult:
-        listening = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+        listening = socket.create_server((_LOOPBACK, port), backlog=_BACKLOG)
         number = listening.getsockname()[1]
         self._ports.append(number)
         return RequestResult({"port": number}, (listening.detach(),))
@@ -165,10 +167,20 @@ def _open_terminal() -> RequestResult:
 
 def _connect(port: int) -> RequestResult:
     try:
-        connection = socket.create_connection(("127.0.0.1", port))
+        connection = _connected(socket.AF_INET, _LOOPBACK, port)
     except ConnectionRefusedError as refused:
         try:
-            connection = socket.create_connection(("::1", port))  # node listens there for `localhost`
+            connection = _connected(socket.AF_INET6, _LOOPBACK_6, port)  # node listens there for `localhost`
         except OSError:
             raise refused from None
     return RequestResult(descriptors=(connection.detach(),))
+
+
+def _connected(family: int, host: bytes, port: int) -> socket.socket:
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.connect((host, port))
+    except OSError:
+        connection.close()
+        raise
+    return connection

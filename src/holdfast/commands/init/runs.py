@@ -5,6 +5,7 @@ import json
 import os
 import signal
 
+from holdfast.commands.init.listening_ports import listening_ports
 from holdfast.commands.init.process_table import ProcessTable, send
 from holdfast.commands.init.supervisor import KILL, Program, supervise
 
@@ -76,8 +77,9 @@ class Runs:
             said = os.read(run.report, 4096)
             os.close(run.report)
             os.close(run.control)
-            # A supervisor that was killed reports nothing, and what it supervised became a child of this process.
-            self._kill_strays()
+            if not said:
+                # The supervisor was killed, and what it supervised became a child of this process.
+                self._kill_strays()
             killed = {"code": -signal.SIGKILL, "left": 0, "cpu_seconds": 0.0, "memory_mb": 0}
             result = json.loads(said) if said else killed
             results.append({"ended": run.id, "stopped_because": run.stopped_because, **result})
@@ -86,7 +88,7 @@ class Runs:
     def freeze(self) -> None:
         """Stop every process of every command, until `thaw`."""
         for _ in range(_MAX_STOP_ROUNDS):
-            programs = [pid for run in self._runs.values() for pid in self._table.below(run.supervisor)]
+            programs = [pid for pids in self.processes().values() for pid in pids]
             running = self._table.running(programs)
             if not running:
                 return
@@ -100,27 +102,34 @@ class Runs:
 
     def kill_all(self) -> None:
         """Kill every process below this one. In its own namespace the kernel does that when this process ends."""
-        self._table.kill_below(os.getpid())
+        self._table.kill_descendants()
 
-    def process_counts(self) -> "dict[int, int]":
-        """The number of processes of each command."""
-        return {run.id: len(self._table.below(run.supervisor)) for run in self._runs.values()}
+    def processes(self) -> "dict[int, list[int]]":
+        """The processes of each command."""
+        trees = self._table.trees(list(self._runs))
+        return {run.id: trees[run.supervisor] for run in self._runs.values()}
 
-    def memory_by_run(self, *, exact: bool = False) -> "dict[int, int]":
+    def memory_by_run(self, processes: "dict[int, list[int]]", *, exact: bool = False) -> "dict[int, int]":
         """The memory of each command in MiB."""
         measure = self._table.exact_mb if exact else self._table.resident_mb
-        return {run.id: measure(self._table.below(run.supervisor)) for run in self._runs.values()}
+        return {run: measure(pids) for run, pids in processes.items()}
+
+    def shared_memory(self) -> "dict[int, int]":
+        """The bytes of each segment of System V memory, which outlives its processes."""
+        with contextlib.suppress(OSError):
+            return self._table.shared_memory()
+        return {}
 
     def changed_ports(self) -> "list[tuple[int, list[int]]] | None":
         """The ports on which each command listens; None if that is as it was."""
-        listening = self._table.listening()
+        listening = listening_ports(self._processes)
         if listening == self._listening:
             return None
         self._listening = listening
         found = []
-        for run in self._runs.values():
-            held = self._table.sockets(self._table.below(run.supervisor))
-            found.append((run.id, sorted({port for number, port in listening.items() if number in held})))
+        for run, pids in self.processes().items():
+            held = self._table.sockets(pids)
+            found.append((run, sorted({port for number, port in listening.items() if number in held})))
         return found
 
     def _kill_strays(self) -> None:

@@ -69,7 +69,7 @@ def supervise(command: Program, streams: "list[int]", *, report: int, control: i
         for stream in set(streams):
             os.close(stream)
         code = _wait(program, control, woken, table)
-        left = table.kill_below(os.getpid())
+        left = table.kill_descendants()
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, 0)[0]:
                 pass
@@ -124,7 +124,7 @@ def _wait(program: int, control: int, woken: int, table: ProcessTable) -> int:
                 if byte == KILL:
                     with contextlib.suppress(OSError):
                         os.kill(program, signal.SIGKILL)
-                    table.kill_below(os.getpid())
+                    table.kill_descendants()
                     return -signal.SIGKILL
                 _send(program, byte)
         with contextlib.suppress(ChildProcessError):

@@ -81,3 +81,8 @@ def _check(result: int, what: str) -> None:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def remove_shared_memory(segment: int) -> None:
+    """Remove a System V segment, if it still exists."""
+    _libc.shmctl(segment, 0, None)

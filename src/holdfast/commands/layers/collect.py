@@ -22,7 +22,7 @@ from holdfast.commands.layers.layer import MAX_DEPTH, ShownFile, WorkspaceLayer,
 from holdfast.commands.layers.scratch import GIT
 from holdfast.core import LINK_MODE, Value, link_problem
 
-MAX_FILE_BYTES = 32 << 20
+MAX_FILE_BYTES = 64 << 20
 MAX_CHANGES = 5000
 _MAX_LINK_WORDS = 80
 
@@ -64,15 +64,18 @@ class _Collection:
         self._scratch: list[str] = []
         self._not_collected: list[NotCollected] = []
         self._seen: set[str] = set()
+        self._hiding: set[str] = set()
+        self._hidden_since: set[str] = set()
+        self._needless: set[str] = set()
 
     def run(self) -> CollectedChanges:
         """Walk the layer, then look for what was shown and is gone."""
         self._layer.collected = {}
-        folders = [("", False)]
-        for folder, is_opaque in folders:
+        folders: list[tuple[str, str | None]] = [("", None)]
+        for folder, hidden_by in folders:
             if self._is_full():
                 break
-            self._walk(folder, is_opaque, folders)
+            self._walk(folder, hidden_by, folders)
         for path in self._layer.shown.keys() - self._seen:
             self._check_shown(path)
         if self._layer.unchangeable:
@@ -83,6 +86,8 @@ class _Collection:
             )
         if self._is_full():
             self._refuse(".", f"more than {MAX_CHANGES:,} changes at once; the rest is not proposed")
+        self._layer.found_hiding, self._layer.hidden_since = self._hiding, self._hidden_since
+        self._layer.needless = self._needless
         return CollectedChanges(
             effects=tuple(sorted(self._effects, key=lambda effect: effect.path)),
             scratch=tuple(sorted(self._scratch)),
@@ -92,14 +97,16 @@ class _Collection:
     def _is_full(self) -> bool:
         return len(self._effects) + len(self._not_collected) >= MAX_CHANGES
 
-    def _walk(self, folder: str, is_opaque: bool, folders: list[tuple[str, bool]]) -> None:
+    def _walk(self, folder: str, hidden_by: str | None, folders: list[tuple[str, str | None]]) -> None:
+        """Look at a folder; `hidden_by` is the opaque one in which it lies."""
         opened = beneath.open_own_folder(self._layer.descriptor, folder)
         try:
             names = os.listdir(opened)
-            is_opaque = is_opaque or hides_base(opened)
-            if is_opaque:
+            if hidden_by is None and hides_base(opened):
+                hidden_by = folder
+            if hidden_by is not None:
                 for name in names_beneath(self._layer.base, folder) - set(names):
-                    self._gone(_join(folder, name))
+                    self._gone(_join(folder, name), hidden_by)
             for name in names:
                 if self._is_full():
                     return
@@ -107,17 +114,23 @@ class _Collection:
                     status = os.stat(name, dir_fd=opened, follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                self._entry(_join(folder, name), status, is_opaque, folders)
+                path = _join(folder, name)
+                if stat.S_ISCHR(status.st_mode) and (hidden_by is not None or not self._is_over_base(folder)):
+                    self._needless.add(path)
+                self._entry(path, status, hidden_by, folders)
         finally:
             os.close(opened)
 
+    def _is_over_base(self, folder: str) -> bool:
+        return not folder or self._layer.is_base_folder(folder)
+
     def _entry(
-        self, path: str, status: os.stat_result, is_opaque: bool, folders: list[tuple[str, bool]]
+        self, path: str, status: os.stat_result, hidden_by: str | None, folders: list[tuple[str, str | None]]
     ) -> None:
         mode = status.st_mode
         if stat.S_ISCHR(mode):
             if path not in self._layer.hidden:
-                self._gone(path)
+                self._gone(path, path)
             return
         is_folder = stat.S_ISDIR(mode)
         if self._scratch_rules.covers(path, is_folder=is_folder):
@@ -128,7 +141,7 @@ class _Collection:
         elif not _is_utf8(path):
             self._refuse(path.encode("utf-8", "backslashreplace").decode(), "has a name that is not UTF-8")
         elif is_folder:
-            self._folder(path, is_opaque, folders)
+            self._folder(path, hidden_by, folders)
         elif stat.S_ISLNK(mode) and (problem := self._link_problem(path)):
             self._refuse(path, problem)
         elif not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
@@ -142,7 +155,7 @@ class _Collection:
         is_git = path == GIT or path.endswith(f"/{GIT}")
         return is_git and holds_only_cleaned(self._layer.descriptor, self._layer.base, path)
 
-    def _folder(self, path: str, is_opaque: bool, folders: list[tuple[str, bool]]) -> None:
+    def _folder(self, path: str, hidden_by: str | None, folders: list[tuple[str, str | None]]) -> None:
         if path.count("/") >= MAX_DEPTH:
             self._refuse(path[:200], f"is more than {MAX_DEPTH} folders deep")
             return
@@ -150,8 +163,10 @@ class _Collection:
         before = status_beneath(self._layer.base, path)
         # Where a deletion was shown, only its own files say what is in the folder.
         if shown.digest is not None if shown else before is not None and _is_content(before):
-            self._gone(path)
-        folders.append((path, is_opaque))
+            self._gone(path, path)
+        if before is None or not stat.S_ISDIR(before.st_mode):
+            self._hiding.add(path)
+        folders.append((path, hidden_by))
 
     def _link_problem(self, path: str) -> str:
         """Why a symlink of the layer cannot be proposed; empty if it can, or is the one of the base."""
@@ -182,7 +197,7 @@ class _Collection:
         )
         before = status_beneath(self._layer.base, path)
         if shown is None and before is not None and stat.S_ISDIR(before.st_mode):
-            self._gone(path)  # a file took the place of a folder
+            self._gone(path, path)  # a file took the place of a folder
             before = None
         if not self._is_same(path, now, shown, before):
             had_content = _had_content(shown, before)
@@ -208,8 +223,13 @@ class _Collection:
         content = read_version(self._layer.base, path)
         return content is not None and content[1] == now.digest
 
-    def _gone(self, path: str) -> None:
-        """A path of the base, or a whole folder, that programs removed; also staged files in it."""
+    def _gone(self, path: str, hidden_by: str) -> None:
+        """A path of the base, or a whole folder, that programs removed; also staged files in it.
+
+        If `hidden_by` hid it before, what was not there then was added to the base since, and no program has seen it.
+        """
+        self._hiding.add(hidden_by)
+        was_hidden = hidden_by in self._layer.hiding
         waiting = [path]
         while waiting and not self._is_full():
             each = waiting.pop()
@@ -225,7 +245,9 @@ class _Collection:
                 continue
             self._seen.add(each)
             shown = self._layer.shown.get(each)
-            if each in self._layer.hidden:
+            if was_hidden and shown is None:
+                self._hidden_since.add(each)
+            elif each in self._layer.hidden:
                 self._refuse(each, "is hidden from commands, so they cannot delete it")
             elif _had_content(shown, status):
                 self._effects.append(FileEffect(path=each, kind="deleted"))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from holdfast.commands.contract import StagedFile
+from holdfast.commands.contract import FileEffect, StagedFile
 from holdfast.commands.init import beneath
 from holdfast.commands.layers.entries import (
     OPAQUE,
@@ -55,6 +55,14 @@ class WorkspaceLayer:
         self.collected: dict[str, ShownFile] = {}
         """Files as the last collection found them: what a caller stages of it need not be written again."""
         self.hidden: frozenset[str] = frozenset()
+        self.hiding: set[str] = set()
+        """Where the layer hid the base when files were last shown or collected: whiteouts and opaque folders."""
+        self.found_hiding: set[str] = set()
+        """The same, as the last collection found it."""
+        self.hidden_since: set[str] = set()
+        """Files that were added to the base where the layer hides it, as the last collection found them."""
+        self.needless: set[str] = set()
+        """Whiteouts in folders that hide no folder of the base, as the last collection found them."""
         self.cleaned: dict[str, Signature] = {}
         """The signatures of cleaned copies of configurations outside `.git`: those of bare repositories."""
         self._search = SearchResult()
@@ -96,8 +104,19 @@ class WorkspaceLayer:
         for path in (*removed, *hidden):
             self._hide(path)
         self.shown, self.hidden = shown, frozenset(hidden)
+        self.hiding = {*removed, *(path for path, file in shown.items() if file.digest is None)}
         self.hide_credentials()
         self.adopted.adopt(self._search.foreign_folders, self._search.foreign_files)
+
+    def mark_collected(self, effects: Iterable[FileEffect]) -> None:
+        """Count changes as shown: the next collection reports what programs change after this one."""
+        # Also copies that equal the base: where it is hidden, they are what programs see.
+        self.shown |= self.collected
+        for effect in effects:
+            self.shown[effect.path] = (
+                ShownFile(digest=None) if effect.kind == "deleted" else self.collected[effect.path]
+            )
+        self.hiding |= self.found_hiding
 
     def hide_credentials(self) -> None:
         """Let programs see git's configuration without credentials. Raises OSError."""
@@ -126,9 +145,20 @@ class WorkspaceLayer:
             os.close(beneath.open_own_folder(layer, ""))
             for name in os.listdir(layer):
                 beneath.remove_tree(layer, name)
-        self.shown = {}
+        self.shown, self.hiding = {}, set()
         self.adopted.clear()
         self._search_at = 0.0
+
+    def remove_needless(self, *, kept: Collection[str]) -> None:
+        """Remove whiteouts that hide nothing. Every program must be stopped, and the overlay refreshed. Raises OSError.
+
+        Where the base has no folder any more, an overlay lists the layer's one as it is: a program would find the name of a
+        whiteout in it, but no file, and could not remove the folder.
+        """
+        for path in self.needless - set(kept):
+            found = status_beneath(self.descriptor, path)
+            if found is not None and stat.S_ISCHR(found.st_mode):
+                beneath.remove(self.descriptor, path)
 
     def mode_of(self, path: str, mode: int | None) -> int:
         """The mode for a staged file: as given, else that of the base, else that of a new file."""
@@ -255,6 +285,12 @@ class _Clearing:
         """Whether a path is a folder in which some things are kept and others are not."""
         if not stat.S_ISDIR(status.st_mode) or path.count("/") >= MAX_DEPTH:
             return False
+        if (
+            path not in self._wanted
+            and status_beneath(self._layer.base, path)
+            and not self._layer.is_base_folder(path)
+        ):
+            return False  # a file of the base, whose deletion is not staged, shows again
         return self._wanted.get(path) is None and not self._scratch.covers(path, is_folder=True)
 
     def _reset_folder(

@@ -4,6 +4,7 @@ The rules come from what programs see: a .gitignore in the layer, else the one o
 Without git a fixed list applies.
 """
 
+import os
 from pathlib import Path
 
 from holdfast.commands.layers.entries import open_file_beneath, status_beneath
@@ -71,6 +72,15 @@ class Scratch:
             text = _read(self._layer, path)
             self._patterns[folder] = parse_patterns((_read(self._base, path) or "") if text is None else text)
         return self._patterns[folder]
+
+
+def is_ignored(workspace: Path, path: str) -> bool:
+    """Whether git ignores a path in a folder, or one of its parents; without git, whether it is usually ignored."""
+    folder = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return Scratch(folder, folder, workspace=workspace).covers_any_parent(path)
+    finally:
+        os.close(folder)
 
 
 def _patterns_above(

@@ -96,14 +96,14 @@ class CommandProxy:
         *,
         judge: JudgeHost,
         on_decision: Callable[[HostDecision], None],
-        named_endpoints: Collection[tuple[str, int]] = (),
+        named_endpoints: Callable[[], Collection[tuple[str, int]]] = tuple,
         network: Network | None = None,
         limits: ProxyLimits | None = None,
     ) -> None:
-        """`named_endpoints` are hosts with ports other than 80 and 443 that the person's own configuration names."""
+        """`named_endpoints` finds the hosts with ports other than 80 and 443 that the person's own configuration names."""
         self._listener = listener
         self._on_decision = on_decision
-        self._named_endpoints = frozenset(named_endpoints)
+        self._named_endpoints = named_endpoints
         self._network = network or SystemNetwork()
         self._limits = limits or ProxyLimits()
         self._connections: set[socket.socket] = set()
@@ -208,7 +208,7 @@ class CommandProxy:
         return verdict
 
     def _is_port_allowed(self, request: ProxyRequest) -> bool:
-        if request.port in _WEB_PORTS or (request.host, request.port) in self._named_endpoints:
+        if request.port in _WEB_PORTS or (request.host, request.port) in self._named_endpoints():
             return True
         return request.port == _SSH_PORT and request.is_tunnel and not is_address(request.host)
 

@@ -33,7 +33,7 @@ class PackageRegistries(Value):
 def find_registries(
     environment: Mapping[str, str], *, home: Path, workspace: Path, system: Path = Path("/")
 ) -> PackageRegistries:
-    """Find the registries. Takes about a millisecond; the caller keeps the result for a session."""
+    """Find the registries. Takes a few milliseconds; the caller keeps the result for a session."""
     machine = _Machine(environment, home=home, workspace=workspace, system=system)
     found: dict[str, None] = {}
     endpoints: dict[tuple[str, int], None] = {}

@@ -89,6 +89,9 @@ class FolderWorld(HostCopyMixin):
     def entries(self, path: str = ".") -> tuple[Stat, ...]:
         return self._at(path, self._entries)
 
+    def names(self, path: str) -> tuple[str, ...]:
+        return self._at(path, lambda real: tuple(sorted(each.path for each in children(self.root, real))))
+
     def exists(self, path: str) -> bool:
         try:
             self.stat(path)
@@ -305,6 +308,7 @@ class FolderWorld(HostCopyMixin):
             raise OSError(errno.EINVAL, "a folder cannot be moved into itself", source)
         if is_folder:
             self._check_protections_in(source)
+            self._check_links_in(source, destination)
         gone = [self._deletion(path) for path in (self._all_files(source) if is_folder else (source,))]
         old = NOTHING if is_folder else self.fingerprint(destination)
         self._files.move(source, destination)
@@ -328,6 +332,24 @@ class FolderWorld(HostCopyMixin):
             self._protections.check(each.path)
             if may_change_repository(each.path):
                 self._check(each.path, is_change=True)
+
+    def _check_links_in(self, source: str, destination: str) -> None:
+        """Raise PathRefused if a symlink in a folder would lead out of the workspace, or to a closed path, after a move."""
+        for each in walk(self.root, source):
+            target = self._files.link_target(each.path) if each.entry.is_symlink() else None
+            if target is None or link_problem(each.path, target):
+                continue  # no symlink, or one that a guest could not have made: it leads out already
+            moved = destination + each.path[len(source) :]
+            if problem := link_problem(moved, target):
+                raise PathRefused(f"the symlink {each.path!r} {problem} once it is {moved!r}")
+            leads_to = link_destination(moved, target)
+            if leads_to != link_destination(each.path, target):
+                try:
+                    self._check(leads_to, is_change=True)
+                except PathRefused as closed:
+                    raise PathRefused(
+                        f"the symlink {each.path!r} is closed once it is {moved!r}: {closed}"
+                    ) from None
 
     def _all_files(self, start: str) -> tuple[str, ...]:
         everything = [

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from holdfast.core.errors import PathRefused
+from holdfast.core.globs import casefold_path
 
 GUEST_ROOTS = ("/workspace", "/app")
 """The absolute names of the workspace for guests."""
@@ -23,6 +24,8 @@ _UNSHOWABLE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
+_WINDOWS_ALIAS = re.compile(r"(?:git|holdfa)~\d|\.(?:git|holdfast):", re.I)
+"""Short names and streams, by which a disk of Windows opens `.git` and `.holdfast`. Linux mounts such disks."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 _ORDINARY = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -105,6 +108,16 @@ def is_reachable(path: str) -> bool:
         return False
 
 
+def opens_as(name: str) -> str:
+    """The name that some file system takes for this one: without case, invisible characters, and dots and spaces at the end."""
+    return casefold_path(name).rstrip(". ")
+
+
+def is_windows_alias(name: str) -> bool:
+    """Whether a disk of Windows opens `.git` or `.holdfast` by this name."""
+    return _WINDOWS_ALIAS.match(name) is not None
+
+
 def parent_and_name(path: str) -> tuple[str, str]:
     """The folder of a normal path, and the last part. Raises PathRefused for the workspace itself."""
     if path == ".":
@@ -127,6 +140,8 @@ def is_within(path: str, folder: str) -> bool:
 def _check_part(part: str) -> None:
     if len(part.encode()) > MAX_NAME_BYTES:
         raise PathRefused(f"a file name has at most {MAX_NAME_BYTES} bytes")
+    if is_windows_alias(part):
+        raise PathRefused(f"{part!r} is a name of a protected folder on a disk of Windows")
     if part.endswith((" ", ".")) and part.strip("."):
         raise PathRefused(
             f"{part!r} ends in a dot or a space", hint="some systems drop it and open another file"

@@ -10,8 +10,10 @@ of a repository. A change that would complete such a folder is refused as well.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
 
 from holdfast.core.errors import PathRefused
+from holdfast.world.paths.names import folders_above, is_windows_alias, opens_as
 
 PROTECTED = (".git/hooks", ".git/config", ".git/modules", ".holdfast")
 """Closed to reads and changes in every workspace. Git runs programs that its configuration and its modules name."""
@@ -100,20 +102,30 @@ def may_change_repository(path: str) -> bool:
 
 
 def protected_in(paths: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The paths of a whole tree that are closed to changes, each with the topmost path that the protection covers."""
-    roots = {
-        each.rpartition("/")[0] or "."
-        for each in paths
-        if each.rpartition("/")[2] == "HEAD" and repository_of(each, paths.__contains__) is not None
-    }
+    """The paths of a whole tree that are closed to changes, each with the topmost path that the protection covers.
+
+    The tree may come from somebody else: it need not list the folders that its files lie in.
+    """
+    parts_in: dict[str, set[str]] = {}
+    """The parts of a repository that each folder has."""
+    for path in paths:
+        for above in (path, *folders_above(path)):
+            folder, _, name = above.rpartition("/")
+            if (part := name.casefold()) in _PART_NAMES:
+                parts_in.setdefault(folder or ".", set()).add(part)
+    roots = {folder for folder, names in parts_in.items() if repository_among(names)}
     for path in paths:
         parts = path.split("/")
         folders = [".", *("/".join(parts[: depth + 1]) for depth in range(len(parts)))]
         for folder in folders:
-            name = folder.rpartition("/")[2].casefold()
-            if name in (REPOSITORY, ".holdfast") or folder in roots:
+            if folder in roots or _is_protected_name(folder.rpartition("/")[2]):
                 yield path, folder
                 break
+
+
+@lru_cache(maxsize=4096)
+def _is_protected_name(name: str) -> bool:
+    return opens_as(name) in (REPOSITORY, ".holdfast") or is_windows_alias(name)
 
 
 def _reaches(parts: Sequence[str], run: tuple[str, ...]) -> bool:

@@ -1,7 +1,9 @@
 """How a folder differs from a restore point, file by file: the work that was done since, as a merge needs it."""
 
-from holdfast.core import Value
-from holdfast.world.contract import NOTHING
+import os
+
+from holdfast.core import LINK_MODE, Value
+from holdfast.world.contract import NOTHING, fingerprint_of
 from holdfast.world.paths.names import is_reachable
 from holdfast.world.restore_points.manifest import (
     Tree,
@@ -14,7 +16,7 @@ from holdfast.world.restore_points.manifest import (
 
 
 class BaseFile(Value):
-    """A file as a restore point has it; `fingerprint` is empty if it does not have the file."""
+    """A file or symlink as a restore point has it; `fingerprint` is empty if it does not have it."""
 
     path: str
     fingerprint: str = NOTHING
@@ -29,7 +31,7 @@ class ChangesSince(Value):
     made_folders: tuple[str, ...] = ()
     gone_folders: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
-    """What differs and is not compared: symlinks, devices, files whose content is not stored, names that no guest can use."""
+    """What differs and is not compared: devices, files whose content is not stored, names that no guest can use."""
 
 
 def compare_trees(base: Tree, now: Tree) -> ChangesSince:
@@ -44,7 +46,7 @@ def compare_trees(base: Tree, now: Tree) -> ChangesSince:
     for path, entry in sorted(delta.items()):
         old = base.get(path)
         kinds = {each.kind for each in (old, entry) if each is not None}
-        if not is_reachable(path) or not kinds <= {"file", "folder"}:
+        if not is_reachable(path) or not kinds <= {"file", "folder", "link"}:
             other.add(readable(path))
             continue
         if _is(old, "folder") and not _is(entry, "folder"):
@@ -53,7 +55,10 @@ def compare_trees(base: Tree, now: Tree) -> ChangesSince:
             made.append(path)
         if old is not None and old.kind == "file":
             files.append(BaseFile(path=path, fingerprint=old.fingerprint, mode=old.mode))
-        elif _is(entry, "file"):
+        elif old is not None and old.kind == "link":
+            fingerprint = fingerprint_of(os.fsencode(old.target))
+            files.append(BaseFile(path=path, fingerprint=fingerprint, mode=LINK_MODE))
+        elif _is(entry, "file") or _is(entry, "link"):
             files.append(BaseFile(path=path))
     return ChangesSince(
         files=tuple(files),

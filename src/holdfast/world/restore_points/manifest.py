@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.core import Change, Value, encode
+from holdfast.core import Change, Value, encode, link_problem
 from holdfast.core.errors import JournalDamaged
 from holdfast.world.paths.names import MAX_NAME_BYTES, MAX_PATH_BYTES, folders_above
 from holdfast.world.paths.protected import protected_in
@@ -100,6 +100,12 @@ def without_protected(delta: Delta, now: Tree, target: Tree) -> tuple[Delta, tup
     return _leaving(delta, now, left), tuple(sorted({readable(protected[path]) for path in left}))
 
 
+def without_links_out(delta: Delta, now: Tree) -> tuple[Delta, tuple[str, ...]]:
+    """The part of a delta without symlinks that lead out of the workspace, and these."""
+    left = {path for path, wanted in delta.items() if is_link_out(path, wanted)}
+    return _leaving(delta, now, left), tuple(sorted(map(readable, left)))
+
+
 def _leaving(delta: Delta, now: Tree, left: Set[str]) -> Delta:
     """A delta without the paths to leave. Folders that contain one stay too, and so does anything that would replace it."""
     if not left:
@@ -112,6 +118,11 @@ def _leaving(delta: Delta, now: Tree, left: Set[str]) -> Delta:
         and (path not in around or (wanted is not None and wanted.kind == "folder"))
         and left.isdisjoint(folders_above(path))
     }
+
+
+def is_link_out(path: str, entry: TreeEntry | None) -> bool:
+    """Whether an entry is a symlink that may lead out of the workspace."""
+    return entry is not None and entry.kind == "link" and link_problem(path, entry.target) != ""
 
 
 def is_unkept(entry: TreeEntry | None) -> bool:

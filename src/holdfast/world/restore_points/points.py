@@ -21,11 +21,13 @@ from holdfast.world.restore_points.manifest import (
     TreeEntry,
     changes_in,
     difference,
+    is_link_out,
     is_unkept,
     load,
     manifest_of,
     pack,
     readable,
+    without_links_out,
     without_protected,
     without_unkept,
 )
@@ -75,13 +77,15 @@ class RestoreLimits(Value):
     """The lists of files, with those that they are based on."""
     entries: int | None = None
     """Files and folders in these lists."""
+    allows_links_out: bool = True
+    """Whether it may have symlinks that lead out of the workspace."""
 
 
 class RestorePoints:
     """Makes and restores restore points of one folder. `last` is the newest existing one.
 
     A point stores at most `max_new_bytes` of new content (None: unlimited) and skips the largest new files. A sparse file
-    counts with its full size. A restore leaves git repositories and files of Holdfast as they are.
+    counts with its full size. A restore leaves git repositories and files of Holdfast as they are, and stays within `limits`.
     """
 
     def __init__(
@@ -92,12 +96,14 @@ class RestorePoints:
         last: str | None = None,
         cache: Path | None = None,
         max_new_bytes: int | None = MAX_QUICK_BYTES,
+        limits: RestoreLimits | None = None,
     ) -> None:
         self._root = BeneathRoot(root)
         self._store = store
         self._writer = SnapshotWriter(self._root, store.ingest)
         self._stat_cache = StatCache(cache)
         self._max_new_bytes = max_new_bytes
+        self._limits = limits or RestoreLimits()
         self._last = last
         self._chain = 0
         self._tree: Tree | None = None if last else {}
@@ -120,25 +126,22 @@ class RestorePoints:
             unkept=tuple(sorted(readable(path) for path, entry in delta.items() if is_unkept(entry))),
         )
 
-    async def restore(self, manifest: str, *, limits: RestoreLimits | None = None) -> Restored:
+    async def restore(self, manifest: str) -> Restored:
         """Restore the folder to a restore point, byte by byte. Raises JournalDamaged if it exceeds the limits."""
-        limits = limits or RestoreLimits()
         point = await self.make()
         now = await self._known()
-        target, chain = await load(
-            manifest, self._store.blob, max_bytes=limits.manifest_bytes, max_entries=limits.entries
-        )
-        delta, protected = without_protected(difference(now, target), now, target)
+        target, chain = await self._load(manifest)
+        delta, protected = self._allowed(now, target)
         delta, left = without_unkept(delta, now)
-        await TreeRestorer(self._root, self._store, max_bytes=limits.content_bytes).apply(now, delta)
+        await self._restorer().apply(now, delta)
         self._restored(target, now, manifest, chain, has_protected=bool(protected))
         return Restored(changes=changes_in(delta, now), left=left, protected=protected, before=point.manifest)
 
     async def fill(self, manifest: str) -> None:
-        """Restore into an empty folder that no other process uses yet, such as that of a fork."""
-        target, chain = await load(manifest, self._store.blob)
-        delta, protected = without_protected(difference({}, target), {}, target)
-        await TreeRestorer(self._root, self._store).apply({}, delta)
+        """Restore into an empty folder that no other process uses yet, such as that of a fork. Raises JournalDamaged."""
+        target, chain = await self._load(manifest)
+        delta, protected = self._allowed({}, target)
+        await self._restorer().apply({}, delta)
         self._restored(target, {}, manifest, chain, has_protected=bool(protected))
         # No other process uses the folder yet, so every file is as it was written.
         for scanned in await asyncio.to_thread(list, scan_tree(self._root)):
@@ -148,8 +151,8 @@ class RestorePoints:
     async def preview(self, manifest: str) -> Preview:
         """What a restore would change. Stores nothing."""
         now = await self._now()
-        target, _ = await load(manifest, self._store.blob)
-        delta, protected = without_protected(difference(now, target), now, target)
+        target, _ = await self._load(manifest)
+        delta, protected = self._allowed(now, target)
         delta, left = without_unkept(delta, now)
         return Preview(changes=changes_in(delta, now), left=left, protected=protected)
 
@@ -172,6 +175,23 @@ class RestorePoints:
     def save(self) -> None:
         """Save the stat cache for the next process. Call it when the session is closed."""
         self._stat_cache.save()
+
+    async def _load(self, manifest: str) -> tuple[Tree, int]:
+        limits = self._limits
+        return await load(
+            manifest, self._store.blob, max_bytes=limits.manifest_bytes, max_entries=limits.entries
+        )
+
+    def _allowed(self, now: Tree, target: Tree) -> tuple[Delta, tuple[str, ...]]:
+        """What a restore may change, and what stays as it is."""
+        delta, protected = without_protected(difference(now, target), now, target)
+        if self._limits.allows_links_out:
+            return delta, protected
+        delta, links = without_links_out(delta, now)
+        return delta, (*protected, *links)
+
+    def _restorer(self) -> TreeRestorer:
+        return TreeRestorer(self._root, self._store, max_bytes=self._limits.content_bytes)
 
     async def _known(self) -> Tree:
         """The tree of the last restore point."""
@@ -198,7 +218,9 @@ class RestorePoints:
         if not has_protected:
             self._set(target, manifest, chain)
             return
-        kept = dict(protected_in(now.keys() | target.keys()))
+        kept = set(dict(protected_in(now.keys() | target.keys())))
+        if not self._limits.allows_links_out:
+            kept |= {path for path, entry in target.items() if is_link_out(path, entry)}
         tree = {path: entry for path, entry in target.items() if path not in kept}
         tree |= {path: entry for path, entry in now.items() if path in kept}
         self._set(tree, manifest, MAX_CHAIN)

@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import Match, SequenceMatcher
-from io import StringIO
+from itertools import islice
 
 CONTEXT_LINES = 3
 MAX_CHARACTERS = 64 << 20
@@ -22,6 +22,9 @@ MAX_COMPARISONS = 20_000_000
 """Of all parts together: lines of one side times lines of the other."""
 
 _GROUP_LINES = 8
+_JOINED_LINES = 1000
+"""Joined at a time: a list of all lines would take more memory than their text."""
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
 _ABSENT, _REPEATED = -1, -2
 _Lines = Sequence[int]
 """A text: the number of each line."""
@@ -35,16 +38,37 @@ def unified_diff(old: str, new: str, names: tuple[str, str]) -> str | None:
     """The diff with three lines of context, which `git apply` can apply; None if the texts are too large to compare."""
     if len(old) + len(new) > MAX_CHARACTERS or old.count("\n") + new.count("\n") > MAX_LINES:
         return None
+    if _is_one_sided(old, new):
+        return _one_sided_diff(old, new, names)
     numbers: dict[str, int] = {}
     before, after = _numbered(old, numbers), _numbered(new, numbers)
     if len(numbers) > MAX_DIFFERENT_LINES:
         return None
-    lines, diff = list(numbers), StringIO()
+    lines, parts = list(numbers), list[str]()
     for group in _Comparison(before, after).get_grouped_opcodes(CONTEXT_LINES):
-        if not diff.tell():
-            diff.write(f"--- {names[0]}\n+++ {names[1]}\n")
-        diff.writelines(_hunk(before, after, group, lines))
-    return diff.getvalue()
+        hunk = _hunk(before, after, group, lines)
+        while part := "".join(islice(hunk, _JOINED_LINES)):
+            parts.append(part)
+    return "".join((f"--- {names[0]}\n+++ {names[1]}\n", *parts)) if parts else ""
+
+
+def _is_one_sided(old: str, new: str) -> bool:
+    return bool(old) != bool(new) and old.count("\n") + new.count("\n") < MAX_DIFFERENT_LINES
+
+
+def _one_sided_diff(old: str, new: str, names: tuple[str, str]) -> str:
+    """The diff of a text that is all removed or all added: the same as by comparison, without an object for each line."""
+    text, sign = (old, "-") if old else (new, "+")
+    breaks, is_ended = text.count("\n"), text.endswith("\n")
+    place = _range(0, breaks if is_ended else breaks + 1)
+    ranges = f"-{place} +{_range(0, 0)}" if old else f"-{_range(0, 0)} +{place}"
+    return "".join(
+        (
+            f"--- {names[0]}\n+++ {names[1]}\n@@ {ranges} @@\n{sign}",
+            text.replace("\n", f"\n{sign}", breaks - is_ended),
+            "" if is_ended else _NO_NEWLINE,
+        )
+    )
 
 
 def _numbered(text: str, numbers: dict[str, int]) -> _Lines:
@@ -127,7 +151,7 @@ def _range(start: int, stop: int) -> str:
 
 
 def _with_newline(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+    return line if line.endswith("\n") else f"{line}{_NO_NEWLINE}"
 
 
 def _shared_length(one: _Lines, other: _Lines, places: range, other_places: range) -> int:

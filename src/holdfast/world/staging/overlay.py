@@ -111,6 +111,12 @@ class Overlay(HostCopyMixin):
                 shown[path] = found
         return tuple(shown[path] for path in sorted(shown))
 
+    def names(self, path: str) -> tuple[str, ...]:
+        folder = self.stat(path).path
+        listed = self.base.names(folder) if self._base_has_folder(folder) else ()
+        shown = {each for each in listed if not self._layer.overrides(each)}
+        return tuple(sorted(shown | self._layer.names_in(folder)))
+
     def exists(self, path: str) -> bool:
         return self._find(self.resolve(path)) is not None
 
@@ -176,6 +182,17 @@ class Overlay(HostCopyMixin):
         staged = {path for path, each in self._layer.files.items() if each.is_link}
         return self._seen(staged, self.base.links())
 
+    def links_in(self, folder: str) -> tuple[str, ...]:
+        """The symlinks below a resolved folder."""
+        return tuple(each for each in self.links() if is_within(each, folder))
+
+    def _resolve_unlinked(self, path: str) -> str:
+        """Where a path leads whose last name may not be a symlink."""
+        real = self.resolve(path)
+        if real != self.resolve_name(path):
+            raise PathRefused(f"{path!r} is a symlink", hint="use the path of its target")
+        return real
+
     def _base_link(self, name: str) -> NamedContent | None:
         """The symlink that the base has at a name itself, or None."""
         target = self.base.link_target(name)
@@ -204,27 +221,31 @@ class Overlay(HostCopyMixin):
             real, _ = parent_and_name(real)
 
     def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
-        real = self.resolve(path)
+        real = self._resolve_unlinked(path)
         there = self._find(real)
         if there is not None and there.kind == "file":
             changes: tuple[Change, ...] = (self._stage(real, None, None),)
         else:
-            is_empty = there is not None and not self.entries(real)
+            is_empty = there is not None and not self.names(real)
             # Only a folder with files needs the list of all files, which costs as much as the workspace is large.
             inside = () if is_empty else self.files_in(real)
+            links = () if is_empty else self.links_in(real)
             self._check_changes(inside or (real,))
             self.stat(real)
             parent_and_name(real)
             if not recursive and not is_empty:
                 raise OSError(errno.ENOTEMPTY, NOT_EMPTY, real)
-            changes = tuple(self._stage(each, None, None) for each in inside)
+            changes = (
+                *(self._stage(each, None, None) for each in inside),
+                *(self._stage(each, None, None, is_name=True) for each in links),
+            )
             self._layer.remove_folder(real)
         with suppress(PathRefused):  # guests cannot create `.git`
             self.make_folder(parent_and_name(real)[0])  # a folder stays when its last file is deleted
         return changes
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
-        here, there = self.resolve(source), self.resolve(destination)
+        here, there = self._resolve_unlinked(source), self.resolve(destination)
         is_folder = self.stat(here).kind == "folder"
         if here == there:
             return ()
@@ -237,9 +258,18 @@ class Overlay(HostCopyMixin):
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), there)
         moved = self.files_in(here) if is_folder else (here,)
         self._check_changes((here, there, *moved, *(there + each[len(here) :] for each in moved)))
+        links = {each: self.link_target(each) or "" for each in self.links_in(here)} if is_folder else {}
+        for each, target in links.items():
+            try:
+                self.check_link(there + each[len(here) :], target)
+            except PathRefused as refused:
+                raise PathRefused(f"the symlink {each!r} cannot be moved: {refused}") from None
         arrived = [
-            self.write(there + each[len(here) :], self.read(each), mode=self.stat(each).mode)
-            for each in moved
+            *(
+                self.write(there + each[len(here) :], self.read(each), mode=self.stat(each).mode)
+                for each in moved
+            ),
+            *(self.make_link(there + each[len(here) :], target) for each, target in links.items()),
         ]
         for folder in self._folders_in(here) if is_folder else ():
             self.make_folder(there + folder[len(here) :])
@@ -342,17 +372,19 @@ class Overlay(HostCopyMixin):
 
     def _is_emptied(self, folder: str) -> bool:
         try:
-            return self._base_has_folder(folder) and not self.entries(folder)
+            return self._base_has_folder(folder) and not self.names(folder)
         except (OSError, PathRefused):  # a file took its place, or it is closed
             return False
 
     def _put(self, path: str, staged: Staged | None) -> None:
         self._layer.put(path, staged)
-        if staged is None and self._layer.is_removed(path) and self._base_has_file(path):
+        if staged is not None or not self._layer.is_removed(path):
+            return
+        if self._base_has_file(path) or self.base.link_target(path) is not None:
             self._unhide(path)
 
     def _unhide(self, path: str) -> None:
-        """Show one file of the base in a folder that was removed here; the rest of the folder stays removed."""
+        """Show one file or symlink of the base in a folder that was removed here; the rest of the folder stays removed."""
         on_the_way = set(folders_above(path))
         removed = {each for each in self._layer.gone_folders if each in on_the_way}
         self._layer.gone_folders -= removed
