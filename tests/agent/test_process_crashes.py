@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.fork_server import forked_python
 
 END = {"outcome": "proposed", "value": "All done.", "proposals": ["a.txt"]}
 
@@ -22,7 +22,7 @@ def test_a_turn_survives_the_death_of_its_process_after_every_event(engine: str,
 
 
 def check(engine: str, step: int, folder: Path) -> None:
-    command = [sys.executable, "-m", "tests.agent.crash_main", str(folder), engine, str(step)]
+    command = forked_python("-m", "tests.agent.crash_main", str(folder), engine, str(step))
     done = subprocess.run(
         command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300, check=False
     )

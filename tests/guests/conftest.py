@@ -15,13 +15,12 @@ from holdfast.guests import Engines, python_engine
 from holdfast.guests.python.engine import PythonEngine
 from holdfast.guests.wasi import WorkerPool
 
-HERE = Path(__file__).parent
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each module here and in `wasi` one event loop."""
     for item in items:
-        is_ours = item.path.parent in (HERE, HERE / "wasi")
+        folder = item.nodeid.partition("::")[0].rpartition("/")[0]
+        is_ours = folder in ("tests/guests", "tests/guests/wasi")
         if is_ours and isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.function):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 

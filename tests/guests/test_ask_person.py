@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from tests.guests.ask_main import take_step
 from tests.guests.engines import KEY
 from tests.guests.test_python_guest import worker_pids
+from tests.support.fork_server import forked_python
 
 from holdfast.core import Needs, Ok, Response
 from holdfast.guests import python_engine
@@ -87,11 +87,7 @@ async def test_the_answer_may_come_in_another_process(tmp_path: Path, sandbox: s
 async def take_step_in_another_process(home: Path, *words: str) -> dict[str, Any]:
     """One step in a process that starts for it."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.guests.ask_main",
-        str(home),
-        *words,
+        *forked_python("-m", "tests.guests.ask_main", str(home), *words),
         cwd=Path(__file__).parents[2],
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

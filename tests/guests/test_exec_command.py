@@ -149,6 +149,20 @@ def test_a_refused_call_and_an_error_have_their_exit_codes(typed: Run) -> None:
     assert "ZeroDivisionError" in failed.err
 
 
+@pytest.mark.parametrize(
+    ("language", "code"), [("python", "open('notes.txt').read()"), ("lisp", '(world/read "notes.txt")')]
+)
+def test_a_file_that_is_missing_in_the_sessions_own_folder_hints_at_the_current_one(
+    typed: Run, tmp_path: Path, language: str, code: str
+) -> None:
+    done = typed("exec", "--lang", language, code)
+    assert done.code == exit_codes.ERROR
+    assert "hint: the code ran in a new empty folder; use -w . for files of the current one" in done.err
+    (tmp_path / "project").mkdir()
+    done = typed("exec", "--trust", "-w", "project", "--lang", language, code)
+    assert (done.code, "empty folder" in done.err) == (exit_codes.ERROR, False)
+
+
 @pytest.mark.timeout(900)
 def test_real_cpython_runs_as_a_turn_too(typed: Run, tmp_path: Path) -> None:
     install_component(Home(tmp_path / "holdfast"))
@@ -159,6 +173,9 @@ def test_real_cpython_runs_as_a_turn_too(typed: Run, tmp_path: Path) -> None:
     assert result["outcome"]["value"] == 42
     assert [proposal["path"] for proposal in result["proposals"]] == ["a.txt"]
     assert [entry["operation"] for entry in result["audit"]] == ["world.write"]
+    denied = typed("exec", "--lang", "wasi", "-p", "safe-analysis", "open('a.txt', 'w').write('x')\n7")
+    assert denied.code == exit_codes.DENIED, "what the code wrote was dropped"
+    assert "[a.txt was not changed:" in denied.out
 
 
 @pytest.mark.timeout(900)

@@ -134,7 +134,7 @@ def test_code_of_the_standard_library_keeps_its_meaning() -> None:
     assert sum(check(path.read_text(errors="replace")) for path in LIBRARY) > 500
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None)
 @given(PIECES)
 @example("p.open()for x in f:\n    ")
 def test_any_text_can_be_changed_and_changed_back(code: str) -> None:

@@ -36,17 +36,22 @@ def inputs(numbered: list[tuple[int, FileProgram]]) -> dict[str, bytes]:
 
 def in_cpython(folder: Path, numbered: list[tuple[int, FileProgram]]) -> tuple[Outcomes, dict[str, bytes]]:
     """The outcomes and files of the programs in this Python."""
-    for path, content in inputs(numbered).items():
+    return run_in_cpython(folder, batch(numbered), inputs(numbered))
+
+
+def run_in_cpython(folder: Path, code: str, files: dict[str, bytes]) -> tuple[Any, dict[str, bytes]]:
+    """The variable `outcomes` that code leaves in this Python, and the files of its folder."""
+    for path, content in files.items():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_bytes(content)
-    code = f"{batch(numbered)}\nimport json\nprint(json.dumps(outcomes))"
+    code = f"{code}\nimport json\nprint(json.dumps(outcomes))"
     command = [sys.executable, "-X", "utf8", "-W", "ignore", "-c", "import sys; exec(sys.stdin.read())"]
     done = subprocess.run(
         command, input=code, cwd=folder, capture_output=True, text=True, check=False, encoding="utf-8"
     )
     assert done.returncode == 0, done.stderr
-    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return json.loads(done.stdout), files
+    left = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return json.loads(done.stdout), left
 
 
 def differences(

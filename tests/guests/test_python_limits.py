@@ -1,5 +1,6 @@
 """Each limit of a Python run has its own error, ends the run, and leaves the variables as they were."""
 
+import platform
 from pathlib import Path
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 from tests.guests.engines import ECHO, KEY, component_cache
 from tests.guests.test_guest_contract import Echo
 
-from holdfast.guests import AutoEngine, GuestLimits, RunRequest, SnapshotSigner
+from holdfast.guests import AutoEngine, GuestLimits, RunRequest, SnapshotSigner, python_engine
 from holdfast.guests.python.engine import PythonEngine
 from holdfast.guests.python.state import decode_state, encode_record
 from holdfast.guests.wasi import WorkerPool, wasi_engine
@@ -41,6 +42,22 @@ async def test_each_limit_has_its_own_clear_error(limit: str, shared_python: Pyt
     assert [other for other, (_, _, words) in LIMITS.items() if words in ended.error] == [limit]
     assert (await guest.run(RunRequest(code="kept", limits=limits), Echo())).value == 1
     await guest.close()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="nothing limits a message on other processors")
+async def test_a_run_whose_variables_are_too_large_to_keep_is_complete_and_says_so() -> None:
+    engine = python_engine(key=KEY, max_workers=1, value_bytes=1 << 20)
+    guest, echo = engine.guest(), Echo()
+    await guest.run(RunRequest(code="kept = 1"), echo)
+    code = "kept = 2\nprint('before')\necho.say(text='a')\nlarge = 'x' * (12 << 20)\nlen(large)"
+    ended = await guest.run(RunRequest(code=code, tools=(ECHO,)), echo)
+    assert (ended.status, ended.value, len(echo.calls)) == ("ok", 12 << 20, 1)
+    assert ended.printed.startswith("before\n[The variables are as they were before the run: they take more")
+    assert (await guest.run(RunRequest(code="kept"), echo)).value == 1
+    failed = await guest.run(RunRequest(code="large = 'x' * (12 << 20)\n1 / 0"), echo)
+    assert (failed.status, "ZeroDivisionError" in failed.error) == ("error", True)
+    await guest.close()
+    await engine.close()
 
 
 async def test_a_step_limit_is_refused_before_anything_runs(shared_python: PythonEngine) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.guests.engines import ECHO, ENGINES
 from tests.guests.test_guest_contract import Echo
+from tests.support.fork_server import forked_python
 
 from holdfast.core import EscalationId, Parked, Returned
 from holdfast.core.errors import SnapshotRefused
@@ -23,7 +24,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
     folder = tmp_path_factory.mktemp("snapshots")
     asyncio.run(save_all(folder))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.guests.test_second_process", str(folder)],
+        forked_python("-m", "tests.guests.test_second_process", str(folder)),
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.program_origins import ProgramOrigins, follow_program
-from holdfast.agent.rebuild_state import rebuild_state, runs_leading_to
+from holdfast.agent.rebuild_state import rebuild_state, run_limits, runs_leading_to
 from holdfast.agent.session_guests import SessionGuests
 from holdfast.agent.tool_replies import explain_refusal, raise_if_over_budget
 from holdfast.core import (
@@ -73,8 +73,8 @@ class FolderChanges:
         """Start over for a new run."""
         self._touched.clear()
 
-    async def submit(self, on_call: OnCall) -> str | None:
-        """Submit every changed file to the gate. Returns the refusals as text; None if a call waits for approval."""
+    async def submit(self, on_call: OnCall) -> tuple[str, ...] | None:
+        """Submit every changed file to the gate. Returns the refusals; None if a call waits for approval."""
         assert self._view is not None, "an engine that changes files is given a copy to work on"
         refusals: list[str] = []
         for path, existed in sorted(self._touched.items()):
@@ -87,8 +87,8 @@ class FolderChanges:
             if isinstance(answer, Parked):
                 return None
             if isinstance(answer, Refused | Failed):
-                refusals.append(f"[{path} was not changed: {answer.reason}]\n")
-        return "".join(refusals)
+                refusals.append(f"{path} was not changed: {answer.reason}")
+        return tuple(refusals)
 
 
 class CodeRun:
@@ -146,7 +146,13 @@ class CodeRun:
         return language if language and self._guests.speaking(language) else self._guests.language
 
     async def run(
-        self, code: str, *, tool_call: str | None, seed: int, language: str = ""
+        self,
+        code: str,
+        *,
+        tool_call: str | None,
+        seed: int,
+        language: str = "",
+        timeout_seconds: float | None = None,
     ) -> FinishedRun | None:
         """Run code, or resume the open run: from its snapshot if it has one, else by running it again.
 
@@ -157,7 +163,7 @@ class CodeRun:
             guest = self._guests.of_engine(started.engine)
         else:
             guest = self._guests.speaking(language)
-            started = await self._record_start(guest, code, tool_call, seed)
+            started = await self._record_start(guest, code, tool_call, seed, timeout_seconds)
         self._program = self._follow(guest, started)
         parked = self._conversation.parked_run
         if parked is not None and parked.snapshot is not None:
@@ -185,7 +191,9 @@ class CodeRun:
         run = await guest.run(self._request(guest, started), on_call)
         return await self._record(guest, started, run, on_call)
 
-    async def _record_start(self, guest: Guest, code: str, tool_call: str | None, seed: int) -> RunStarted:
+    async def _record_start(
+        self, guest: Guest, code: str, tool_call: str | None, seed: int, timeout_seconds: float | None
+    ) -> RunStarted:
         conversation = self._conversation
         engine = guest.capabilities.engine
         started = RunStarted(
@@ -200,6 +208,7 @@ class CodeRun:
             state=conversation.guest_states.get(engine),
             facts=self._new_facts(guest),
             author=self._author(),
+            timeout_seconds=timeout_seconds,
         )
         await self._journal.append(started)
         return started
@@ -209,7 +218,7 @@ class CodeRun:
     ) -> FinishedRun | None:
         self._check_budget()
         self._changes.add(run.changes)
-        refusals: str | None = ""
+        refusals: tuple[str, ...] | None = ()
         if run.status != "parked" and self._changes:
             refusals = await self._changes.submit(on_call)
             self._check_budget()
@@ -233,13 +242,15 @@ class CodeRun:
         shown = self._shown_level(started, has_failed=run.status != "ok")
         hidden = shown if started.tool_call is not None and shown and self._gate.hides(shown) else None
         value, whole, kept = self._gate.record_value(run.value)
+        dropped = (*run.dropped, *refusals)
         ended = RunEnded(
             turn=started.turn,
             run=started.run,
             status=_STATUS[run.status],
             value=value,
             whole=whole,
-            printed=run.printed + refusals,
+            printed=run.printed + "".join(f"[{sentence}]\n" for sentence in dropped),
+            dropped=dropped,
             error=run.error,
             engine=run.engine,
             engine_reason=run.engine_reason,
@@ -360,7 +371,7 @@ class CodeRun:
         return RunRequest(
             code=started.code,
             tools=self._tools(guest),
-            limits=self._limits,
+            limits=run_limits(self._limits, started),
             seed=started.seed,
             now_ms=started.started_ms,
         )

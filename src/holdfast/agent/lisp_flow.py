@@ -91,8 +91,8 @@ class _Analysis:
         self._sites: dict[tuple[int, int], dict[str, dict[str, _Val]]] = {}
         self._defined: set[str] = set()
         self._shown: _Val = _NOTHING
-        self._caught: _Val = _NOTHING
-        """What an error may carry: the words of tools that fail, and what the program raises."""
+        self._caught = _closed(_all(list(self._names.values())))
+        """What an error may carry: the words of tools that fail, what the program raises, and any variable of an earlier one."""
         self._steps = 0
         self._has_changed = True
 

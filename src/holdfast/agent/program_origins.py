@@ -6,13 +6,14 @@ does not show, the coarse rule holds: anything that the session has read may be 
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.core import UNKNOWN, CallOrigins, JsonObject, Level, Origin, Origins, Tool
+from holdfast.core import UNKNOWN, CallOrigins, Json, JsonObject, Level, Origin, Origins, Tool
 from holdfast.core.events import RunStarted
 from holdfast.guests import CALL_PLACE, Capabilities, call_name, lisp_tree, parameters
 from holdfast.policy import Flow, Signature, python_flow
 
 COARSE: Origins = frozenset({Origin(kind="session"), Origin(kind="written")})
-_EVERY_OTHER_UNKNOWN: dict[str, tuple[Origin, ...]] = {"*": (UNKNOWN,)}
+_NOT_FOLLOWED: dict[str, tuple[Origin, ...]] = {"*": (UNKNOWN, Origin(kind="unknown", operation="()"))}
+"""The variables after programs that nobody followed: they may have replaced what any name means."""
 
 
 class ProgramOrigins:
@@ -30,7 +31,10 @@ class ProgramOrigins:
         flow = self._flow
         return CallOrigins(
             author=self._author,
-            arguments={name: flow.origins_of(place, operation, name) for name in arguments},
+            arguments={
+                name: _with_lost_text(flow.origins_of(place, operation, name), value)
+                for name, value in arguments.items()
+            },
         )
 
     def shown(self, *, has_failed: bool) -> Origins:
@@ -41,9 +45,26 @@ class ProgramOrigins:
         """What the variables are made of after the run."""
         if self._flow is None:
             return None
-        if self._flow.unknown:
-            return _EVERY_OTHER_UNKNOWN
         return {name: tuple(sorted(each, key=repr)) for name, each in self._flow.variables.items()}
+
+
+def _with_lost_text(origins: Origins, value: Json) -> Origins:
+    """The origins of an argument. A text that is made of nothing was lost by the analysis, and may be anyone's."""
+    if any(not origin.is_chosen for origin in origins) or not _has_text(value):
+        return origins
+    return origins | {UNKNOWN}
+
+
+def _has_text(value: Json) -> bool:
+    match value:
+        case str():
+            return value != ""
+        case list():
+            return any(_has_text(each) for each in value)
+        case dict():
+            return any(_has_text(each) for pair in value.items() for each in pair)
+        case _:
+            return False
 
 
 def follow_program(
@@ -60,7 +81,7 @@ def follow_program(
     if started.state is None:
         variables = {}
     elif variables is None:
-        variables = _EVERY_OTHER_UNKNOWN
+        variables = _NOT_FOLLOWED
     earlier = {name: frozenset(origins) for name, origins in variables.items()}
     if capabilities.language == "lisp":
         from holdfast.agent.lisp_flow import lisp_flow  # here, because few sessions run Lisp

@@ -64,6 +64,11 @@ def runs_leading_to(state: str, recorded: Iterable[RecordedEvent]) -> tuple[Fini
     return tuple(reversed(chain))
 
 
+def run_limits(limits: GuestLimits, started: RunStarted) -> GuestLimits:
+    """The limits of a run: the configured ones, or those with the time that the host gave it."""
+    return limits if started.timeout_seconds is None else limits.with_timeout(started.timeout_seconds)
+
+
 async def rebuild_state(
     runs: Iterable[FinishedCode],
     *,
@@ -78,7 +83,11 @@ async def rebuild_state(
         if (ended.engine or started.engine) != guest.capabilities.engine:
             return False
         request = RunRequest(
-            code=started.code, tools=tools, limits=limits, seed=started.seed, now_ms=started.started_ms
+            code=started.code,
+            tools=tools,
+            limits=run_limits(limits, started),
+            seed=started.seed,
+            now_ms=started.started_ms,
         )
         recorded_answers = RecordedAnswers(answers, started)
         try:

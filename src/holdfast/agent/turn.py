@@ -9,6 +9,7 @@ from typing import assert_never
 
 from holdfast.agent.code_run import CodeRun
 from holdfast.agent.conversation import SHELL, Conversation
+from holdfast.agent.folder_instructions import FolderInstructions
 from holdfast.agent.hidden_output import (
     FilledPieces,
     HiddenOutputs,
@@ -82,6 +83,7 @@ class Turn:
         code: CodeRun,
         clock: Clock,
         proposals: Callable[[], tuple[str, ...]],
+        folders: FolderInstructions,
     ) -> None:
         self._journal = journal
         self._conversation = conversation
@@ -90,6 +92,7 @@ class Turn:
         self._code = code
         self._clock = clock
         self._proposals = proposals
+        self._folders = folders
         self._hidden = HiddenOutputs(journal)
         self._started: float | None = None
         self._should_rest = False
@@ -116,13 +119,18 @@ class Turn:
             )
         return outcome
 
+    @property
+    def instruction_files(self) -> tuple[str, ...]:
+        """The instructions of folders that the model has."""
+        return tuple(self._folders.files)
+
     def language_of(self, language: str | None) -> str:
         """The language that posted code runs as; by default the session's own. Raises InvalidInput."""
         if language != SHELL:
             return self._code.language_of(language)
         if self._gate.tool(RUN_COMMAND) is None:
             raise InvalidInput(
-                "this session cannot run programs: no command sandbox is available, or its policy denies shell.run",
+                "this session cannot run programs: no command sandbox is enabled here, or its policy denies shell.run",
                 hint="see which with: holdfast doctor, or choose another policy with -p",
             )
         return SHELL
@@ -193,6 +201,8 @@ class Turn:
             if not state.reply.tool_calls:
                 answer = fill_handles(state.reply.text, await self._hidden_words())
                 return success_outcome(answer, self._staged_by_turn())
+        if unread := self._folders.unread(state.turn, self._gate.origins.instructions_level):
+            await self._journal.append(*unread)
         if words := await self._hidden_words():
             filled = FilledPieces(on_piece, words)
             await self._model_step.ask(filled)
@@ -278,7 +288,11 @@ class Turn:
         """Run the code that the host posted; its end is the turn's end."""
         if self._conversation.finished_run is None:
             run = await self._code.run(
-                posted.code, tool_call=None, seed=self._conversation.turn, language=posted.language
+                posted.code,
+                tool_call=None,
+                seed=self._conversation.turn,
+                language=posted.language,
+                timeout_seconds=posted.timeout_seconds,
             )
             if run is None:
                 return self._waiting_outcome()
@@ -297,7 +311,7 @@ class Turn:
         call = Call(
             id=call_id(posted.turn, 1),
             operation=RUN_COMMAND,
-            arguments={"script": posted.code, "timeout_s": MAX_TIMEOUT_SECONDS},
+            arguments={"script": posted.code, "timeout_s": posted.timeout_seconds or MAX_TIMEOUT_SECONDS},
         )
         author: Level = "own" if posted.principal == PERSON else "stranger"
         origins = _written_by(author, call) if self._gate.asks_levels else None

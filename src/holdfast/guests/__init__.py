@@ -11,6 +11,7 @@ from holdfast.guests.contract import (
     Run,
     RunRequest,
     StagedContents,
+    check_timeout,
 )
 from holdfast.guests.engines import Engines, Sandbox
 from holdfast.guests.lisp import tree as lisp_tree
@@ -50,6 +51,7 @@ __all__ = [
     "SnapshotSigner",
     "StagedContents",
     "call_name",
+    "check_timeout",
     "interpreter_argv",
     "lisp_tree",
     "parameters",

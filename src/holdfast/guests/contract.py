@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Literal, Protocol
 
+import msgspec
+
 from holdfast.core import Answer, Change, Json, JsonObject, Tool, Value
 from holdfast.core.errors import InvalidInput
 
@@ -20,6 +22,10 @@ that knows sets it around `on_call`; None for a call that the program does not s
 
 StagedContents = Callable[[], Mapping[str, bytes | None]]
 """The changes that are staged over the workspace: the content of each changed file, None if it is deleted."""
+
+
+MIN_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS = 1, 300
+"""The range of a time limit that a host gives to one run."""
 
 
 class GuestLimits(Value):
@@ -44,6 +50,23 @@ class GuestLimits(Value):
         for name in ("seconds", "wall_seconds"):
             if not getattr(self, name) > 0:
                 raise InvalidInput(f"the limit {name} of code must be more than 0, not {getattr(self, name)}")
+
+    def with_timeout(self, seconds: float) -> "GuestLimits":
+        """The limits of a run that a host gives this much time. It replaces default limits; a configured limit stays an upper bound."""
+        defaults = GuestLimits()
+        wall = seconds if self.wall_seconds == defaults.wall_seconds else min(seconds, self.wall_seconds)
+        # Not below the default: an interpreter may keep the computing time of its first run.
+        computing = max(self.seconds, wall) if self.seconds == defaults.seconds else self.seconds
+        return msgspec.structs.replace(self, seconds=computing, wall_seconds=wall)
+
+
+def check_timeout(seconds: object, *, most: float = MAX_TIMEOUT_SECONDS) -> float:
+    """A time limit for one run, in seconds. Raises InvalidInput if it is not a number in range."""
+    is_truth = isinstance(seconds, bool)
+    if isinstance(seconds, int | float) and not is_truth and MIN_TIMEOUT_SECONDS <= seconds <= most:
+        return float(seconds)
+    allowed = f"a number of seconds from {MIN_TIMEOUT_SECONDS} to {most}"
+    raise InvalidInput(f"the time limit of a run is {allowed}, not {seconds!r:.40}")
 
 
 class Capabilities(Value):
@@ -100,6 +123,8 @@ class Run(Value):
     """The snapshot of a parked run; None if the engine has none, and the run resumes by replay."""
     changes: tuple[Change, ...] = ()
     """Files that changed without passing the gate, if the engine works on a folder."""
+    dropped: tuple[str, ...] = ()
+    """What the run changed and the host did not keep, a sentence for each."""
     steps: int = 0
     """What the run used of `GuestLimits.steps`, if the engine counts them."""
     is_unsupported: bool = False

@@ -187,3 +187,13 @@ late = Late()
     ended = await run(staged, "import os\nsorted(os.listdir('.'))")
     assert ended.value == ["a", "gone"]
     assert ended.changes == ()
+
+
+async def test_a_folder_with_a_name_that_is_not_utf8_can_be_listed(staged: Guest, workspace: Path) -> None:
+    (workspace / os.fsdecode(b"\xff")).write_text("x")
+    (workspace / os.fsdecode(b"folder\xfe")).mkdir()
+    (workspace / "ü").write_text("x")
+    ended = await run(staged, "import os\nsorted(os.listdir('.'))")
+    assert (ended.error, ended.value) == ("", ["a", "gone", "ü"])
+    assert ended.changes == ()
+    assert len(os.listdir(workspace)) == 5

@@ -53,7 +53,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(name)
     import holdfast.guests.lisp.lang.nodes as nodes
 
-    return getattr(nodes, name)
+    node = globals()[name] = getattr(nodes, name)
+    return node
 
 
 def program_tree(code: str) -> "tuple[Lambda, ...]":

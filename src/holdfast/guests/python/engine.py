@@ -1,6 +1,7 @@
 """The engine that makes Python guests."""
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 
 import holdfast.process.confine_worker as confine_worker
 from holdfast.core.errors import EngineMissing
@@ -58,9 +59,15 @@ def python_engine(
 
 
 def _installed_version() -> str:
-    try:
-        return version(_PACKAGE)
-    except PackageNotFoundError:
+    name = _PACKAGE.replace("-", "_")
+    found = find_spec(name)
+    if found is None or found.origin is None:
         raise EngineMissing(
             "the Python sandbox is not installed", hint=f"Install {_PACKAGE}; holdfast depends on it."
-        ) from None
+        )
+    # By the name of the folder beside the package: `importlib.metadata` loads a parser of e-mails, before the first prompt.
+    for folder in Path(found.origin).parent.parent.glob(f"{name}-*.dist-info"):
+        return folder.name.removesuffix(".dist-info").removeprefix(f"{name}-")
+    from importlib.metadata import version
+
+    return version(_PACKAGE)

@@ -16,7 +16,7 @@ import pydantic_monty as monty
 from holdfast.core import Answer, Json
 from holdfast.guests.contract import CALL_PLACE, OnCall, Run, RunRequest
 from holdfast.guests.python.file_calls import FileCalls
-from holdfast.guests.python.file_insertions import InsertedCode, insert_file_calls
+from holdfast.guests.python.file_insertions import PATH, InsertedCode, insert_file_calls
 from holdfast.guests.python.file_prelude import (
     AFTER_ERROR,
     END_OF_RUN,
@@ -24,6 +24,7 @@ from holdfast.guests.python.file_prelude import (
     PRELUDE,
     VERSION,
     uses_open,
+    uses_text_methods,
 )
 from holdfast.guests.python.host_calls import CallParked, GuestException, HostCalls
 from holdfast.guests.python.json_values import render_error, render_value
@@ -59,7 +60,7 @@ class Execution:
         self._worker = worker
         self._request = request
         self._progress = progress
-        self._limits = LimitTracker(request.limits, progress)
+        self._limits = LimitTracker(request.limits, progress, first_limits=state.limits)
         self._calls = HostCalls(on_call, self._limits, progress)
         self._tools = ToolObjects(request.tools)
         self._files = FileCalls(progress, call=self._calls.call, value_bytes=request.limits.value_bytes)
@@ -136,9 +137,15 @@ class Execution:
             await self._advance(self._feed(RESET_STEP_COUNT))
         # Files that another version opened keep working with that version.
         is_kept = self.state.file_prelude > 0 and self.state.has_open_files
-        if self.state.file_prelude != VERSION and not is_kept and uses_open(self._request.code):
+        if self.state.file_prelude != VERSION and not is_kept and self._uses_files:
             await self._advance(self._feed(PRELUDE))
             self.state = msgspec.structs.replace(self.state, file_prelude=VERSION)
+
+    @property
+    def _uses_files(self) -> bool:
+        """Whether the code needs file objects that the interpreter does not have."""
+        code = self._request.code
+        return uses_open(code) or (uses_text_methods(code) and PATH in self._inserted.text)
 
     async def _start(self) -> monty.AsyncSnapshot:
         """Run the code to its first stop."""

@@ -76,6 +76,13 @@ class FileCalls:
         content = await self._call("world.read", {"path": path, "encoding": "base64"})
         return base64.b64decode(str(content))
 
+    async def read_text(self, path: str) -> str:
+        """The text of a file in UTF-8, with line feeds as its line ends. Raises GuestException."""
+        text, problem = await self._content(path, _UTF_8[0], "strict")
+        if problem:
+            raise GuestException("UnicodeDecodeError", problem)
+        return str(text).replace("\r\n", "\n").replace("\r", "\n")
+
     def open_natively(self, path: str) -> None:
         """Hold back the content of a file that `Path.open` opened for writing. Its object does not say when it is closed."""
         self._progress.held.append(HeldFile(path=path, operation="world.write", parts=[], when="tool"))
@@ -98,6 +105,10 @@ class FileCalls:
         await self._write_held(
             lambda held: held.when == "any" or _is_within(posixpath.normpath(held.path), touched)
         )
+
+    async def _write_ended(self, path: str) -> None:
+        """Write held content before another file object writes the same file. What is still open is written when it is closed."""
+        await self._write_held(lambda held: held.when == "any" or (not held.id and held.path == path))
 
     async def write_before_tool(self, tool: str, arguments: JsonObject) -> None:
         """Write held content that a tool may see."""
@@ -276,7 +287,7 @@ class FileCalls:
             self._progress.held.remove(held)
         is_written = held is not None and held.is_written
         if isinstance(content, str) and content and codec in _UTF_8 and not is_written and not is_kept:
-            await self.write_before_touching(path)
+            await self._write_ended(path)
             await self._call(operation, {"path": path, "content": content})
             return
         encoded, is_text = _encode(content, codec, errors)
@@ -293,7 +304,7 @@ class FileCalls:
                 HeldFile(id=id, path=path, operation=operation, parts=[encoded], is_text=is_text, when="any")
             )
             return
-        await self.write_before_touching(path)
+        await self._write_ended(path)
         arguments = _arguments(encoded, is_text=is_text)
         del content, encoded
         await self._call(operation, {"path": path, **arguments})

@@ -2,7 +2,8 @@
 
 - Loops over files fetch the next piece of a large file (`loop_refills`).
 - Statements that may look at files first show the host what open files hold, so that a tool, `pathlib` and `os` see it.
-- `path.open(...)` opens the same file objects as `open`. The interpreter's own have no `+` modes and no encodings.
+- `path.open(...)` opens the same file objects as `open`. The interpreter's own have no `+` modes and no encodings. Nor have its
+  `read_text` and `write_text`, which are replaced where they are given more than the text; `touch` it does not have.
 
 Lines keep their numbers. `as_written` removes the calls from the lines that a traceback shows, and `InsertedCode.position` says where
 a place of the new code was. Code that the scan does not understand stays as it is.
@@ -168,13 +169,27 @@ def _mentions(token: Token, names: Set[str]) -> bool:
 
 def _open_paths(line: list[Token], insertions: Insertions) -> None:
     for at in range(2, len(line) - 1):
-        is_call = line[at].text == "open" and line[at - 1].text == "." and line[at + 1].text == "("
+        is_call = line[at - 1].text == "." and line[at + 1].text == "(" and _needs_files(line, at)
         start = _start_of_value(line, at - 2) if is_call else None
         if start is not None and not (
             start and line[start - 1].kind == "name" and line[start - 1].end == line[start].start
         ):
             insertions.texts.setdefault(line[start].start, []).append(PATH)
             insertions.add(line[at - 1].start, END_OF_PATH)
+
+
+def _needs_files(line: list[Token], at: int) -> bool:
+    """Whether a method at this token does what only the file objects can."""
+    name, depth = line[at].text, line[at + 1].depth
+    if name not in ("read_text", "write_text"):
+        return name in ("open", "touch")
+    arguments = 0 if at + 2 >= len(line) or line[at + 2].kind == "close" else 1
+    for number in range(at + 2, min(at + 2 + _MAX_TOKENS, len(line) - 1)):
+        if line[number].kind == "close" and line[number].depth == depth:
+            break
+        is_comma = line[number].text.startswith(",") and line[number].depth == depth
+        arguments += is_comma and line[number + 1].kind != "close"
+    return arguments > (1 if name == "write_text" else 0)
 
 
 def _start_of_value(line: list[Token], at: int) -> int | None:

@@ -2,12 +2,12 @@
 
 The interpreter's own file object asks the host for every `write`, and has no `+` modes, encodings or newlines. This one keeps the
 content in the guest and asks the host when a file is opened, flushed or closed. The host decodes and encodes, because it has all
-codecs (`file_calls`). The guest loads this code before the first run that names `open`.
+codecs (`file_calls`). The guest loads this code before the first run that names `open`, or gives an encoding to `read_text`.
 """
 
 import re
 
-VERSION = 4
+VERSION = 5
 """Of the code below. A session whose state has another version loads the code again."""
 
 HOST_FUNCTION = "_holdfast_file"
@@ -23,11 +23,17 @@ FILE_CLASS = "_HoldfastFile"
 """The class of the file objects."""
 
 _USES_OPEN = re.compile(r"(?<![\w.])open\b|\.\s*open\s*\(")
+_USES_TEXT_METHODS = re.compile(r"\.\s*(?:read_text|write_text|touch)\s*\(")
 
 
 def uses_open(code: str) -> bool:
     """Whether code may call `open`."""
     return _USES_OPEN.search(code) is not None
+
+
+def uses_text_methods(code: str) -> bool:
+    """Whether code may call `read_text`, `write_text` or `touch` of a path."""
+    return _USES_TEXT_METHODS.search(code) is not None
 
 
 PRELUDE = r"""
@@ -651,6 +657,19 @@ class _HoldfastPath:
 
     def open(self, mode="r", buffering=-1, encoding=None, errors=None, newline=None):
         return open(self._path, mode, buffering, encoding, errors, newline)
+
+    def touch(self, mode=438, exist_ok=True):
+        open(self._path, "a" if exist_ok else "x").close()
+
+    def read_text(self, encoding=None, errors=None, newline=None):
+        with open(self._path, "r", -1, encoding, errors, newline) as file:
+            return file.read()
+
+    def write_text(self, data, encoding=None, errors=None, newline=None):
+        if not isinstance(data, str):
+            raise TypeError(f"data must be str, not {type(data).__name__}")
+        with open(self._path, "w", -1, encoding, errors, newline) as file:
+            return file.write(data)
 
 def _holdfast_path(value, here):
     return _HoldfastPath(value) if isinstance(value, _HoldfastPathType) else value

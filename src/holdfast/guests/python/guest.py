@@ -19,7 +19,7 @@ from holdfast.guests.python.state import (
     read_export,
     refuse_all,
 )
-from holdfast.guests.python.worker_errors import WorkerLost
+from holdfast.guests.python.worker_errors import MessageTooLong, WorkerLost
 from holdfast.guests.python.worker_pool import WorkerPool
 from holdfast.guests.signed_snapshot import SnapshotSigner
 
@@ -151,12 +151,16 @@ class PythonGuest:
         return await self._keep_variables(run, execution.state)
 
     async def _keep_variables(self, run: Run, state: PythonState) -> Run:
-        """Dump the variables that a run left. If that fails, the run ends at a limit."""
+        """Dump the variables that a run left. If they are too large, the output says so; if they are lost, the run ends at a limit."""
         if run.status not in ("ok", "error") or self._worker is None:
             await self._release_worker()
             return run
         try:
             dump = await self._worker.dump()
+        except MessageTooLong as error:
+            await self._release_worker()
+            note = f"[The variables are as they were before the run: {error}.]\n"
+            return msgspec.structs.replace(run, printed=run.printed + note)
         except WorkerLost as error:
             await self._release_worker()
             text = f"{run.error}\nThe variables cannot be kept: {error}. They are as they were before the run.".strip()

@@ -16,8 +16,10 @@ class LimitReached(Exception):
 class LimitTracker:
     """Tracks the time and calls of one run, and words the error of each limit. Usage before a wait counts after it."""
 
-    def __init__(self, limits: GuestLimits, progress: RunProgress) -> None:
+    def __init__(self, limits: GuestLimits, progress: RunProgress, *, first_limits: GuestLimits) -> None:
         self._limits = limits
+        self._first_limits = first_limits
+        """The limits of the first run, which the interpreter keeps."""
         self._progress = progress
         self._started = time.monotonic()
         self._waited = 0.0
@@ -73,6 +75,12 @@ class LimitTracker:
 
     def out_of_time(self) -> LimitReached:
         """The error for too much computing time."""
+        kept = self._first_limits.seconds
+        if kept < self._limits.seconds:
+            return LimitReached(
+                f"The code ran longer than {kept:g} s, the computing time that this session's first run had, and its interpreter "
+                "keeps that limit. Do less in one run, or run it in a new session."
+            )
         return LimitReached(f"The code ran longer than {self._limits.seconds:g} s. Do less in one run.")
 
     def out_of_wall_time(self) -> LimitReached:

@@ -72,7 +72,7 @@ class OsCalls:
             case "open":
                 return await self._open(path, args[1])
             case "Path.read_text":
-                return _text(await self._call("world.read", {"path": path}))
+                return await self._files.read_text(path)
             case "Path.read_bytes":
                 return await self._files.read(path)
             case "Path.write_text" | "Path.write_bytes":
@@ -170,10 +170,6 @@ def _default(value: Any) -> str | None:
 
 def _path(value: Any) -> str:
     return value.path if isinstance(value, monty.MontyFileHandle) else str(value)
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else str(value)
 
 
 def _content(value: str | bytes) -> JsonObject:

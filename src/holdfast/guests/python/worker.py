@@ -24,6 +24,8 @@ from holdfast.guests.python.worker_errors import MessageTooLong, WorkerLost, Wor
 T = TypeVar("T")
 _GRACE_SECONDS = 1.0
 _STATE_SECONDS = 60.0
+_LEAST_OPEN_FILES = 66
+"""A confined worker holds its program at descriptor 64."""
 # The run counts and limits its calls and sleeps itself. The engine's own counter must not stop it first.
 _UNBOUNDED = 1_000_000_000
 
@@ -107,6 +109,11 @@ class Worker:
         try:
             await session.__aenter__()
         except (monty.MontyError, RuntimeError) as error:
+            if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _LEAST_OPEN_FILES:
+                raise GuestError(
+                    "a process of the Python sandbox did not start: Too many open files",
+                    hint="Raise the limit and try again: ulimit -n 1024",
+                ) from error
             raise GuestError(
                 f"a process of the Python sandbox did not start: {error}",
                 hint="Run `holdfast doctor` to see why.",

@@ -7,6 +7,7 @@ guest needs a worker, when too many guests are idle, or when it has been idle fo
 import asyncio
 import atexit
 import functools
+import os
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _CHECKER_WORKERS = 4
 _EXIT_SECONDS = 0.05
 _WAIT_SECONDS = 300.0
+_START_DESCRIPTORS = 10
+"""The files that the engine opens when it starts: without them it panics, and prints a backtrace."""
 
 
 class IdleGuest(Protocol):
@@ -160,16 +163,28 @@ async def _start(processes: int, message_bytes: int) -> "monty.AsyncMonty":
     _let_threads_end_before_exit()
     pool = monty.AsyncMonty(binary_path=program, min_processes=1, max_processes=processes)
     try:
+        _check_descriptors()
         await pool.__aenter__()
     except BaseException as error:
         # The engine reports a failed start so, for example without file descriptors; or it panics, which is not an Exception.
-        if not isinstance(error, RuntimeError) and type(error).__name__ != "PanicException":
+        if not isinstance(error, RuntimeError | OSError) and type(error).__name__ != "PanicException":
             raise
         raise EngineMissing(
             f"the Python sandbox cannot be started: {error}",
             hint="If too many files are open, raise the limit and try again: ulimit -n 1024",
         ) from None
     return pool
+
+
+def _check_descriptors() -> None:
+    """Raise OSError if the process may not open enough files to start the engine."""
+    opened: list[int] = []
+    try:
+        while len(opened) < _START_DESCRIPTORS:
+            opened += os.pipe()
+    finally:
+        for each in opened:
+            os.close(each)
 
 
 @functools.cache

@@ -269,9 +269,9 @@ class _Execution:
         if isinstance(answer, Parked):
             return self._parked()
         end = self._interpreters.ended(answer)
-        printed = self._printed + "".join(f"[{line}]\n" for line in end.refused)
+        dropped = end.refused
         if isinstance(answer, Refused | Failed):
-            printed += f"[what the code changed was not kept: {answer.reason}]\n"
+            dropped += (f"what the code changed was not kept: {answer.reason}",)
         if len(self.interpreter.printed) > self._limits.output_bytes:
             self._problem = "limit", f"the code printed more than {self._limits.output_bytes} bytes"
         result = self._result
@@ -280,13 +280,14 @@ class _Execution:
         if self._problem is not None or result is None:
             status, reason = _why(self._problem, end, self._limits)
             kept = "" if self.variables is not None else _NOT_KEPT
-            return Run(status=status, printed=printed, error=reason + kept)
+            return Run(status=status, printed=self._printed, error=reason + kept, dropped=dropped)
         error = result.error[: self._limits.output_bytes]
         return Run(
             status=result.status,
             value=result.value,
-            printed=printed,
+            printed=self._printed,
             error=error,
+            dropped=dropped,
             is_unsupported=self._is_unusable,
         )
 

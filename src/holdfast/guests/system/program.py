@@ -2,7 +2,7 @@
 
 import json
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from holdfast.guests.system.messages import framed
 
@@ -32,7 +32,8 @@ def interpreter_argv() -> tuple[str, ...]:
 @cache
 def sources() -> bytes:
     """The first message to an interpreter."""
-    own = files("holdfast.guests.system").joinpath("inside_main.py").read_text(encoding="utf-8")
-    inside = files("holdfast.guests.wasi.inside")
+    here = Path(__file__).parent
+    own = here.joinpath("inside_main.py").read_text(encoding="utf-8")
+    inside = here.parent / "wasi" / "inside"
     shared = {name: inside.joinpath(f"{name}.py").read_text(encoding="utf-8") for name in _SHARED}
     return framed(f"{own}\n\nmain({json.dumps(shared)})\n".encode())

@@ -57,7 +57,7 @@ def scan(folder: Path) -> FileStats:
 
 def entries(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Everything below a folder by its relative path, folders before their contents, as deep as a path can be. Symlinks are
-    not followed.
+    not followed, and names that are not UTF-8 are omitted: WASI has no other ones, and cannot list a folder that has.
     """
     waiting = [""]
     while waiting:
@@ -68,6 +68,8 @@ def entries(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
             continue  # deleted in the meantime, or unreadable, in which case the guest cannot have changed it
         with found:
             for entry in found:
+                if not _is_unicode(entry.name):
+                    continue
                 yield f"{prefix}{entry.name}", entry
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{prefix}{entry.name}/")
@@ -244,6 +246,16 @@ def _file_stat(found: os.stat_result) -> FileStat:
         status_ns=found.st_ctime_ns,
         mode=found.st_mode,
     )
+
+
+def _is_unicode(name: str) -> bool:
+    if name.isascii():
+        return True
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _folders(root: Path) -> dict[str, None]:

@@ -1,6 +1,9 @@
-"""Files opened with `a+`, which CPython on WASI cannot read: there, the position of a file opened to append is always its end.
+"""Files that CPython on WASI opens and then writes in the wrong place, or cannot read.
 
-`open` therefore opens such a file without O_APPEND and moves to its end before each write, as the kernel does elsewhere.
+- After a write, `seek(0, SEEK_END)` returns the size of the file, but the next write goes where the last one ended. Files that are
+  written therefore move to the end by its position.
+- The position of a file opened to append is always its end, so a file opened with `a+` cannot be read. `open` opens it without
+  O_APPEND and moves to its end before each write, as the kernel does elsewhere.
 """
 
 import builtins
@@ -10,10 +13,29 @@ from itertools import permutations
 from typing import Any
 
 _open = io.open
-_MODES = frozenset("".join(letters) for kind in ("a+", "ab+", "at+") for letters in permutations(kind))
+_lseek = os.lseek
 
 
-class _AppendedFile(io.FileIO):
+def _modes(*kinds: str) -> frozenset[str]:
+    return frozenset(
+        "".join(letters) for kind in kinds for more in ("", "b", "t") for letters in permutations(kind + more)
+    )
+
+
+_APPENDS_AND_READS = _modes("a+")
+_WRITES = _modes("w", "x", "w+", "x+", "r+")
+
+
+class _WrittenFile(io.FileIO):
+    """A file that is written where its position is, also at its end."""
+
+    def seek(self, offset: Any, whence: Any = os.SEEK_SET, /) -> int:
+        if whence == os.SEEK_END and offset == 0:
+            offset, whence = os.fstat(self.fileno()).st_size, os.SEEK_SET
+        return super().seek(offset, whence)
+
+
+class _AppendedFile(_WrittenFile):
     """A file that can be read anywhere and is written at its end."""
 
     mode = "ab+"
@@ -38,18 +60,25 @@ def open_file(
     closefd: bool = True,
     opener: Any = None,
 ) -> Any:
-    """`open` of CPython, with `a+` modes that can be read."""
+    """`open` of CPython, with files that are written where they should be."""
     is_binary = isinstance(mode, str) and "b" in mode
     is_text = not is_binary and buffering != 0
     is_plain = closefd and opener is None and not isinstance(file, int)
     has_text_options = (encoding, errors, newline) != (None, None, None)
-    if mode not in _MODES or not is_plain or not (is_text or (is_binary and not has_text_options)):
+    is_valid = is_text or (is_binary and not has_text_options and buffering != 1)
+    raw: io.FileIO
+    if is_valid and mode in _WRITES:
+        raw = _WrittenFile(file, mode.replace("b", "").replace("t", ""), closefd, opener)
+    elif is_valid and is_plain and mode in _APPENDS_AND_READS:
+        raw = _AppendedFile(file)
+    else:
         return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
-    raw = _AppendedFile(file)
     try:
         if buffering == 0:
             return raw
-        buffered = io.BufferedRandom(raw, buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE)
+        size = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE
+        buffered: io.BufferedRandom | io.BufferedWriter
+        buffered = io.BufferedRandom(raw, size) if "+" in mode else io.BufferedWriter(raw, size)
         if is_binary:
             return buffered
         text = io.TextIOWrapper(buffered, encoding, errors, newline, line_buffering=buffering == 1)
@@ -60,7 +89,15 @@ def open_file(
         raise
 
 
+def _move(descriptor: int, position: int, whence: int, /) -> int:
+    """`os.lseek`, whose next write is at the end if that is where it moves."""
+    if whence == os.SEEK_END and position == 0:
+        position, whence = os.fstat(descriptor).st_size, os.SEEK_SET
+    return _lseek(descriptor, position, whence)
+
+
 def install() -> None:
-    """Replace `open` for all code."""
+    """Replace `open` and `os.lseek` for all code."""
     open_file.__name__ = open_file.__qualname__ = "open"
     builtins.open = io.open = open_file
+    os.lseek = _move
