@@ -2,12 +2,12 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.gate.gate_setup import record
+from tests.support.fork_server import forked_python
 
 from holdfast.core import (
     Amount,
@@ -229,7 +229,7 @@ asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
 def die(folder: Path, last: int) -> list[str]:
     """Have a process make calls and die in the middle of the last, or right after it; the effects it had."""
     died = subprocess.run(
-        [sys.executable, "-c", CHILD, str(folder), str(last)],
+        forked_python("-c", CHILD, str(folder), str(last)),
         cwd=Path(__file__).parents[2],
         check=False,
         timeout=60,

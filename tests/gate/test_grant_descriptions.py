@@ -116,7 +116,7 @@ def _lies(value: Json, areas: list[str]) -> bool:
     return value in areas or path in areas or any(path.startswith(f"{folder}/") for folder in folders)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None)
 @given(asked=ARGUMENTS, later=ARGUMENTS, reach=st.sampled_from(["exact", "folder", "host"]))
 def test_a_grant_covers_exactly_what_its_description_says(
     asked: JsonObject, later: JsonObject, reach: GrantReach

@@ -6,13 +6,13 @@ tests/policy/test_bypasses.py has those that the policy alone decides; docs/desi
 import asyncio
 import signal
 import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import pytest
 from tests.gate.gate_setup import ASKS, READ, YES, GateSetup, read, record
+from tests.support.fork_server import forked_python
 
 from holdfast.cli.commands.why import explain
 from holdfast.core import (
@@ -148,7 +148,7 @@ async def test_w10_a_process_killed_during_a_call_leaves_its_intent_and_the_call
     tmp_path: Path,
 ) -> None:
     effect = tmp_path / "effect"
-    program = [sys.executable, "-c", KILLED_IN_MID_CALL, str(tmp_path / "home"), str(effect)]
+    program = forked_python("-c", KILLED_IN_MID_CALL, str(tmp_path / "home"), str(effect))
     killed = await asyncio.to_thread(subprocess.run, program, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert effect.read_text() == "sent", "the effect took place"

@@ -154,3 +154,52 @@ def test_f47_a_value_marked_public_is_not_redacted() -> None:
 def test_f47_public_names_only_what_the_entry_has() -> None:
     with pytest.raises(InvalidConfig, match="'public' names 'REGOIN'"):
         load_servers({"s": {"command": "x", "env": {"REGION": "a"}, "public": ["REGOIN"]}})
+
+
+@pytest.mark.promise("P09")
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--header", "Authorization: Bearer cnway7f3Qz"],
+        ["-H", "X-Api-Key:cnway7f3Qz"],
+        ["--header=Authorization: Bearer cnway7f3Qz"],
+        ["run", "-e", "GITHUB_TOKEN=cnway7f3Qz", "image"],
+        ["--env=GITHUB_TOKEN=cnway7f3Qz"],
+        ["postgresql://me:cnway7f3Qz@db.example/x"],
+        ["--url=https://cnway7f3Qz@git.example/x"],
+        ["https://mcp.example/sse?key=cnway7f3Qz"],
+    ],
+)
+def test_f47_a_secret_written_in_an_argument_is_secret(args: list[str]) -> None:
+    assert "cnway7f3Qz" in secrets_of(ServerSpec(name="s", command="x", args=tuple(args)), {})
+
+
+@pytest.mark.promise("P09")
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"Authorization": "Bearer cnway7f3Qz", "Notion-Version": "2022-06-28"}',
+        '{"hosts": [{"name": "db", "auth": {"password": "cnway7f3Qz"}}]}',
+        "https://cnway7f3Qz@git.example/x",
+        "https://cnway7f3Qz:x-oauth-basic@git.example/x",
+        "https://x.example/cb#access_token=cnway7f3Qz",
+        "first7f3Qz,cnway7f3Qz",
+        "me:cnway7f3Qz",
+        "password=cnway7f3Qz",
+        "Authorization: Bearer cnway7f3Qz",
+    ],
+)
+def test_f47_the_parts_of_a_value_are_secret_on_their_own(value: str) -> None:
+    assert "cnway7f3Qz" in secrets_of(ServerSpec(name="s", command="x", env={"ANY": value}), {})
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-y", "@modelcontextprotocol/server-filesystem", "/srv/data"],
+        ["mcp-remote", "https://mcp.example.com/sse", "--transport", "http-only"],
+        ["--mode=careful", "--log:verbose", "name=somebody"],
+    ],
+)
+def test_f47_an_ordinary_argument_is_not_redacted(args: list[str]) -> None:
+    assert secrets_of(ServerSpec(name="s", command="x", args=tuple(args)), {}) == ()

@@ -41,6 +41,11 @@ async def test_text_is_returned_as_text_and_other_content_as_json(open_toolset: 
     ]
 
 
+async def test_w19_a_path_in_a_text_is_not_rewritten(open_toolset: OpenToolset, tmp_path: Path) -> None:
+    text = f"{tmp_path}/a.txt and /workspace/a.txt and /app/a.txt"
+    assert await open_toolset(spec_for("friendly")).call("echo", text=text) == text
+
+
 async def test_a_failing_tool_reports_its_reason(open_toolset: OpenToolset) -> None:
     friendly = open_toolset(spec_for("friendly"))
     with pytest.raises(ToolFailed, match="the milk is sour"):
@@ -48,7 +53,7 @@ async def test_a_failing_tool_reports_its_reason(open_toolset: OpenToolset) -> N
     assert await friendly.call("echo", text="still here") == "still here"
 
 
-async def test_a_server_sees_its_own_variables_and_no_other(open_toolset: OpenToolset) -> None:
+async def test_w20_a_server_sees_its_own_variables_and_no_other(open_toolset: OpenToolset) -> None:
     ours = {
         "PATH": os.environ["PATH"],
         "HOME": "/nowhere",
@@ -171,7 +176,7 @@ async def test_a_server_that_never_answers_does_not_delay_the_others(open_toolse
     assert silent.toolset.tools() == ()
 
 
-async def test_servers_start_in_parallel(open_toolset: OpenToolset, tmp_path: Path) -> None:
+async def test_w28_servers_start_in_parallel(open_toolset: OpenToolset, tmp_path: Path) -> None:
     marks = (str(tmp_path / "one"), str(tmp_path / "two"))
     one = open_toolset(spec_for("rendezvous", *marks, name="one"))
     two = open_toolset(

@@ -92,7 +92,7 @@ async def test_a_broken_connection_is_retried_and_the_person_sees_it(
     assert reply.message.text == "the whole"
     [notice] = [number for number, piece in enumerate(shown) if piece.kind == "retry"]
     assert "".join(piece.text for piece in shown[:notice]) == "half a "
-    assert shown[notice].text.endswith("; attempt 2 of 5 in 0 s")
+    assert shown[notice].text.endswith("; attempt 2 of 5 in 1 s")
     assert "".join(piece.text for piece in shown[notice + 1 :]) == "the whole"
 
 

@@ -1,6 +1,8 @@
 """A provider may send anything. Every response ends in a reply or in a ModelError."""
 
 import copy
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
@@ -189,3 +191,14 @@ async def test_an_exception_of_on_piece_is_not_blamed_on_the_provider() -> None:
         with pytest.raises(DisplayFailed):
             await model.ask(HELLO, show)
         await model.close()
+
+
+def test_warnings_in_words_of_a_provider_are_not_printed() -> None:
+    program = (
+        "import warnings, holdfast.models.provider_model\n"
+        "warnings.warn_explicit('from the provider', UserWarning, 'openai.py', 1, module='pydantic_ai.models.openai')\n"
+        "warnings.warn_explicit('from elsewhere', UserWarning, 'other.py', 1, module='other')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "from elsewhere" in done.stderr
+    assert "from the provider" not in done.stderr

@@ -74,21 +74,23 @@ class Op(NamedTuple):
                     files[self.path] = File(files[self.path].content, True)
 
     def script(self) -> str:
-        """The same for a shell."""
+        """The same for a shell, which starts a program only where there is something to do: thousands of them take minutes."""
         path = shlex.quote(self.path)
+        remove = f"if [ -e {path} ] || [ -L {path} ]; then rm -rf {path}; fi"
         match self.verb:
             case "write" | "link":
                 above = [self.path[:place] for place, sign in enumerate(self.path) if sign == "/"]
                 clear = [f"[ ! -f {shlex.quote(each)} ] || rm {shlex.quote(each)}" for each in above]
-                make = [f"mkdir -p {shlex.quote(above[-1])}"] if above else []
-                clear.append(f"[ ! -L {path} ] || rm {path}")
+                folder = shlex.quote(above[-1]) if above else "."
+                make = [f"[ -d {folder} ] || mkdir -p {folder}"]
                 if self.verb == "link":
-                    write = f"rm -rf {path}; ln -s {shlex.quote(self.content)} {path}"
+                    write = f"{remove}; ln -s {shlex.quote(self.content)} {path}"
                 else:
+                    clear.append(f"[ ! -L {path} ] || rm {path}")
                     write = f"[ ! -d {path} ] || rm -r {path}; printf %s {shlex.quote(self.content)} > {path}"
                 return "; ".join([*clear, *make, write])
             case "delete":
-                return f"rm -rf {path}"
+                return remove
             case _:
                 return f"[ ! -f {path} ] || [ -L {path} ] || chmod 755 {path}"
 
@@ -107,19 +109,27 @@ async def steps(process: ScriptedProcess) -> int:
     return 0
 
 
-class History:
+PER_SESSION = 10
+"""Histories that share a session: each starts where the one before ended, and rewinds no further than its own start."""
+
+
+class Histories:
     """A session and the plain copy that it is compared with."""
 
-    def __init__(self, seed: int, root: Path, *, is_real: bool) -> None:
-        self.random = random.Random(seed)
+    def __init__(self, root: Path, *, is_real: bool) -> None:
+        self.random = random.Random()
+        self.servers = random.Random()
         self.root = root
         self.is_real = is_real
         self.calls: list[tuple[str, JsonObject]] = []
         self.base: Files = {"a": File("1"), "d/a": File("2"), "d/e/b": File("3", True)}
         self.view: Files = dict(self.base)
         self.points: list[tuple[Files, Files]] = [(dict(self.base), dict(self.view))]
+        self.first_point = 0
+        self.has_servers = False
+        """In every second session programs run in the background, until a rewind stops them."""
 
-    async def run(self, sandboxes: CommandSandboxes) -> None:
+    async def run(self, seeds: range, sandboxes: CommandSandboxes) -> None:
         project = self.root / "project"
         project.mkdir()
         for name, file in self.base.items():
@@ -136,14 +146,26 @@ class History:
         try:
             model = ScriptedModel([self.reply] * 1000)
             session = await runtime.create(model=model, workspace=project, policy=POLICY)
-            for _ in range(self.random.randint(3, 7)):
-                step = self.random.choice(
-                    (self.turn, self.turn, self.turn, self.commit, self.reject, self.rewind)
-                )
-                await step(session)
-                self.compare(session, project)
+            for seed in seeds:
+                try:
+                    await self.play(seed, session, project)
+                except BaseException as error:
+                    error.add_note(f"the history of seed {seed}, in the session of {seeds}")
+                    raise
         finally:
             await runtime.close()
+
+    async def play(self, seed: int, session: Session, project: Path) -> None:
+        self.random.seed(seed)
+        self.servers.seed(seed)
+        self.has_servers = self.is_real and seed // PER_SESSION % 2 == 1
+        self.first_point = len(self.points) - 1
+        for _ in range(self.random.randint(3, 7)):
+            step = self.random.choice(
+                (self.turn, self.turn, self.turn, self.commit, self.reject, self.rewind)
+            )
+            await step(session)
+            self.compare(session, project)
 
     def reply(self, prompt: Prompt) -> Reply:
         is_answered = isinstance(prompt.messages[-1], ToolMessage)
@@ -162,11 +184,15 @@ class History:
             for op in ops:
                 op.apply(self.view)
             if self.is_real:
-                self.calls.append(("shell__run", {"script": "; ".join(op.script() for op in ops)}))
+                self.calls.append(
+                    ("shell__run", {"argv": ["sh", "-c", "; ".join(op.script() for op in ops)]})
+                )
             else:
                 self.calls.append(
                     ("shell__run", {"argv": ["steps"], "stdin": msgspec.json.encode(ops).decode()})
                 )
+        if self.has_servers and self.servers.random() < 0.4:
+            self.calls.insert(0, ("shell__start", {"argv": ["sleep", "600"]}))
         self.calls.append(("session__id", {}))
         await session.send("go")
         self.points.append((dict(self.base), dict(self.view)))
@@ -193,7 +219,7 @@ class History:
     async def rewind(self, session: Session) -> None:
         if not session.history() and len(self.points) == 1:
             return  # the first turn makes the first point
-        turn = self.random.randrange(len(self.points))
+        turn = self.random.randrange(self.first_point, len(self.points))
         await session.rewind(turn)
         self.base, self.view = map(dict, self.points[turn])
         del self.points[turn + 1 :]
@@ -216,17 +242,19 @@ def _fits(files: Files, base: Files, path: str) -> bool:
 
 
 def _files(root: Path) -> Files:
-    return {
-        path.relative_to(root).as_posix(): _file(path)
-        for path in root.rglob("*")
-        if path.is_file() or path.is_symlink()
-    }
-
-
-def _file(path: Path) -> File:
-    if path.is_symlink():
-        return File(os.readlink(path), is_link=True)
-    return File(path.read_text(), path.stat().st_mode & 0o100 != 0)
+    found: Files = {}
+    folders = [""]
+    for folder in folders:
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    found[folder + entry.name] = File(os.readlink(entry.path), is_link=True)
+                elif entry.is_dir():
+                    folders.append(f"{folder}{entry.name}/")
+                else:
+                    with open(entry.path, encoding="utf-8") as file:
+                        found[folder + entry.name] = File(file.read(), entry.stat().st_mode & 0o100 != 0)
+    return found
 
 
 @pytest.fixture
@@ -241,17 +269,14 @@ def memory_path(tmp_path: Path) -> Iterator[Path]:
 
 def run_histories(seeds: range, root: Path, *, is_real: bool) -> None:
     async def run() -> None:
-        for seed in seeds:
-            folder = root / str(seed)
+        for first in range(seeds.start, seeds.stop, PER_SESSION):
+            folder = root / str(first)
             folder.mkdir()
             sandboxes: CommandSandboxes = (
                 SystemSandboxes(root / "cache") if is_real else ScriptedSandboxes({"steps": steps})
             )
-            try:
-                await History(seed, folder, is_real=is_real).run(sandboxes)
-            except BaseException as error:
-                error.add_note(f"the history of seed {seed}")
-                raise
+            shared = range(first, min(first + PER_SESSION, seeds.stop))
+            await Histories(folder, is_real=is_real).run(shared, sandboxes)
             shutil.rmtree(folder)
 
     asyncio.run(run())
@@ -266,18 +291,18 @@ def test_2_000_histories_with_the_scripted_sandbox(memory_path: Path) -> None:
     run_histories(range(110, 2_000), memory_path, is_real=False)
 
 
-def test_histories_with_the_real_sandbox(tmp_path: Path) -> None:
-    _check_stands(tmp_path)
-    run_histories(range(10), tmp_path, is_real=True)
+def test_histories_with_the_real_sandbox(memory_path: Path) -> None:
+    _check_stands(memory_path)
+    run_histories(range(5, 15), memory_path, is_real=True)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("hundred", range(100))
-def test_10_000_histories_with_the_real_sandbox(tmp_path: Path, hundred: int) -> None:
-    _check_stands(tmp_path)
-    run_histories(range(hundred * 100, hundred * 100 + 100), tmp_path, is_real=True)
+def test_10_000_histories_with_the_real_sandbox(memory_path: Path, hundred: int) -> None:
+    _check_stands(memory_path)
+    run_histories(range(hundred * 100, hundred * 100 + 100), memory_path, is_real=True)
 
 
-def _check_stands(tmp_path: Path) -> None:
-    if asyncio.run(probe_sandbox(tmp_path / "cache")).tier != "full":
+def _check_stands(root: Path) -> None:
+    if asyncio.run(probe_sandbox(root / "cache")).tier != "full":
         pytest.skip("the full sandbox does not stand here")

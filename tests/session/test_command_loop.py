@@ -36,7 +36,9 @@ FIX = ["sed", "-i", "s/sum(prices)/sum(prices) + tax/", "shop.py"]
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "gitconfig").write_text("[user]\nname = a\nemail = a@example.com\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     if asyncio.run(probe_sandbox(tmp_path / "cache")).tier != "full":
         pytest.skip("the full sandbox does not stand here")
     folder = tmp_path / "project"
@@ -44,8 +46,7 @@ def project(tmp_path: Path) -> Path:
     for name, content in FILES.items():
         (folder / name).write_text(content)
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "start"]):
-        git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *words]
-        subprocess.run(git, cwd=folder, check=True, capture_output=True)
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
     (tmp_path / "loop.yaml").write_text(POLICY)
     return folder
 

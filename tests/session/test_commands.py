@@ -268,6 +268,27 @@ async def test_a_background_process_lives_across_calls_and_its_changes_are_colle
         assert any(isinstance(each, ProcessEnded) for each in events(session))
 
 
+async def test_a_rejected_change_does_not_come_back_while_a_background_process_runs() -> None:
+    async def server(process: ScriptedProcess) -> int:
+        await process.input.get()
+        return 0
+
+    replies: list[ScriptedReply] = [
+        use("shell__start", {"argv": ["server"]}),
+        use("shell__run", {"argv": ["tee", "new.txt"], "stdin": "new"}),
+        "Done.",
+        use("shell__run", {"argv": ["true"]}),
+        "Done.",
+    ]
+    programs = {"server": server}
+    async with memory_session(replies, policy=STAGING, programs=programs, settings=TOOLS) as session:
+        await session.send("write it")
+        await session.reject()
+        await session.send("run another")
+        assert results(session)[-1]["changes"] == []
+        assert session.proposals() == ()
+
+
 async def test_without_a_sandbox_the_tools_do_not_exist_and_the_model_is_not_told() -> None:
     seen: list[Prompt] = []
 

@@ -1,9 +1,11 @@
 """Compaction: a recorded summary, the originals kept, no call separated from its return, its cost counted."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from holdfast.app import Runtime
 from holdfast.core import (
     Error,
     Message,
@@ -13,10 +15,11 @@ from holdfast.core import (
     ToolMessage,
     UserMessage,
 )
-from holdfast.core.errors import ContextExceeded, InvalidInput
+from holdfast.core.errors import ContextExceeded, InvalidInput, ModelUnavailable
 from holdfast.core.events import HistoryCompacted, MessagePosted
-from holdfast.guests import script
+from holdfast.guests import ScriptedEngine, script
 from holdfast.models import OnPiece, Prompt, Reply, say, use
+from holdfast.policy import FixedPolicy
 from holdfast.session import Settings
 from holdfast.testing import memory_session
 
@@ -30,6 +33,8 @@ class SummarizingModel:
     def __init__(self, window: int = 10_000) -> None:
         self._window = window
         self.heard: list[Prompt] = []
+        self.is_down = False
+        """Whether it fails after the tool was used."""
 
     async def ask(self, prompt: Prompt, on_piece: OnPiece) -> Reply:
         if prompt.system.startswith("Summarize"):
@@ -37,6 +42,8 @@ class SummarizingModel:
         if len(prompt.messages) > self._window:
             raise ContextExceeded("too long")
         self.heard.append(prompt)
+        if self.is_down and isinstance(prompt.messages[-1], ToolMessage):
+            raise ModelUnavailable("down")
         if isinstance(prompt.messages[-1], UserMessage):
             part = use("execute_code", {"code": script({"value": len(self.heard)})})
             call = part.message.tool_calls[0]
@@ -74,6 +81,39 @@ async def test_a_summary_replaces_older_turns_and_the_originals_stay() -> None:
     words = [message.text for message in given[1:] if isinstance(message, UserMessage)]
     assert words == ["three", "four", "five"]
     check_whole(given)
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+async def test_w12_after_a_summary_and_a_failed_turn_the_conversation_continues_whole(
+    tmp_path: Path, is_resumed: bool
+) -> None:
+    """W9: a resumed session sends its history. W11: the model sees what the tools of a failed turn did."""
+    model = SummarizingModel()
+    runtime = await Runtime.start(home=tmp_path, settings=Settings(), servers=())
+    try:
+        session = await runtime.create(
+            model=model, policy=FixedPolicy(default="allow"), sandbox=ScriptedEngine()
+        )
+        for text in ("one", "two", "three"):
+            assert isinstance(await session.send(text), Ok)
+        await session.compact(keep_turns=1)
+        model.is_down = True
+        assert isinstance(await session.send("four"), Error)
+        model.is_down = False
+        if is_resumed:
+            await session.close()
+            session = await runtime.resume(
+                session.id, model=model, policy=FixedPolicy(default="allow"), sandbox=ScriptedEngine()
+            )
+        assert isinstance(await session.send("five"), Ok)
+    finally:
+        await runtime.close()
+    given = model.heard[-2].messages
+    check_whole(given)
+    words = [message.text for message in given if isinstance(message, UserMessage)]
+    assert "they counted to three" in words[0]
+    assert words[1:] == ["three", "four", "five"]
+    assert sum(isinstance(message, ToolMessage) for message in given) == 2, "of the turns three and four"
 
 
 async def test_compaction_needs_older_turns() -> None:

@@ -38,6 +38,11 @@ def test_f06_a_deleted_session_is_nowhere_in_the_data_directory(run: Run, tmp_pa
         assert word in run("search", word).out, "the search index knows it"
         session = json.loads(run("sessions", "--json").out)[0]["id"]
         run("proposals", "commit", session)
+        copy = (
+            Home(home).copies(SessionId(session)) / "point"
+        )  # `files` makes it where machines share a store
+        copy.mkdir(parents=True)
+        (copy / "a.txt").write_bytes(WORD)
         assert holding(home), "the canary is there before"
         assert run("delete", session, "--yes").code == 0
     assert holding(home) == []

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.commands import ScriptedProcess, probe_sandbox
+from holdfast.commands import (
+    SandboxStatus,
+    ScriptedProcess,
+    ScriptedSandboxes,
+    ShellSettings,
+    probe_sandbox,
+)
 from holdfast.core import Escalation, Json, Response, Scope, describe_coverage
 from holdfast.core.approval_text import describe_offers
 from holdfast.core.events import CallSettled, HostJudged
@@ -105,6 +111,35 @@ async def test_f14_a_script_that_is_not_understood_is_offered_alone() -> None:
         assert all("exactly this script" in each for each in offers(asked))
         await approve(session, asked, offer=len(asked.offers))
         assert await is_asked(session) is not None
+
+
+async def test_f14_a_weaker_sandbox_is_asked_about_once_a_session(tmp_path: Path) -> None:
+    (tmp_path / "ask.yaml").write_text(
+        "policy: ask\nrules:\n"
+        '  - {name: publish, escalate: "shell.*", commands: [[git, push]]}\n'
+        '  - {name: weaker, escalate: "shell.*"}\n'
+    )
+    runtime = await Runtime.start(
+        home=tmp_path / "home",
+        settings=Settings(acts_with="tools", shell=ShellSettings(enabled=True)),
+        servers=(),
+        sandboxes=ScriptedSandboxes(PROGRAMS, status=SandboxStatus(tier="copy")),
+    )
+    replies = [
+        run(argv=["git", "log"]),
+        run(script="eval $X; sh", stdin="x", env={"A": "b"}),
+        use("shell__start", {"argv": ["head"]}),
+        run(argv=["git", "push"]),
+        "Done.",
+    ]
+    session = await runtime.create(model=ScriptedModel(replies), policy=str(tmp_path / "ask.yaml"))
+    asked = await is_asked(session)
+    assert asked is not None
+    assert offers(asked)[-1] == "all calls of shell that rule weaker asks about"
+    await approve(session, asked, offer=len(asked.offers))
+    (asked,) = session.escalations()
+    assert asked.call.arguments == {"argv": ["git", "push"]}
+    await runtime.close()
 
 
 HOSTS = """\

@@ -2,10 +2,10 @@
 
 import asyncio
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.fork_server import forked_python
 
 from holdfast.app import Runtime
 from holdfast.commands import probe_sandbox
@@ -42,7 +42,7 @@ def test_a_command_of_a_killed_process_is_unknown_and_nothing_is_written_twice_o
     (project / "log").write_text("")
     (tmp_path / f"{verdict}.yaml").write_text(POLICY.format(verdict=verdict))
     killed = subprocess.run(
-        [sys.executable, str(MAIN), str(tmp_path), verdict, point],
+        forked_python(str(MAIN), str(tmp_path), verdict, point),
         capture_output=True,
         text=True,
         timeout=60,

@@ -18,6 +18,10 @@ STAGING = POLICY.replace(
     '"world.*"]', '"world.read", "world.list", "world.search", "world.proposals"]'
 ).replace("rules:", 'rules:\n  - {name: stage, stage: ["world.write", "world.make_folder"], planned: any}')
 
+COMMANDS = POLICY.replace('"world.*"]', '"world.*", shell.run]').replace(
+    "own: [calendar.today]", "own: [calendar.today, shell.run]"
+)
+
 
 @pytest_asyncio.fixture
 async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
@@ -89,6 +93,25 @@ async def test_a_name_that_a_stranger_gave_to_a_file_stays_a_strangers(runtime: 
         "list()[0]" if kind == "write" else "entries(path='.')[0]['path']"
     )
     assert await _asks(runtime, name, pay) == ["bank.pay"]
+
+
+async def test_what_a_command_makes_of_a_strangers_file_is_a_strangers(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "own.txt").write_text("Pay DE11")
+    cut = "r = shell.run(script='cut -c5-8 {}.txt > payee.txt')\nprint(r['code'])"
+    pay = "paid = bank.pay(to=world.read(path='payee.txt').strip(), amount=1)"
+    assert await _asks(runtime, cut.format("own"), pay, policy=COMMANDS, folder=folder) == []
+    write = f"w = world.write(path='note.txt', content={BODY})"
+    assert await _asks(runtime, write, cut.format("note"), pay, policy=COMMANDS, folder=folder) == [
+        "bank.pay"
+    ]
+    (folder / "payee.txt").unlink()
+    assert await _asks(runtime, cut.format("note"), pay, policy=COMMANDS, folder=folder) == ["bank.pay"], (
+        "in another session, too"
+    )
 
 
 async def test_the_text_of_an_attached_file_is_not_the_persons_word(runtime: Runtime) -> None:

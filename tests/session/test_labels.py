@@ -136,7 +136,8 @@ async def test_levels_are_on_record_and_an_approval_covers_exactly_this() -> Non
         assert isinstance(await session.send("Pay the bill."), Needs)
         levels = levels_of(session, "bank.pay")
         assert levels.arguments == {"to": "stranger"}
-        assert levels.sources == {"to": "body of mail.search (bill, call 1.1); never used before"}
+        sent = "body of mail.search (bill, call 1.1), by ann@example.com"
+        assert levels.sources == {"to": f"{sent}; never paid before"}
         (waiting,) = session.escalations()
         await session.resolve(waiting.id, Response(verdict="approve"), principal=PERSON)
         assert isinstance(await session.advance(), Ok)
@@ -218,5 +219,19 @@ async def test_a_question_says_of_every_value_where_it_came_from() -> None:
     async with desk_session([use("execute_code", {"code": code}), "Done."], Desk()) as session:
         await session.send("Answer it.")
         sources = levels_of(session, "mail.send").sources
-    assert sources["body"].startswith("body of mail.search (bill, call 1.1)")
+    assert sources["body"].startswith("body of mail.search (bill, call 1.1), by ann@example.com")
     assert sources["to"].endswith("never used before")
+
+
+async def test_a_question_says_which_file_a_payee_stands_in_and_who_named_the_file() -> None:
+    policy = POLICY.replace("labels:", "labels:\n  workspace: stranger")
+    code = """
+found = mail.search(query='bill')
+written = world.write(path='DE99', content='DE42')
+bank.pay(to=open('DE99').read(), amount=1)
+"""
+    replies: list[ScriptedReply] = [use("execute_code", {"code": code}), "Done."]
+    async with desk_session(replies, Desk(), policy=policy) as session:
+        await session.send("Pay it.")
+        sources = levels_of(session, "bank.pay").sources
+    assert sources["to"] == ("DE99 (call 1.3), named by ann@example.com; never paid before")

@@ -132,7 +132,7 @@ async def test_f05_a_fork_has_no_repository_and_a_merge_leaves_the_parents_alone
     assert parent.id == plan.parent
 
 
-async def test_f05_modes_empty_folders_and_binary_files_are_merged_and_symlinks_are_named(
+async def test_f05_modes_empty_folders_and_binary_files_are_merged_and_unusual_files_are_named(
     runtime: Runtime, project: Path
 ) -> None:
     _, fork = await parent_and_fork(runtime, project)
@@ -142,13 +142,62 @@ async def test_f05_modes_empty_folders_and_binary_files_are_merged_and_symlinks_
     (own / "empty").mkdir()
     (own / "docs" / "old.md").unlink()
     (own / "docs").rmdir()
-    os.symlink("a.txt", own / "link")
+    os.mkfifo(own / "pipe")
+    os.symlink("/etc/passwd", own / "outside")
     plan = await runtime.merge(fork.id)
-    assert plan.left == ("link",)
+    assert plan.left == ("outside", "pipe")
     assert (project / "a.txt").stat().st_mode & 0o777 == 0o755
     assert (project / "data.bin").read_bytes() == bytes(range(256)) * 4000
     assert (project / "empty").is_dir()
     assert not (project / "docs").exists()
+
+
+def make_links(folder: Path, links: dict[str, str]) -> None:
+    for name, target in links.items():
+        os.symlink(target, folder / name)
+
+
+async def test_f05_symlinks_are_merged_as_themselves(runtime: Runtime, project: Path) -> None:
+    make_links(project, {"moved": "a.txt", "gone": "a.txt", "to-file": "a.txt"})
+    _, fork = await parent_and_fork(runtime, project)
+    own = runtime.home.workspace(fork.id)
+    for name in ("moved", "gone", "to-file", "a.txt", "docs/old.md"):
+        (own / name).unlink()
+    (own / "docs").rmdir()
+    make_links(
+        own, {"moved": "b.txt", "new": "b.txt", "dangling": "nowhere", "a.txt": "b.txt", "docs": "other"}
+    )
+    (own / "to-file").write_text("a file\n")
+    (own / "b.txt").write_text("two\n")
+    (own / "other").mkdir()
+    (own / "other" / "old.md").write_text("not the old one\n")
+    plan = await runtime.merge(fork.id)
+    assert plan.left == ()
+    links = {path.name: os.readlink(path) for path in project.iterdir() if path.is_symlink()}
+    assert links == {
+        "moved": "b.txt",
+        "new": "b.txt",
+        "dangling": "nowhere",
+        "a.txt": "b.txt",
+        "docs": "other",
+    }
+    assert (project / "to-file").read_text() == "a file\n"
+    assert (project / "b.txt").read_text() == "two\n"
+    assert (project / "other" / "old.md").read_text() == "not the old one\n"
+    assert not os.path.lexists(project / "gone")
+    assert (await runtime.plan_merge(fork.id)).proposals == ()
+
+
+async def test_f05_a_symlink_that_changed_in_both_is_a_conflict(runtime: Runtime, project: Path) -> None:
+    make_links(project, {"link": "a.txt"})
+    _, fork = await parent_and_fork(runtime, project)
+    for folder, target in ((runtime.home.workspace(fork.id), "one"), (project, "two")):
+        (folder / "link").unlink()
+        make_links(folder, {"link": target})
+    with pytest.raises(CommitConflict) as refused:
+        await runtime.merge(fork.id)
+    assert refused.value.paths == ("link",)
+    assert os.readlink(project / "link") == "two"
 
 
 async def test_f05_a_merge_that_fails_changes_nothing(tmp_path: Path, project: Path) -> None:

@@ -1,25 +1,53 @@
 """A session in a file: opened in another data directory with messages, files, staged changes and budget, without grants."""
 
-from collections.abc import AsyncIterator
+import json
+import zipfile
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
+from tests.store.sample_events import asked
 
 from holdfast.app import Runtime
 from holdfast.core import (
+    PERSON,
+    CallId,
     Escalation,
     FakeClock,
     FunctionToolset,
+    Limits,
     Ok,
     Proposed,
     Response,
     SessionId,
     Tool,
+    call_id,
+    digest_bytes,
 )
-from holdfast.core.errors import SessionExists
-from holdfast.core.events import GrantGiven
-from holdfast.core.projection import ReplayedHistory
-from holdfast.gate import ControlRequests, Grants, RevokeGrant
+from holdfast.core.errors import JournalDamaged, SessionExists
+from holdfast.core.events import (
+    GENESIS,
+    CallIntended,
+    CodePosted,
+    CommitsProposed,
+    EscalationAnswered,
+    EscalationOpened,
+    Event,
+    GrantGiven,
+    Noted,
+    RecordedEvent,
+    RestorePointMade,
+    RunParked,
+    SessionRewound,
+    TurnParked,
+    decode_event,
+    encode_event,
+    event_hash,
+)
+from holdfast.core.projection import ReplayedHistory, imported_through
+from holdfast.gate import ControlRequests, Grants, RevokeGrant, limits_of_tree, share_of
+from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
@@ -185,10 +213,169 @@ async def test_an_unused_approval_of_a_snapshot_does_not_count(
     await session.close()
     await here.snapshot(session.id, tmp_path / "session.zip")
     again = await there.restore(tmp_path / "session.zip", policy=ASKS, toolsets=[box], needs_model=False)
-    await again.advance()
+    assert await again.advance() is None, "no turn of another home goes on here"
     assert box.performed == []
     [entry] = again.audit(operation=PUT.name)
-    assert entry.decision.reason.endswith("it was approved in another home")
+    assert (entry.result, entry.error) == ("cancelled", "it was approved in another home")
+
+
+def _changed(path: Path, change: Callable[[list[Event]], list[Event]]) -> Path:
+    """The archive with other events, and hashes that fit."""
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    found = json.loads(content["manifest.json"])
+    lines = [json.loads(line) for line in content["events.jsonl"].splitlines()]
+    events = change([decode_event(json.dumps(line["event"]).encode()) for line in lines])
+    previous, written = GENESIS, []
+    for seq, event in enumerate(events, start=1):
+        body = encode_event(event)
+        previous = event_hash(previous, found["session"], seq, 1, body)
+        head = {"session": found["session"], "seq": seq, "at_ms": 1, "hash": previous.hex()}
+        written.append(json.dumps(head)[:-1] + f',"event":{body.decode()}}}\n')
+    content["events.jsonl"] = "".join(written).encode()
+    content["manifest.json"] = json.dumps(
+        {**found, "events": len(events), "last_hash": previous.hex()}
+    ).encode()
+    path.unlink()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+    return path
+
+
+def _used(events: list[Event], *, is_rewound: bool) -> list[Event]:
+    """The turn is open, its call is approved, and the approval seems to be used up."""
+    events = [event for event in events if not isinstance(event, RunParked | TurnParked)]
+    [asked] = [event.escalation for event in events if isinstance(event, EscalationOpened)]
+    approved = EscalationAnswered(
+        escalation=asked.id, response=Response(verdict="approve"), principal=PERSON, transport="terminal"
+    )
+    call = asked.call if is_rewound else msgspec.structs.replace(asked.call, id=call_id(1, 9))
+    used = CallIntended(
+        call=call,
+        decision=asked.decision,
+        digest=asked.digest,
+        tool_digest=asked.tool_digest,
+        escalation=asked.id,
+    )
+    events += [approved, used]
+    return [*events, SessionRewound(seq=len(events) - 1, turn=1, principal=PERSON)] if is_rewound else events
+
+
+def _lying(events: list[Event]) -> list[Event]:
+    """The question that waits shows other words than its digest stands for."""
+    events = [event for event in events if not isinstance(event, RunParked | TurnParked)]
+    [place] = [place for place, event in enumerate(events) if isinstance(event, EscalationOpened)]
+    shown = events[place].escalation  # type: ignore[attr-defined]
+    harmless = msgspec.structs.replace(shown.call, arguments={"harmless": True})
+    events[place] = EscalationOpened(escalation=msgspec.structs.replace(shown, call=harmless))
+    return events
+
+
+FORGED: dict[str, Callable[[list[Event]], list[Event]]] = {
+    "an approval that another call used": lambda events: _used(events, is_rewound=False),
+    "an approval whose use was rewound": lambda events: _used(events, is_rewound=True),
+    "a question with other words": _lying,
+    "an open turn of the person": lambda events: [
+        event for event in events if not isinstance(event, EscalationOpened | RunParked | TurnParked)
+    ],
+}
+
+
+@pytest.mark.promise("P11")
+@pytest.mark.parametrize("forged", FORGED)
+async def test_nothing_that_a_file_began_or_approved_goes_on(
+    here: Runtime, there: Runtime, tmp_path: Path, forged: str
+) -> None:
+    box = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
+    session = await here.create(policy=ASKS, toolsets=[box], needs_model=False)
+    await session.execute("box.put()")
+    await session.close()
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    file = _changed(tmp_path / "session.zip", FORGED[forged])
+    again = await there.restore(file, policy=ASKS, toolsets=[box], needs_model=False)
+    assert await again.advance() is None
+    assert (box.performed, again.escalations()) == ([], ())
+    assert again.history()[-1].outcome is not None
+
+
+def test_an_approval_of_a_file_is_none_even_if_its_call_is_made_again() -> None:
+    opening = asked(1)
+    call = opening.escalation.call
+    answered = EscalationAnswered(
+        escalation=opening.escalation.id,
+        response=Response(verdict="approve"),
+        principal=PERSON,
+        transport="web",
+    )
+    imported = Noted(code="imported", text="")
+    for told, verdict in (((opening, answered), "approve"), ((opening, answered, imported), "expire")):
+        recorded = [
+            RecordedEvent(session=SessionId("s"), seq=seq, at_ms=0, event=event, hash=b"")
+            for seq, event in enumerate(told, start=1)
+        ]
+        found = Escalations(ReplayedHistory(recorded), clock=FakeClock()).find(call)  # type: ignore[arg-type]
+        assert isinstance(found, Ruling)
+        assert found.verdict == verdict
+
+
+async def test_a_fork_knows_what_came_from_the_file_and_what_was_said_here(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    session = await here.create(policy=STAGES, needs_model=False)
+    await session.execute("1")
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    again = await there.restore(tmp_path / "session.zip", policy=STAGES, needs_model=False)
+    await again.execute("2")
+    ended = imported_through(await there.store.read(again.id))
+    for turn, through in ((2, ended), (1, None)):
+        fork = await there.fork(again.id, at=turn, policy=STAGES, needs_model=False)
+        recorded = await there.store.read(fork.id)
+        opening = next(entry.seq for entry in recorded if entry.session == fork.id)
+        assert imported_through(recorded) == (through or opening)
+
+
+OUT_OF_ORDER: dict[str, Callable[[list[Event]], list[Event]]] = {
+    "a restore point in a later turn": lambda events: [
+        *events,
+        CodePosted(turn=2, code="box.put()", language="python", principal=PERSON),
+        RestorePointMade(turn=1, manifest=digest_bytes(b"{}")),
+    ],
+    "a question of a turn that has not begun": lambda events: [*events, asked(2)],
+    "a call of no turn": lambda events: [
+        *events,
+        EscalationOpened(
+            escalation=msgspec.structs.replace(
+                asked(1).escalation, call=msgspec.structs.replace(asked(1).escalation.call, id=CallId("x"))
+            )
+        ),
+    ],
+}
+
+
+@pytest.mark.promise("P11")
+@pytest.mark.parametrize("order", OUT_OF_ORDER)
+async def test_a_file_whose_events_belong_to_another_turn_is_refused(
+    here: Runtime, there: Runtime, tmp_path: Path, order: str
+) -> None:
+    session = await here.create(policy=ASKS, needs_model=False)
+    await session.execute("1")
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    with pytest.raises(JournalDamaged):
+        await there.restore(_changed(tmp_path / "session.zip", OUT_OF_ORDER[order]), needs_model=False)
+
+
+async def test_a_file_chooses_no_sandbox_and_offers_no_commits(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    session = await here.create(policy=ASKS, sandbox="lisp", needs_model=False)
+    await session.execute("1")
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    offer = CommitsProposed(ref="refs/heads/main", head="0" * 40, commits=("a fix",), paths=("README.md",))
+    file = _changed(tmp_path / "session.zip", lambda events: [*events, offer])
+    again = await there.restore(file, needs_model=False)
+    assert again.status.sandbox == ""
+    assert again.offered_commits() == ()
 
 
 PUT_ONCE = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
@@ -245,6 +432,33 @@ async def test_a_snapshot_does_not_replace_an_existing_session(here: Runtime, tm
     await here.snapshot(session.id, tmp_path / "session.zip")
     with pytest.raises(SessionExists):
         await here.restore(tmp_path / "session.zip", policy=STAGES, needs_model=False)
+
+
+async def test_a_file_can_not_raise_the_budget_of_this_data_directory(here: Runtime, tmp_path: Path) -> None:
+    session = await here.create(
+        policy=FixedPolicy(default="allow"), needs_model=False, budget="calls=50,tokens=9"
+    )
+    for source in ("1", "2"):
+        await session.execute(source)
+    await session.raise_budget(Limits(calls=5000, tokens=9))
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "config.toml").write_text("[budget]\ncalls = 3\n")
+    there = await Runtime.start(home=tmp_path / "there", clock=FakeClock())
+    allow = FixedPolicy(default="allow")
+    again = await there.restore(tmp_path / "session.zip", policy=allow, needs_model=False)
+    assert again.budget.limits == Limits(calls=3, tokens=9)
+    fork = await there.fork(again.id, policy=allow, needs_model=False)
+    assert fork.budget.limits == Limits(calls=3, tokens=9)
+    early = await there.fork(again.id, at=1, policy=allow, needs_model=False)
+    assert early.budget.limits == Limits(calls=3, tokens=9), "a fork from before the import has no more"
+    assert limits_of_tree(again.recorded) == limits_of_tree(early.recorded) == Limits(calls=3, tokens=9)
+    assert share_of(again.id, again.recorded).added == Limits(), "what the file added does not count"
+    await again.rewind(1)
+    assert again.budget.limits == Limits(calls=3, tokens=9), "a rewind before the import changes nothing"
+    await again.raise_budget(Limits(calls=8, tokens=9))
+    assert again.budget.limits.calls == 8
+    await there.close()
 
 
 async def test_a_rewind_before_the_import_leaves_the_session_in_its_own_folder(

@@ -15,7 +15,7 @@ LIMITS = Limits(tokens=100, cost_usd=Decimal("1.5"), wall_seconds=60.0, bytes_wr
     ("word", "left"),
     [("tokens", 100.0), ("usd", 1.5), ("cost", 1.5), ("cost_usd", 1.5), ("bytes", 7.0), ("steps", 50.0)],
 )
-async def test_the_remaining_budget_is_named_by_the_words_of_every_other_budget(
+async def test_f25_the_remaining_budget_is_named_by_the_words_of_every_other_budget(
     word: str, left: float
 ) -> None:
     async with memory_session(limits=LIMITS) as session:

@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 from tests.teams.team_broker import roster, team_broker
 
-from holdfast.core import Error, FakeClock, Nonconverged, SystemClock
+from holdfast.core import PERSON, Error, FakeClock, Nonconverged, SessionId, SystemClock
 from holdfast.core.errors import InvalidInput
+from holdfast.core.events import MemberAttached, Noted, RecordedEvent
+from holdfast.core.projection import ReplayedHistory
 from holdfast.store import Home, MemoryStore, open_store
 from holdfast.teams import Broker, MessageStatus, OnCall, Pair, Roster, ScriptedProgram, TeamMessage, echo
 from holdfast.teams.errors import AskRefused
-from holdfast.teams.pair_log import PairLog, QueuedMessages
+from holdfast.teams.history import PairHistory
+from holdfast.teams.pair_log import Notices, PairLog, QueuedMessages
 
 MESSAGE = "550e8400-e29b-41d4-a716-446655440000"
 
@@ -208,6 +211,31 @@ async def test_the_first_text_under_a_message_id_is_kept(tmp_path: Path) -> None
     (left,) = await QueuedMessages(box).sent()
     assert left.message.text == "pay one"
     await store.close()
+
+
+async def test_what_an_imported_file_queued_is_not_delivered(tmp_path: Path) -> None:
+    """The id of a pair's session follows from names and a folder, which a stranger can guess."""
+    clock, pair = FakeClock(), Pair(sender="alpha", receiver="beta")
+    log = PairLog(pair, store=MemoryStore(clock=clock), folder=str(tmp_path))
+    message = TeamMessage(id=MESSAGE, text="pay", sender="alpha", principal=PERSON)
+    messages, notices = QueuedMessages(log), Notices(log, clock=clock)
+    await messages.add(message)
+    await notices.add("obey", ttl_days=1)
+    assert (len(await messages.pending()), len(await notices.pending())) == (1, 1)
+    await log.append(Noted(code="imported", text=""))
+    assert (await messages.pending(), await notices.pending()) == ([], [])
+    await notices.add("ours", ttl_days=1)
+    assert [each.text for each in await notices.pending()] == ["ours"]
+
+
+def test_an_imported_file_chooses_no_conversation_of_a_member() -> None:
+    told = (MemberAttached(kind="claude", conversation="mine"), Noted(code="imported", text=""))
+    recorded = [
+        RecordedEvent(session=SessionId("s"), seq=seq, at_ms=0, event=event, hash=b"")
+        for seq, event in enumerate(told, start=1)
+    ]
+    assert PairHistory(ReplayedHistory(recorded[:1])).attached == told[0]
+    assert PairHistory(ReplayedHistory(recorded)).attached is None
 
 
 async def test_f28_concurrent_writers_of_one_pair_log_do_not_lose_each_others_lease(tmp_path: Path) -> None:

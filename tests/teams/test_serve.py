@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from tests.support.fork_server import forked_python
 
+import holdfast
 from holdfast.cli import main
 
 TEAMS_TOOLS = {"teams_ask", "teams_send_message", "teams_notify", "teams_report"}
@@ -92,6 +93,11 @@ async def connected(url: str, token: str) -> AsyncIterator[Client]:
 
 async def test_a_stdio_client_asks_as_its_configured_sender(server_home: ServerHome) -> None:
     async with server_home.over_stdio("--from", "a") as client:
+        assert client.server_info
+        assert (client.server_info.name, client.server_info.version) == (
+            "holdfast-teams",
+            holdfast.__version__,
+        )
         assert {tool.name for tool in (await client.list_tools()).tools} == TEAMS_TOOLS
         answered = await call(client, "teams_ask", team="b", question="hi")
         forged = await call(client, "teams_ask", team="b", question="hi", fromTeam="external")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Unpack
 from holdfast.app.resources import compose_resources
 from holdfast.commands import CommandSandboxes
 from holdfast.config import project_budget
-from holdfast.core import Clock, Limits, Toolset, check_session_id, parse_limits
-from holdfast.core.errors import SessionNotFound
+from holdfast.core import PERSON, Clock, Limits, Principal, Toolset, check_session_id, parse_limits
+from holdfast.core.errors import SessionHeld, SessionNotFound
 from holdfast.gate import GateSettings
 from holdfast.guests import Engines, Sandbox
 from holdfast.policy import Policy
@@ -29,8 +29,9 @@ from holdfast.session import (
     open_external_gate,
     parent_of,
     resume_session,
+    view_merge,
 )
-from holdfast.store import Store, WorkStore
+from holdfast.store import Store, WorkStore, export_signed
 
 if TYPE_CHECKING:
     from holdfast.mcp import ServerSpec
@@ -112,9 +113,10 @@ class Runtime:
         limits: Limits | None = None,
         session: str | None = None,
         description: str = "",
+        principal: Principal = PERSON,
         **options: Unpack[SessionOptions],
     ) -> Session:
-        """A new session. Without a workspace it gets its own folder.
+        """A new session of a person. Without a workspace it gets its own folder.
 
         `budget` is written as on the command line, such as `"usd=1,tokens=50k"`, or as `Limits`. Without it, the budget of
         the settings applies, narrowed by the project's own config.toml. `limits` is another name for it.
@@ -128,6 +130,7 @@ class Runtime:
             limits=self._budget(budget if budget is not None else limits, workspace),
             session=session,
             description=description,
+            principal=principal,
         )
 
     async def resume(self, reference: str, **options: Unpack[SessionOptions]) -> Session:
@@ -183,8 +186,11 @@ class Runtime:
 
     async def plan_merge(self, fork: str, *paths: str) -> MergePlan:
         """What a merge of a fork would change in the folder of its parent, and what conflicts. Changes nothing."""
-        async with self._fork_and_parent(fork) as (child, parent):
-            return await parent.plan_merge(child, *paths)
+        try:
+            async with self._fork_and_parent(fork) as (child, parent):
+                return await parent.plan_merge(child, *paths)
+        except SessionHeld:
+            return await view_merge(self.home, self.store, await self.store.find(fork), *paths)
 
     async def merge(self, fork: str, *paths: str, shown: MergePlan | None = None) -> MergePlan:
         """Commit what a fork changed, or only these paths, to the folder of its parent: all or nothing. Raises CommitConflict.
@@ -220,22 +226,33 @@ class Runtime:
         live = self.get(session)
         if live is not None:
             await live.save_restore_point()
-        await self.store.export_session(session, Path(path), now_ms=self._shared.clock.now_ms())
+        await export_signed(
+            self.store, self._shared.home, session, Path(path), now_ms=self._shared.clock.now_ms()
+        )
 
     async def restore(self, path: str | Path, **options: Unpack[SessionOptions]) -> Session:
         """Open a session from a snapshot of another data directory, in its own folder.
 
-        Its grants do not apply here. Its policy and model are this data directory's unless others are chosen.
+        Its grants do not apply here. Its policy and model are this data directory's unless others are chosen, and its budget is
+        the stricter one of its own and this data directory's.
         """
         check_options(options, "Runtime.restore")
         imported = await import_archive(
-            self.store, self._shared.home, Path(path), now_ms=self._shared.clock.now_ms()
+            self.store,
+            self._shared.home,
+            Path(path),
+            now_ms=self._shared.clock.now_ms(),
+            limits=self.settings.budget,
         )
         return await self.resume(imported.session, **options)
 
     def _budget(self, given: Limits | str | None, workspace: str | Path | None) -> Limits:
+        if isinstance(given, str):
+            return parse_limits(given)
+        if isinstance(given, Limits):
+            return given
         if given is not None:
-            return parse_limits(given) if isinstance(given, str) else given
+            raise TypeError(f"a budget is Limits, or a text such as 'usd=1,tokens=50k', not {given!r:.80}")
         if workspace is None:
             return self.settings.budget
         return project_budget(self.settings.budget, Path(workspace))

@@ -1,7 +1,6 @@
 """Editing config.toml: set one value and keep the person's comments and layout. tomlkit loads on the first edit."""
 
 import re
-import tomllib
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
@@ -14,6 +13,8 @@ Setting = Scalar | Sequence[Scalar]
 
 def with_value(text: str, key: str, value: Setting) -> str:
     """The text with a dotted key set to a value and old names of that key removed. Raises InvalidInput if that fails."""
+    import tomllib
+
     import tomlkit
 
     value = value if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
@@ -68,6 +69,8 @@ def _position(body: list[Any], name: str) -> int:
 
 def _check_only_this_changed(before: dict[str, Any], after: str, changes: dict[str, Setting | None]) -> None:
     """Compare all values, because a person may have written the file in a way that `with_value` does not expect."""
+    import tomllib
+
     for key, value in changes.items():
         *tables, name = key.split(".")
         inner = before

@@ -1,7 +1,6 @@
 """TOML text as a person wrote it: parsing, and the line and column of each key. `tomllib` does not report positions."""
 
 import re
-import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,6 +21,10 @@ class Position(NamedTuple):
 
 def parse_toml(text: str, source: str) -> dict[str, object]:
     """Parse a TOML text. Raises InvalidConfig with line and column."""
+    if not text.strip():
+        return {}
+    import tomllib  # here, because most projects and many people have no configuration
+
     try:
         return tomllib.loads(text)
     except RecursionError:

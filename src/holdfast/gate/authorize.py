@@ -119,7 +119,9 @@ class Authorizer:
             return Parked(escalation=asked.id)
         if obstacle := _obstacle(judgement, registered):
             return _refusal(decision, "impossible", obstacle)
-        if not registered.tool.asks_person and (grant := await self._grants.find_covering(judgement.request)):
+        if not registered.tool.asks_person and (
+            grant := await self._grants.find_covering(judgement.request, rule=decision.rule)
+        ):
             return self._authorized(judgement, registered, grant=grant.id)
         if not self._can_ask:
             return _refusal(decision, "no-handler", "it needs approval and no one can be asked here")
@@ -152,7 +154,11 @@ class Authorizer:
         if tool.asks_person:
             return ()
         call, targets = judgement.request.call, judgement.request.targets
-        coverages = await off_loop(call.arguments, lambda: find_offers(call, tool, targets, contents))
+        is_weaker = judgement.request.facts.tier not in (None, "full")
+        rule = judgement.decision.rule if is_weaker else ""
+        coverages = await off_loop(
+            call.arguments, lambda: find_offers(call, tool, targets, contents, weaker_rule=rule)
+        )
         recent = await self._judge.recent_requests(tool.group)
         counted = self._judge.recent_count()
         return tuple(

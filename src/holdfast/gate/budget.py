@@ -25,7 +25,7 @@ from holdfast.core.events import (
     TurnEnded,
     TurnParked,
 )
-from holdfast.core.projection import EventSource, Projection
+from holdfast.core.projection import EventSource, Projection, imported_limits, imported_through
 from holdfast.gate.tree_budget import CombinedTreeBudget, TreeBudget, check_spent, exact, left, plain
 
 WARN_AT = 0.8
@@ -64,6 +64,8 @@ class Budget(Projection[_Handled]):
         self._configured = turn_limits
         self._tree: TreeBudget | None = None
         self._last_charged = 0
+        self._imported_through = imported_through(journal.recorded)
+        self._imported_limits = imported_limits(journal.recorded)
         self._paid = Total()
         """Not part of `reset`: a rewind does not bring money back."""
         super().__init__(journal)
@@ -95,10 +97,10 @@ class Budget(Projection[_Handled]):
                 if (held := self._by_call.get(event.call)) is not None:
                     self.release(held)
             case SessionOpened():
-                self.limits = event.limits
+                self.limits = self._limits_of(event, entry)
                 self._update_limited()
             case BudgetRaised():
-                self.limits = event.limits
+                self.limits = self._limits_of(event, entry)
                 self.turn_limits = self.turn_limits.raised(event.added)
                 self.applied_requests.add(event.request)
                 self._warned.clear()
@@ -118,6 +120,12 @@ class Budget(Projection[_Handled]):
         if isinstance(event, _TURN_ENDINGS):
             while self._time_reservations:
                 self.release(self._time_reservations.pop())
+
+    def _limits_of(self, event: SessionOpened | BudgetRaised, entry: RecordedEvent) -> Limits:
+        """The limits of an event; those of a file give way to the ones that this machine chose."""
+        if self._imported_limits is not None and entry.seq <= self._imported_through:
+            return self._imported_limits
+        return event.limits
 
     def _charge_tree(self, event: Event, entry: RecordedEvent, amount: Amount | None) -> None:
         """Charge the shared budget. A rewind restores the session, not what the tree has spent."""

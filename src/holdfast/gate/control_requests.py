@@ -9,6 +9,7 @@ a whole, so its process carries them out.
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,13 +39,14 @@ class ControlRequest(Value, tag_field="do", forbid_unknown_fields=True):
 
     transport: str = "command"
     """Where the request comes from."""
+    principal: Principal = PERSON
+    """Whose request it is."""
 
 
 class RaiseBudget(ControlRequest, tag="raise-budget"):
     """Add to the limits of the session, of its current turn and of its tree."""
 
     added: Limits
-    principal: Principal = PERSON
 
 
 class RevokeGrant(ControlRequest, tag="revoke-grant"):
@@ -54,7 +56,7 @@ class RevokeGrant(ControlRequest, tag="revoke-grant"):
 
 
 class PostMessage(ControlRequest, tag="post-message"):
-    """Send a message of the person to the agent."""
+    """Send a message of a person to the agent."""
 
     text: str
 
@@ -83,9 +85,11 @@ class RejectProposals(ControlRequest, tag="reject-proposals"):
 
 
 class RewindSession(ControlRequest, tag="rewind-session"):
-    """Rewind to the end of a turn; 0 is before the first one."""
+    """Rewind to the end of a turn, if the plan is still the one that the person saw; 0 is before the first turn."""
 
     turn: int
+    shown: str = ""
+    """The digest of the plan that was shown; empty if none was."""
 
 
 class RevealOutput(ControlRequest, tag="reveal-output"):
@@ -100,7 +104,6 @@ class AnswerEscalation(ControlRequest, tag="answer-escalation"):
     escalation: EscalationId
     digest: str
     response: Response
-    principal: Principal = PERSON
 
 
 class PreviewPort(ControlRequest, tag="preview-port"):
@@ -124,6 +127,8 @@ SessionRequest = (
     | PreviewPort
 )
 AnyControlRequest = JournalRequest | SessionRequest
+Show = Callable[[JournalRequest], None]
+"""Shows a request to the person at the process that holds the session."""
 _DECODER: msgspec.json.Decoder[AnyControlRequest] = msgspec.json.Decoder(AnyControlRequest)
 
 
@@ -169,7 +174,7 @@ class ControlRequests:
         """The number of requests that are not applied yet."""
         return len(self._names())
 
-    async def apply(self, journal: Journal, budget: Budget) -> None:
+    async def apply(self, journal: Journal, budget: Budget, show: Show = lambda _: None) -> None:
         """Record each request once and remove its file."""
         async with self._applying:
             for name in self._names():
@@ -178,7 +183,7 @@ class ControlRequests:
                 if isinstance(request, SessionRequest):
                     continue  # the session takes it
                 if content is not None:
-                    await apply_journal_request(name, request, journal, budget)
+                    await apply_journal_request(name, request, journal, budget, show)
                 remove(self._folder / name)
             with suppress(OSError):  # a new request arrived meanwhile
                 self._folder.rmdir()
@@ -193,14 +198,19 @@ class ControlRequests:
 
 
 async def apply_journal_request(
-    name: str, request: JournalRequest | None, journal: Journal, budget: Budget
+    name: str,
+    request: JournalRequest | None,
+    journal: Journal,
+    budget: Budget,
+    show: Show = lambda _: None,
 ) -> None:
-    """Record a request under its name, once; one that cannot be read is refused on record."""
+    """Record a request under its name, once, and show it first; one that cannot be read is refused on record."""
     match request:
         case None:
             text = f"the control request {name} is not valid; nothing was changed"
             await journal.append(Noted(code="request-refused", text=text))
         case RaiseBudget() if name not in budget.applied_requests:
+            show(request)
             raised = BudgetRaised(
                 limits=budget.limits.raised(request.added),
                 added=request.added,
@@ -212,6 +222,7 @@ async def apply_journal_request(
         case RaiseBudget():
             pass  # recorded by a process that died before it removed the request
         case RevokeGrant():
+            show(request)
             await journal.append(GrantRevoked(grant=request.grant))
 
 

@@ -23,7 +23,7 @@ from holdfast.core.events import (
     RecordedEvent,
     SessionOpened,
 )
-from holdfast.core.projection import Projection
+from holdfast.core.projection import Projection, imported_through
 from holdfast.gate.grants import check_offer
 from holdfast.store import Journal
 
@@ -46,6 +46,7 @@ class Escalations(Projection[_Handled]):
 
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
         self._record = journal
+        self._imported_through = imported_through(journal.recorded)
         self._clock = clock
         self._answering = asyncio.Lock()
         """Held while an escalation is being settled, so that it is settled once."""
@@ -65,6 +66,10 @@ class Escalations(Projection[_Handled]):
                 escalation = event.escalation
                 self._open[escalation.id] = escalation
                 self._by_call[escalation.call.id] = escalation.id
+                if entry.seq <= self._imported_through:
+                    # What a file asks need not be what its digest stands for, and anyone can write that you approved it.
+                    self._withdrawn.setdefault(escalation.id, "it was asked in another home")
+                    self._withdraw(escalation.id)
             case EscalationAnswered():
                 if answered := self._open.pop(event.escalation, None):
                     self._rulings[event.escalation] = Ruling(
@@ -178,7 +183,8 @@ class Escalations(Projection[_Handled]):
             expires_ms = self._open[id].expires_ms
             left = None if expires_ms is None else max(0.0, (expires_ms - self._clock.now_ms()) / 1000)
             try:
-                await asyncio.wait_for(changed.wait(), timeout=left)
+                async with asyncio.timeout(left):
+                    await changed.wait()
             except TimeoutError:
                 await self.expire_overdue()
         if id not in self._rulings:

@@ -130,6 +130,8 @@ class Gate:
         self._settings = settings or GateSettings()
         self._saved_grants = saved_grants
         self._control_requests = control_requests
+        self.on_request: Callable[[JournalRequest], None] = lambda _: None
+        """Receives each control request of another process before it is applied, to show it."""
         self._in_flight: dict[CallId, asyncio.Event] = {}
         """One event per call id in flight, set when it ends, so that a call submitted twice at once is executed once."""
         self._registry = ToolRegistry(toolsets, policy=policy)
@@ -378,6 +380,17 @@ class Gate:
         """Record a person's answer and the grant it includes. Raises EscalationUnknown if it is too late."""
         if response.offer is not None:
             self.escalations.check_offer(id, response.offer)
+        recording = asyncio.ensure_future(self._record_answer(id, response, principal, transport))
+        try:
+            return await asyncio.shield(recording)
+        except asyncio.CancelledError:
+            # Whoever waits for the answer stops the one who asked as soon as it is there, and the grant comes after it.
+            await asyncio.gather(recording, return_exceptions=True)
+            raise
+
+    async def _record_answer(
+        self, id: EscalationId, response: Response, principal: Principal, transport: str
+    ) -> Ruling:
         ruling = await self.escalations.answer(id, response, principal=principal, transport=transport)
         asked = ruling.escalation
         if response.verdict == "approve" and response.scope != "once":
@@ -402,11 +415,11 @@ class Gate:
     async def apply_control_requests(self) -> None:
         """Apply requests from other processes: raised limits and revoked grants."""
         if self._control_requests is not None and self._control_requests.count():
-            await self._control_requests.apply(self._journal, self.budget)
+            await self._control_requests.apply(self._journal, self.budget, self.on_request)
 
     async def apply_request(self, name: str, request: JournalRequest) -> None:
         """Apply one request under its name, once."""
-        await apply_journal_request(name, request, self._journal, self.budget)
+        await apply_journal_request(name, request, self._journal, self.budget, self.on_request)
 
     async def wait(self, id: EscalationId) -> Ruling:
         """Wait for a person's answer. If the time runs out, the ruling is a denial."""

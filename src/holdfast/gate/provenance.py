@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from holdfast.core import PERSON, Call, CallId, Json, Label, Principal, is_person, texts_in
 from holdfast.core.events import CallIntended, CallSettled, CodePosted, MessagePosted
+from holdfast.core.projection import KNOWN_SIGNERS, imported_through
 from holdfast.store import Journal
 
 MIN_VALUE_LENGTH = 4
@@ -48,8 +49,12 @@ class Provenance:
             if isinstance(entry.event, CallIntended)
         }
         examined = 0
+        imported = imported_through(recorded, trusted=KNOWN_SIGNERS)
         for entry in reversed(recorded):
             match entry.event:
+                case (MessagePosted() | CodePosted()) as posted if entry.seq <= imported:
+                    text = posted.text if isinstance(posted, MessagePosted) else posted.code
+                    yield text, f"turn {posted.turn} of the imported file", False
                 case MessagePosted(turn=turn, text=text, principal=sender):
                     yield text, _source("message", turn, sender), is_person(sender)
                 case CodePosted(turn=turn, code=text, principal=sender):

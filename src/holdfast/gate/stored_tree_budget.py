@@ -10,7 +10,7 @@ were for may have happened.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import msgspec
 from holdfast.core import DIMENSIONS, Amount, Dimension, Limits, SessionId, Value
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.events import BudgetRaised, RecordedEvent, SessionOpened
+from holdfast.core.projection import imported_limits, imported_through
 from holdfast.gate.budget import cost_of
 from holdfast.gate.tree_budget import check_room, check_spent, room_for
 from holdfast.store import Home, Journal, SessionShare, Shares, Store, read_plain, remove
@@ -102,21 +103,24 @@ class StoredTreeBudget:
         return msgspec.structs.replace(self._share, held=held)
 
 
-def share_of(session: SessionId, recorded: Iterable[RecordedEvent]) -> SessionShare:
-    """Compute a session's share from its journal. What a rewind undid was spent anyway."""
+def share_of(session: SessionId, recorded: Sequence[RecordedEvent]) -> SessionShare:
+    """Compute a session's share from its journal. What a rewind undid was spent anyway; what a file added does not count."""
     spent, added = Amount(), Limits()
+    imported = imported_through(recorded) if imported_limits(recorded) is not None else 0
     for entry in recorded:
         if entry.session != session:
             continue  # the events that a fork shares with its parent count for the parent
         if (amount := cost_of(entry.event)) is not None:
             spent = spent.plus(amount)
-        if isinstance(entry.event, BudgetRaised):
+        if isinstance(entry.event, BudgetRaised) and entry.seq > imported:
             added = _plus(added, entry.event.added)
     return SessionShare(spent=spent, added=added)
 
 
-def limits_of_tree(recorded: Iterable[RecordedEvent]) -> Limits:
-    """Return the limits that the first session of a tree was opened with."""
+def limits_of_tree(recorded: Sequence[RecordedEvent]) -> Limits:
+    """Return the limits that the first session of a tree was opened with, or imported with."""
+    if (imported := imported_limits(recorded)) is not None:
+        return imported
     return next(
         (entry.event.limits for entry in recorded if isinstance(entry.event, SessionOpened)), Limits()
     )

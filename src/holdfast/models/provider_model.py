@@ -1,6 +1,8 @@
 """`ProviderModel`: a provider's model over HTTP, through pydantic-ai. `DeferredModel` imports this module when it is needed."""
 
 import itertools
+import math
+import warnings
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
 from decimal import Decimal
@@ -31,6 +33,10 @@ from holdfast.models.retry import RetryPolicy
 from holdfast.models.specs import ModelSettings, ModelSpec
 from holdfast.models.surrogates import SurrogateJoiner
 from holdfast.models.translate import MalformedReply, from_library, parameters, to_library
+
+# The library warns of parts of a reply that it does not know, in words of the provider, which are not for the terminal of a
+# person; and Python remembers every such text as long as it runs.
+warnings.filterwarnings("ignore", category=UserWarning, module=r"pydantic_ai\.models\.")
 
 _BYTES_PER_TOKEN = 4
 MAX_REPORTED_TOKENS = 10**9
@@ -97,7 +103,7 @@ class ProviderModel:
                 raise failure.error(_total(paid)) from None
             on_piece(
                 ReplyPiece(
-                    text=f"{failure.message}; attempt {attempt + 1} of {self._retry_policy.max_attempts} in {delay:.0f} s",
+                    text=f"{failure.message}; attempt {attempt + 1} of {self._retry_policy.max_attempts} {_when(delay)}",
                     kind="retry",
                 )
             )
@@ -171,6 +177,10 @@ def _is_count(tokens: object) -> bool:
 
 
 _SHOWN_KINDS: tuple[PieceKind, ...] = ("text", "thinking")
+
+
+def _when(delay_seconds: float) -> str:
+    return f"in {math.ceil(delay_seconds)} s" if delay_seconds > 0 else "now"
 
 
 def _joiner(kind: PieceKind, on_piece: OnPiece) -> SurrogateJoiner:

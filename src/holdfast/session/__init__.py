@@ -2,7 +2,15 @@
 
 from holdfast.session.approver import Approver
 from holdfast.session.branches.merge import MergeConflict, MergePlan, parent_of
-from holdfast.session.branches.rewind_fork import RewindPlan, last_point, plan_fork, plan_rewind
+from holdfast.session.branches.rewind_fork import (
+    RewindPlan,
+    fork_opening,
+    last_point,
+    plan_fork,
+    plan_rewind,
+)
+from holdfast.session.branches.view_merge import view_merge
+from holdfast.session.branches.view_rewind import view_rewind
 from holdfast.session.build import SessionParts, SessionPaths, build_session
 from holdfast.session.diagnostics import Diagnostic
 from holdfast.session.driver import COMMAND_MARK, AnswerPending, TurnDriver
@@ -34,9 +42,9 @@ from holdfast.session.settings import (
     TelegramSettings,
     Topic,
 )
-from holdfast.session.shared.travelling_folder import changeable_folder, readable_folder
+from holdfast.session.shared.travelling_folder import changeable_folder, is_own_folder, readable_folder
 from holdfast.session.staged_changes import view_staged
-from holdfast.session.status import Lifecycle, Status, TurnRecord, is_imported, workspace_of
+from holdfast.session.status import Lifecycle, Status, TurnRecord, workspace_of
 from holdfast.session.tools import ASK_PERSON, VIEW_TOOLS
 from holdfast.session.turn_result import TurnResult
 
@@ -91,9 +99,10 @@ __all__ = [
     "check_options",
     "create_session",
     "expire_orphaned_escalations",
+    "fork_opening",
     "fork_session",
     "import_archive",
-    "is_imported",
+    "is_own_folder",
     "last_point",
     "load_session_policy",
     "open_external_gate",
@@ -103,6 +112,8 @@ __all__ = [
     "readable_folder",
     "replay",
     "resume_session",
+    "view_merge",
+    "view_rewind",
     "view_staged",
     "workspace_of",
 ]

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.agent import CodeRun, Conversation, ModelStep, SessionGuests, Turn
+from holdfast.agent import (
+    CodeRun,
+    Conversation,
+    FolderInstructions,
+    ModelStep,
+    ReadFolder,
+    SessionGuests,
+    Turn,
+)
 from holdfast.commands import PYTHON_TOOL, OpenSandbox, SandboxStatus
 from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset, Value
 from holdfast.core.events import ProposalsCommitted
@@ -85,6 +93,8 @@ class SessionParts(Value, gc=True):
     """The files of the project that are part of the instructions."""
     instruction_digests: tuple[str, ...] = ()
     """Of their contents."""
+    folder_instructions: ReadFolder = lambda _: None
+    """Reads those of a folder below the workspace's top."""
     disk: SessionPaths | None = None
     """None for a session in memory."""
     travels: bool = False
@@ -147,7 +157,7 @@ async def build_session(parts: SessionParts) -> Session:
         commands=commands,
     )
     session.approver = parts.approver
-    session.instruction_files = parts.instruction_files
+    session.project_instructions = parts.instruction_files
     return session
 
 
@@ -279,6 +289,7 @@ def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, model_ste
         code=code,
         clock=parts.clock,
         proposals=parts.staged.staged_paths,
+        folders=FolderInstructions(parts.journal, read=parts.folder_instructions),
     )
 
 

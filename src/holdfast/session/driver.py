@@ -6,7 +6,7 @@ is `Session`, which runs one turn; the driver decides which turn comes next.
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from holdfast.core import Needs, Outcome
+from holdfast.core import PERSON, Needs, Outcome, Principal
 from holdfast.session.session import AttachedFile, AttachedText, Session
 
 COMMAND_MARK = "!"
@@ -46,6 +46,7 @@ class TurnDriver:
         text: str | None,
         files: Sequence[AttachedFile] = (),
         attached_text: AttachedText | None = None,
+        principal: Principal = PERSON,
     ) -> Outcome | None:
         """Finish the unfinished turn, then send the message. None if there was nothing to do.
 
@@ -54,11 +55,17 @@ class TurnDriver:
         """
         outcome = await self.resume()
         if text is not None and text.startswith(COMMAND_MARK):
-            outcome = await self._session.execute(text.removeprefix(COMMAND_MARK).strip(), language="shell")
+            outcome = await self._session.execute(
+                text.removeprefix(COMMAND_MARK).strip(), language="shell", principal=principal
+            )
             outcome = await self._while_answered(outcome)
         elif text is not None:
             outcome = await self._session.send(
-                text, transport=self._transport, files=files, attached_text=attached_text
+                text,
+                principal=principal,
+                transport=self._transport,
+                files=files,
+                attached_text=attached_text,
             )
             outcome = await self._while_answered(outcome)
         return outcome

@@ -12,18 +12,27 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core import Limits, SessionId, Value
+from holdfast.core import Limits, SessionId, Value, runs_when
 from holdfast.core.errors import InvalidInput, SessionExists
-from holdfast.core.events import RecordedEvent, RestorePointMade, SessionOpened
-from holdfast.core.projection import ReplayedHistory
+from holdfast.core.events import BudgetRaised, RecordedEvent, RestorePointMade, SessionOpened, Signer
+from holdfast.core.projection import ReplayedHistory, without_rewound
 from holdfast.session.branches.rewind_fork import last_point
+from holdfast.session.restore_points import IMPORTED_LIMITS
 from holdfast.session.status import Status, workspace_of
-from holdfast.store import LARGE_ARCHIVE, ArchiveLimits, Arrival, Home, Store, private_folder, remove_tree
+from holdfast.store import (
+    LARGE_ARCHIVE,
+    ArchiveLimits,
+    ArchiveSignature,
+    Arrival,
+    Home,
+    HomeSignatures,
+    Store,
+    private_folder,
+    remove_tree,
+)
 from holdfast.world import RestoreLimits, RestorePoints, open_folder
 
-_RESTORE = RestoreLimits(content_bytes=4 << 30, manifest_bytes=16 << 20, entries=100_000)
-"""As large as an archive may be: a content that many files share is not repeated in it."""
-_LARGE_RESTORE = RestoreLimits(content_bytes=4 << 30, manifest_bytes=64 << 20)
+_RESTORE = msgspec.structs.replace(IMPORTED_LIMITS, manifest_bytes=16 << 20, entries=100_000)
 
 
 class ArchiveChoices(Value):
@@ -33,7 +42,7 @@ class ArchiveChoices(Value):
     policy: str = ""
     workspace: str = ""
     limits: Limits = Limits()
-    """The budget of the session, which does apply."""
+    """Its budget. It applies where it is stricter than the one of this machine."""
 
 
 class ImportedSession(Value):
@@ -41,10 +50,16 @@ class ImportedSession(Value):
 
     session: SessionId
     wanted: ArchiveChoices = ArchiveChoices()
+    limits: Limits = Limits()
+    """Its budget on this machine."""
     missing: tuple[str, ...] = ()
     """Files that no restore point contains."""
     protected: tuple[str, ...] = ()
-    """Files that were not restored because they are protected."""
+    """Files that were not restored because they are protected or lead out of the folder."""
+    executed: tuple[str, ...] = ()
+    """Files that were restored and that other programs run or trust."""
+    signer: Signer = ""
+    """Who signed the file; empty if it is nobody that the person trusts, so that its words are a stranger's."""
 
 
 async def import_archive(
@@ -55,17 +70,24 @@ async def import_archive(
     now_ms: int,
     model: str = "",
     workspace: Path | None = None,
+    limits: Limits | None = None,
     is_large: bool = False,
 ) -> ImportedSession:
     """Import a session. `workspace` is an empty folder for its files; without one it gets its own.
 
+    `limits` is the budget of sessions on this machine. In each dimension the stricter one of it and the file's applies.
     With `is_large` the archive may take much memory.
 
     Raises InvalidInput, JournalDamaged if the archive was changed, SessionExists. Then nothing is listed or left behind.
     """
     folder = _empty_folder(workspace, home) if workspace is not None else None
     arriving = _Arriving(
-        store, home, model=model, folder=folder, limits=_LARGE_RESTORE if is_large else _RESTORE
+        store,
+        home,
+        model=model,
+        folder=folder,
+        budget=limits or Limits(),
+        limits=IMPORTED_LIMITS if is_large else _RESTORE,
     )
     try:
         session = await store.import_session(
@@ -73,6 +95,7 @@ async def import_archive(
             now_ms=now_ms,
             prepare=arriving.prepare,
             limits=LARGE_ARCHIVE if is_large else ArchiveLimits(),
+            find_signer=arriving.find_signer,
         )
     except SessionExists:
         raise  # another import of the same session won, and the files are its own
@@ -86,18 +109,32 @@ class _Arriving:
     """Restores the files of one archive, and removes them again if the import fails."""
 
     def __init__(
-        self, store: Store, home: Home, *, model: str, folder: Path | None, limits: RestoreLimits
+        self,
+        store: Store,
+        home: Home,
+        *,
+        model: str,
+        folder: Path | None,
+        budget: Limits,
+        limits: RestoreLimits,
     ) -> None:
         self._store, self._home, self._limits = store, home, limits
-        self._model, self._folder = model, folder
+        self._model, self._folder, self._budget = model, folder, budget
         self._own_folder: Path | None = None
         self.result = ImportedSession(session=SessionId(""))
+
+    def find_signer(self, statement: bytes, signature: ArchiveSignature) -> Signer:
+        """Say who signed the archive."""
+        signer = HomeSignatures(self._home).signer(statement, signature)
+        self.result = msgspec.structs.replace(self.result, signer=signer)
+        return signer
 
     async def prepare(self, session: SessionId, recorded: Sequence[RecordedEvent]) -> Arrival:
         """Restore the files of the last restore point."""
         wanted = _choices(recorded)
-        self.result = msgspec.structs.replace(self.result, wanted=wanted)
-        arrival = Arrival(workspace=str(self._folder or ""), model=self._model)
+        budget = self._budget.narrowed(wanted.limits)
+        self.result = msgspec.structs.replace(self.result, wanted=wanted, limits=budget)
+        arrival = Arrival(workspace=str(self._folder or ""), model=self._model, limits=budget)
         point = last_point(recorded)
         if point is None or not isinstance(point.event, RestorePointMade):
             return arrival
@@ -105,9 +142,13 @@ class _Arriving:
             self._prepared_folder(session),
             store=self._store,
             cache=self._home.stat_cache(session),
+            limits=self._limits,
         )
-        done = await points.restore(point.event.manifest, limits=self._limits)
-        self.result = msgspec.structs.replace(self.result, missing=done.left, protected=done.protected)
+        done = await points.restore(point.event.manifest)
+        executed = tuple(change.path for change in done.changes if runs_when(change.path) is not None)
+        self.result = msgspec.structs.replace(
+            self.result, missing=done.left, protected=done.protected, executed=executed
+        )
         restored = await points.make()
         points.save()
         if restored.manifest == point.event.manifest:
@@ -133,9 +174,12 @@ class _Arriving:
 
 def _choices(recorded: Sequence[RecordedEvent]) -> ArchiveChoices:
     status = Status(ReplayedHistory(recorded))
-    opened = [entry.event for entry in recorded if isinstance(entry.event, SessionOpened)][-1]
+    limits = Limits()
+    for entry in without_rewound(recorded):
+        if isinstance(entry.event, SessionOpened | BudgetRaised):
+            limits = entry.event.limits
     return ArchiveChoices(
-        model=status.model, policy=status.policy, workspace=workspace_of(recorded), limits=opened.limits
+        model=status.model, policy=status.policy, workspace=workspace_of(recorded), limits=limits
     )
 
 

@@ -5,14 +5,20 @@
 
 import os
 import socket
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.agent import SessionGuests
+from holdfast.agent import (
+    ProjectInstructions,
+    SessionGuests,
+    read_folder_instructions,
+    read_project_instructions,
+)
 from holdfast.commands import PYTHON_TOOL, SHELL_TOOLS, CommandSandbox, SandboxStatus
-from holdfast.core import PERSON, Limits, SessionId, check_session_id
+from holdfast.core import PERSON, Limits, Principal, SessionId, check_session_id
 from holdfast.core.errors import HoldfastError, SessionNotReady
 from holdfast.core.events import SessionOpened
 from holdfast.core.projection import ReplayedHistory
@@ -31,8 +37,8 @@ from holdfast.session.options import (
     record_changes,
     resolve_options,
 )
-from holdfast.session.project_instructions import ProjectInstructions, read_project_instructions
 from holdfast.session.resources import SharedResources
+from holdfast.session.restore_points import restore_limits
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.shared.policies import keep_policy, recorded_policy
@@ -71,6 +77,7 @@ async def create_session(
     limits: Limits | None = None,
     session: str | None = None,
     description: str = "",
+    principal: Principal = PERSON,
 ) -> Session:
     """A new session. Without a workspace it gets its own folder."""
     shared.live.check_room()
@@ -80,7 +87,7 @@ async def create_session(
         await keep_policy(shared.store, resolved.policy)
     queue = host_queue() if folder is not None and is_shared(shared.store) else ""
     opened = SessionOpened(
-        principal=PERSON,
+        principal=principal,
         folder=os.getcwd(),
         workspace=str(folder) if folder is not None else "",
         queue=queue,
@@ -186,19 +193,20 @@ async def _restore_or_release(shared: SharedResources, journal: Journal, manifes
     if is_shared(shared.store):
         return  # its folder is filled when it is opened
     try:
-        await _restore_files(shared, journal.session, manifest)
+        await _restore_files(shared, journal, manifest)
     except BaseException:
         await journal.release()
         raise
 
 
-async def _restore_files(shared: SharedResources, session: SessionId, manifest: str) -> None:
+async def _restore_files(shared: SharedResources, journal: Journal, manifest: str) -> None:
     """Fill a session's own folder with the files of a restore point."""
-    root = private_folder(shared.home.workspace(session))
+    root = private_folder(shared.home.workspace(journal.session))
     points = RestorePoints(
         root,
         store=shared.store,
-        cache=shared.home.stat_cache(session),
+        cache=shared.home.stat_cache(journal.session),
+        limits=restore_limits(journal.recorded),
     )
     await points.fill(manifest)
     points.save()
@@ -239,7 +247,7 @@ def host_queue() -> str:
 
 def _check_host(session: SessionId, status: Status) -> None:
     """Raise SessionNotReady if the session works in a folder of another machine: a folder here with the same path is not it."""
-    queue = status.opened.queue if status.opened is not None else ""
+    queue = status.queue
     if queue.startswith(HOST_QUEUE) and queue != host_queue():
         host = queue.removeprefix(HOST_QUEUE)
         raise SessionNotReady(
@@ -310,9 +318,8 @@ async def _session_parts(
     paths = WorldPaths(root, protected=(home.root,), closed_files=policy_files(resolved.policy_name))
     servers = await _server_toolsets(shared, root, paths)
     policy = narrowed_by_project(resolved.policy, root)
-    project = ProjectInstructions()
-    if TrustedFolders(home.trusted_folders).trusts(root):
-        project = read_project_instructions(root)
+    is_trusted = TrustedFolders(home.trusted_folders).trusts(root)
+    project = read_project_instructions(root) if is_trusted else ProjectInstructions()
 
     def create_guest(name: str) -> Guest:
         if resolved.engine is not None and name == resolved.sandbox:
@@ -360,6 +367,7 @@ async def _session_parts(
         instructions="\n\n".join(filter(None, (resolved.instructions, project.text))),
         instruction_files=project.files,
         instruction_digests=project.digests,
+        folder_instructions=partial(read_folder_instructions, root) if is_trusted else lambda _: None,
         disk=SessionPaths(home=home, root=root, view=FolderWorld(view)),
         travels=travelling is not None,
         closers=[*left, *resolved.closers, *(server.close for server in servers)],

@@ -4,10 +4,10 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypedDict, get_args
+from typing import Any, TypedDict, get_args
 
 from holdfast.core import Toolset, Value
-from holdfast.core.errors import InvalidInput, ModelMissing
+from holdfast.core.errors import InvalidInput, InvalidPolicy, ModelMissing
 from holdfast.core.events import Noted, SessionReconfigured
 from holdfast.guests import Engine, Sandbox
 from holdfast.models import Model, create_model, resolve_model
@@ -69,13 +69,49 @@ class ResolvedOptions(Value, gc=True):
 
 
 def check_options(options: Mapping[str, object], function: str) -> None:
-    """Raise TypeError for an option that does not exist: one that is silently ignored could be the policy."""
+    """Raise TypeError for an option that does not exist, or has a value of another type: what is silently ignored could be the policy."""
     known = sorted(SessionOptions.__annotations__)
-    for name in options:
+    for name, value in options.items():
         if name not in known:
             close = get_close_matches(name, known, n=1)
             meant = f". Did you mean {close[0]!r}?" if close else ""
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
+        expected, is_valid = _EXPECTED[name]
+        if not is_valid(value):
+            raise TypeError(f"{function}() takes {expected} as {name!r}, not {value!r:.80}")
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+_EXPECTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "model": (
+        "a model or provider:name",
+        lambda given: given is None or hasattr(given, "name") or isinstance(given, str),
+    ),
+    "policy": (
+        "a policy, a name or a file",
+        lambda given: given is None or hasattr(given, "name") or isinstance(given, str),
+    ),
+    "sandbox": (
+        "a sandbox by name, or an engine",
+        lambda given: given is None or isinstance(given, str) or hasattr(given, "guest"),
+    ),
+    "toolsets": (
+        "a list of toolsets",
+        lambda given: _is_list(given) and all(hasattr(each, "perform") for each in given),
+    ),
+    "approver": ("a coroutine function", lambda given: given is None or callable(given)),
+    "instructions": ("a text", lambda given: given is None or isinstance(given, str)),
+    "dirs": (
+        "a list of folders",
+        lambda given: _is_list(given) and all(isinstance(each, str) for each in given),
+    ),
+    "can_ask": ("True or False", lambda given: isinstance(given, bool)),
+    "needs_model": ("True or False", lambda given: isinstance(given, bool)),
+}
+"""What each option takes, in words and as a test that needs no call of the value."""
 
 
 def load_session_policy(reference: str, *, policies: Path, owns_folder: bool) -> tuple[str, Policy]:
@@ -103,11 +139,19 @@ def resolve_options(
     Without a chosen policy, `recorded_policy` goes on, under its name of before.
     """
     wanted: Policy | str = chosen.get("policy") or recorded_policy or previous_policy or settings.policy
-    named, policy = (
-        load_session_policy(wanted, policies=policies, owns_folder=owns_folder)
-        if isinstance(wanted, str)
-        else (previous_policy if wanted is recorded_policy else wanted.name, wanted)
-    )
+    try:
+        named, policy = (
+            load_session_policy(wanted, policies=policies, owns_folder=owns_folder)
+            if isinstance(wanted, str)
+            else (previous_policy if wanted is recorded_policy else wanted.name, wanted)
+        )
+    except InvalidPolicy as error:
+        if wanted != previous_policy or error.source:
+            raise
+        raise InvalidPolicy(
+            f"the session's policy was {wanted!r}, and there is none of that name here",
+            hint="if a program made it, the program passes it again (policy=...); or choose another one, with -p",
+        ) from error
     given = chosen.get("model")
     is_ours = chosen.get("needs_model", True) and (given is None or isinstance(given, str))
     model: Model | None = None

@@ -3,23 +3,25 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Event, Noted, RecordedEvent, RestorePointMade, TurnEnded
-from holdfast.core.projection import Projection
+from holdfast.core.projection import Projection, imported_through
 from holdfast.session.branches.rewind_fork import RewindPlan, last_point
 from holdfast.session.settings import Settings
 from holdfast.store import Home, Journal, Store
-from holdfast.world import MAX_QUICK_BYTES, ChangesSince, RestorePoints
+from holdfast.world import MAX_QUICK_BYTES, ChangesSince, RestoreLimits, RestorePoints
 
 MAX_QUICK_FILES = 50_000
 """Up to this size the first restore point takes seconds, not minutes."""
 MAX_LISTED_CHANGES = 1_000
 """Changed files listed in the journal; the restore point has them all."""
+IMPORTED_LIMITS = RestoreLimits(content_bytes=4 << 30, manifest_bytes=64 << 20, allows_links_out=False)
+"""What a restore point of a file may restore: it is as large as an archive may be, and names a content as often as it likes."""
 MAX_LISTED_FILES = 5
 """Files named in a note about what was not saved."""
 
@@ -131,7 +133,13 @@ async def open_restore_points(
         last=manifest,
         cache=home.stat_cache(journal.session),
         max_new_bytes=None if settings.restore_points == "always" else MAX_QUICK_BYTES,
+        limits=restore_limits(journal.recorded),
     )
+
+
+def restore_limits(recorded: Iterable[RecordedEvent]) -> RestoreLimits:
+    """How much a restore point of this history may restore. One that Holdfast made has no limit."""
+    return IMPORTED_LIMITS if imported_through(recorded) else RestoreLimits()
 
 
 def _not_kept(files: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.agent import Conversation, ModelStep, Turn
-from holdfast.commands import ProcessStatus, SandboxStatus
+from holdfast.commands import MAX_TIMEOUT_SECONDS, ProcessStatus, SandboxStatus
 from holdfast.core import (
     DIMENSIONS,
     PERSON,
@@ -52,18 +52,19 @@ from holdfast.core.events import (
     TurnEnded,
     TurnReopened,
 )
-from holdfast.core.projection import without_rewound
+from holdfast.core.projection import imported_through, without_rewound
 from holdfast.gate import (
+    AnyControlRequest,
     AuditEntry,
     AuditStats,
     Budget,
     Gate,
     JournalRequest,
     Ruling,
-    SessionRequest,
     audit_stats,
     audit_view,
 )
+from holdfast.guests import check_timeout
 from holdfast.models import OnPiece, estimate_media_tokens
 from holdfast.policy import Policy
 from holdfast.session.approver import Approver, ask_approver
@@ -145,12 +146,13 @@ class Session:
         self.approver: Approver | None = None
         self.approver_name = "approver"
         """The transport recorded for the approver's answers."""
-        self.instruction_files: tuple[str, ...] = ()
-        """The files of the project that the model gets as instructions of the person."""
+        self.project_instructions: tuple[str, ...] = ()
+        """The files that the model has as instructions from the start."""
         self.on_piece: OnPiece = lambda _: None
         """Receives the pieces of a model's reply while it arrives."""
-        self.on_request: Callable[[SessionRequest], None] = lambda _: None
-        """Receives each control request of another process before it is carried out, to show it."""
+        self.on_request: Callable[[AnyControlRequest], None] = lambda _: None
+        """Receives each control request of another process, before it is carried out, to show it."""
+        gate.on_request = lambda request: self.on_request(request)
         self.receive_message: Callable[[str], None] | None = None
         """Takes a message that another process sends to the agent; None if this process takes none."""
         self.on_output: Callable[[str], None] = lambda _: None
@@ -158,6 +160,9 @@ class Session:
         if commands is not None:
             commands.toolset.on_output = lambda _, text: self.on_output(text)
             commands.ask_person = self._ask_here
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id}, {self.activity}>"
 
     @property
     def id(self) -> SessionId:
@@ -271,16 +276,32 @@ class Session:
             return await self._drive(posted, blobs=[each.content for each in files])
 
     async def execute(
-        self, code: str, *, language: str | None = None, principal: Principal = PERSON
+        self,
+        code: str,
+        *,
+        language: str | None = None,
+        timeout_seconds: float | None = None,
+        principal: Principal = PERSON,
     ) -> Outcome:
         """Run code of the host as a turn: same gate, same journal, no model.
 
         `language` is `python`, `lisp` or a sandbox; by default the session's own. Each sandbox keeps its own variables.
+
+        `timeout_seconds` is how long this run may take, from 1 to 300, without waits for calls; by default
+        `code.wall_seconds` of the configuration, which is 30. A configured limit of code stays an upper bound.
+        With the language `shell`, a script for bash, it is from 1 to 1800, which is also the default.
         """
+        longest = {"most": MAX_TIMEOUT_SECONDS} if language == "shell" else {}
+        timeout = None if timeout_seconds is None else check_timeout(timeout_seconds, **longest)
         async with self._lock.acquire():
-            turn = len(self.status.turns) + 1
-            language = self._turn.language_of(language)
-            return await self._drive(CodePosted(turn=turn, code=code, language=language, principal=principal))
+            posted = CodePosted(
+                turn=len(self.status.turns) + 1,
+                code=code,
+                language=self._turn.language_of(language),
+                principal=principal,
+                timeout_seconds=timeout,
+            )
+            return await self._drive(posted)
 
     async def advance(self) -> Outcome | None:
         """Resume a turn that was interrupted, waited, or ran out of a budget that was raised; None if there is none."""
@@ -456,7 +477,7 @@ class Session:
             merge = await self._prepare_merge(fork, paths)
             plan = merge.plan()
             plan.check(shown)
-            await merge.commit(self._store, principal)
+            await merge.commit(self._store, principal, fork=fork._journal, parent=self._journal)
             if self.status.turns and not self.status.has_open_turn:
                 await self._restore_points.make(len(self.status.turns))
         return plan
@@ -466,8 +487,8 @@ class Session:
         if parent_of(fork.id, recorded).session != self.id:
             raise InvalidInput(f"session {fork.id} is not a fork of {self.id}")
         merge = Merge(
-            fork=MergeSide(fork._journal, fork._staged),
-            parent=MergeSide(self._journal, self._staged),
+            fork=MergeSide(fork.id, recorded, fork._staged),
+            parent=MergeSide(self.id, self._journal.recorded, self._staged),
             changes=await fork._restore_points.changes_since(fork_base(recorded)),
         )
         merge.stage(paths)
@@ -478,8 +499,11 @@ class Session:
     def offered_commits(self) -> tuple[CommitsProposed, ...]:
         """Commits that wait for the person, the newest of each repository."""
         waiting: dict[str, CommitsProposed] = {}
+        imported = imported_through(self._journal.recorded)
         for entry in without_rewound(self._journal.recorded):
             match entry.event:
+                case _ if entry.seq <= imported:
+                    pass  # a file can show other commits than it holds
                 case CommitsProposed():
                     waiting[entry.event.repository] = entry.event
                 case CommitsAccepted():
@@ -513,8 +537,12 @@ class Session:
 
     def _last_accepted(self, repository: str) -> str:
         """The head that was last accepted, also before a rewind: a rewritten branch may replace it."""
+        recorded = self._journal.recorded
+        imported = imported_through(recorded)
         accepted = [
-            entry.event for entry in self._journal.recorded if isinstance(entry.event, CommitsAccepted)
+            entry.event
+            for entry in recorded
+            if isinstance(entry.event, CommitsAccepted) and entry.seq > imported
         ]
         return next((event.after for event in reversed(accepted) if event.repository == repository), "")
 
@@ -542,10 +570,17 @@ class Session:
         plan = plan_rewind(self._journal.recorded, to, has_open_ports=self._has_open_ports)
         return await self._restore_points.preview(plan)
 
-    async def rewind(self, to: int, *, principal: Principal = PERSON) -> RewindPlan:
-        """Rewind to the end of a turn: messages, files, staged changes, budget and grants together."""
+    async def rewind(self, to: int, *, shown: str = "", principal: Principal = PERSON) -> RewindPlan:
+        """Rewind to the end of a turn: messages, files, staged changes, budget and grants together.
+
+        With `shown`, the digest of the plan that a person approved, only if it is still the same; else raises CommitConflict.
+        """
         async with self._lock.acquire():
             plan = await self.plan_rewind(to)
+            if shown:
+                # A process without the lease names the effects of all programs, see `view_rewind`.
+                cautious = plan_rewind(self._journal.recorded, to)
+                plan.check(shown, msgspec.structs.replace(plan, stays=cautious.stays))
             await self._rewind(plan, principal)
         return plan
 
@@ -627,6 +662,11 @@ class Session:
     def audit(self, *, turn: int | None = None, operation: str | None = None) -> list[AuditEntry]:
         """Every recorded call, refusals included."""
         return audit_view(self._journal.recorded, turn=turn, operation=operation)
+
+    @property
+    def instruction_files(self) -> tuple[str, ...]:
+        """The files of the project that the model has as instructions of the person, those of folders it works in included."""
+        return (*self.project_instructions, *self._turn.instruction_files)
 
     def follow(self, follower: Callable[[RecordedEvent], None]) -> None:
         """Call a function with every past and future event. It must neither raise nor block."""

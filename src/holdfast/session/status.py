@@ -50,6 +50,8 @@ class TurnRecord(Value):
     number: int
     asked: str
     is_code: bool = False
+    language: str = ""
+    """Of the code; empty for a message."""
     began_ms: int
     ended_ms: int | None = None
     outcome: Outcome | None = None
@@ -78,16 +80,6 @@ def workspace_of(recorded: Iterable[RecordedEvent]) -> str:
             case _:
                 pass
     return workspace
-
-
-def is_imported(recorded: Iterable[RecordedEvent]) -> bool:
-    """Whether a part of the history came from a file. A rewind does not change that."""
-    return any(
-        entry.event.is_imported
-        if isinstance(entry.event, SessionOpened)
-        else isinstance(entry.event, Noted) and entry.event.code == "imported"
-        for entry in recorded
-    )
 
 
 _Handled = (
@@ -121,6 +113,8 @@ class Status(Projection[_Handled]):
         self.sandbox = ""
         """Where code runs; in a journal that does not record it, the engine of the last run."""
         self._is_sandbox_recorded = False
+        self.queue = ""
+        """Which workers run it; those of one machine, if it works in a folder there."""
         self._last_choice_seq = 0
         super().__init__(journal)
 
@@ -161,10 +155,16 @@ class Status(Projection[_Handled]):
             case SessionClosed():
                 self.lifecycle = event.how
             case MessagePosted():
-                self._begin(TurnRecord(number=event.turn, asked=event.text, began_ms=entry.at_ms))
+                self._begin(TurnRecord(number=event.turn, asked=event.typed_text, began_ms=entry.at_ms))
             case CodePosted():
                 self._begin(
-                    TurnRecord(number=event.turn, asked=event.code, is_code=True, began_ms=entry.at_ms)
+                    TurnRecord(
+                        number=event.turn,
+                        asked=event.code,
+                        is_code=True,
+                        language=event.language,
+                        began_ms=entry.at_ms,
+                    )
                 )
             case TurnEnded() if self._turns:
                 self._is_budget_raised = False
@@ -204,7 +204,7 @@ class Status(Projection[_Handled]):
         match event:
             case SessionOpened():
                 self.model, self.policy = event.model, event.policy
-                self.policy_digest = event.policy_digest
+                self.policy_digest, self.queue = event.policy_digest, event.queue
                 self._choose_sandbox(event.sandbox)
             case SessionReconfigured():
                 self.model, self.policy = event.model or self.model, event.policy or self.policy
@@ -213,7 +213,9 @@ class Status(Projection[_Handled]):
             case RunStarted() if not self._is_sandbox_recorded:
                 self.sandbox = event.engine
             case Noted(code="imported"):
-                self.model = self.policy = self.policy_digest = ""  # those of another machine
+                # Those of another machine.
+                self.model = self.policy = self.policy_digest = self.sandbox = self.queue = ""
+                self._is_sandbox_recorded = False
             case _:
                 pass
 

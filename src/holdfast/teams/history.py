@@ -92,6 +92,8 @@ class PairHistory(Projection[_Handled]):
                 self._notes.append("the conversation so far was summarised; its messages stay on record")
                 if self.turns:
                     self.turns[-1].usage = _sum(self.turns[-1].usage, event.usage)
+            case Noted(code="imported"):
+                self.attached = None  # a file does not choose a conversation on this machine
             case Noted(code="compacted"):
                 self.summaries += 1
                 self._notes.append(event.text)

@@ -22,6 +22,7 @@ from holdfast.core.events import (
     RecordedEvent,
     SessionOpened,
 )
+from holdfast.core.projection import imported_through
 from holdfast.store import Store, open_when_released
 from holdfast.teams.contract import TeamMessage
 from holdfast.teams.errors import AskRefused, with_recovery_hint
@@ -76,12 +77,14 @@ class PairLog:
                 await journal.release()
 
     async def read(self) -> Sequence[RecordedEvent]:
-        """All events, oldest first."""
+        """All events, oldest first. What an imported file queued is not delivered here."""
         try:
             with with_recovery_hint(self._session):
-                return await self._store.read(self._session)
+                recorded = await self._store.read(self._session)
         except SessionNotFound:
             return ()
+        imported = imported_through(recorded)
+        return [entry for entry in recorded if entry.seq > imported] if imported else recorded
 
 
 async def pair_logs(store: Store, folder: str) -> list[PairLog]:

@@ -20,5 +20,8 @@ for line in sys.stdin:
             given = json.dumps({"env": dict(os.environ), "args": sys.argv[1:]})
             result = {"content": [{"type": "text", "text": given}]}
         case _:
+            if "id" in message:  # without an answer the client waits for its whole time limit
+                error = {"code": -32601, "message": "unknown method"}
+                print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}), flush=True)
             continue
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)

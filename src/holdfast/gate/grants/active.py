@@ -30,6 +30,7 @@ from holdfast.core import (
     digest,
     encode,
     is_covered,
+    mark_lookalikes,
     new_token,
     pluralize,
 )
@@ -123,8 +124,8 @@ class Grants(Projection[_Handled]):
         """Stop counting a use that came to nothing. A use whose intent is on disk still counts."""
         self._pending_uses.pop(call, None)
 
-    async def find_covering(self, request: Request) -> Grant | None:
-        """A grant that covers this request, if there is one. Raises StoreUnavailable."""
+    async def find_covering(self, request: Request, *, rule: str = "") -> Grant | None:
+        """A grant that covers this request, about which a rule asks, if there is one. Raises StoreUnavailable."""
         if self._saved is not None:
             await self._saved.refresh()
         call = request.call
@@ -133,6 +134,7 @@ class Grants(Projection[_Handled]):
                 grant
                 for grant in self.active(call.turn)
                 if covers(grant, call, request.targets, tool=request.tool)
+                and (grant.coverage is None or grant.coverage.rule in ("", rule))
             ),
             None,
         )
@@ -316,7 +318,7 @@ def describe_rule(grant: Grant) -> str:
     parts = (["on " + ", ".join(areas_text)] if areas_text else []) + (
         ["with " + ", ".join(values)] if values else []
     )
-    return " ".join([grant.operation, *(parts or ["without arguments"])])
+    return mark_lookalikes(" ".join([grant.operation, *(parts or ["without arguments"])]))
 
 
 def grant_description(escalation: Escalation) -> str:

@@ -83,13 +83,17 @@ _COMMAND_SETTINGS = ("cwd", "timeout_s", "tty")
 
 
 def find_offers(
-    call: Call, tool: Tool, targets: Sequence[Target], contents: Sequence[str]
+    call: Call, tool: Tool, targets: Sequence[Target], contents: Sequence[str], *, weaker_rule: str = ""
 ) -> tuple[Coverage, ...]:
-    """The coverages that a person is offered, narrowest first. Empty if no one can say what the call would lead to."""
+    """The coverages that a person is offered, narrowest first. Empty if no one can say what the call would lead to.
+
+    `weaker_rule` asks because programs run in a weaker sandbox: one answer may cover all that it asks about.
+    """
     if any(isinstance(each, UrlTarget) and each.problem is not None for each in targets):
         return ()
     if any(isinstance(each, CommandTarget) for each in targets):
-        return _kept(_command_offers(call, tool, targets), call, tool, targets)
+        every = [Coverage(operation=f"{tool.group}.*", rule=weaker_rule)] if weaker_rule else []
+        return _kept([*_command_offers(call, tool, targets), *every], call, tool, targets)
     opened = contents if targets else ()
     fixed = tuple(_fixed(call, name) for name in sorted(_data(call, targets)) if name not in opened)
     values = (*fixed, *(ArgumentValue(argument=name) for name in contents if name in opened))

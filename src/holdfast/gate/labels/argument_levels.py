@@ -20,9 +20,11 @@ from holdfast.core import (
     Tool,
     lowest,
     reaches,
+    scalars_in,
     texts_in,
 )
 from holdfast.gate.labels.session_origins import ReadResult, SessionOrigins
+from holdfast.gate.labels.source_words import SourceWords
 from holdfast.policy import LabelLevels, Policy, roles_of
 
 MIN_WORD_LENGTH = 3
@@ -42,6 +44,7 @@ class ArgumentLevels:
 
     def __init__(self, session: SessionOrigins) -> None:
         self._session = session
+        self._words = SourceWords(session)
         self._levels: LabelLevels | None = None
         self._policy_digest = ""
         self._values: dict[Level, set[str]] = {"own": set(), "known": set()}
@@ -88,9 +91,10 @@ class ArgumentLevels:
             if level != "own":
                 found[name] = level
             if level != "own" and with_sources:
-                sources[name] = self._source(value, made_of, origins.author, levels)
-                if asked is not None and self._is_new(tool.name, name, value):
-                    sources[name] += "; never used before"
+                low = [one for one in made_of if self._level(one, origins.author, levels) != "own"]
+                sources[name] = self._words.describe(value, low)
+                if asked is not None and self._words.is_new(tool.name, name, value):
+                    sources[name] += f"; never {'paid' if 'payee' in its_roles else 'used'} before"
         return CallLevels(
             author=origins.author,
             arguments=found,
@@ -134,7 +138,7 @@ class ArgumentLevels:
         """The level of an argument after its values were looked up, as far as the rules ask: the lowest of them."""
         self._read_values(levels)
         found: Level = "own"
-        for number, scalar in enumerate(_scalars(value)):
+        for number, scalar in enumerate(scalars_in(value)):
             if number == _MAX_SCALARS:
                 return level
             raised = self._scalar_level(scalar, made_of, roles, asked)
@@ -192,7 +196,7 @@ class ArgumentLevels:
         hits = [each for name in operations for each in self._addresses.get((name, scalar), ())]
         return bool(hits) and all(
             self._searched[each.call][kind] == {scalar}
-            and any(self._is_said(given) for given in _scalars(list(each.arguments.values())))
+            and any(self._is_said(given) for given in scalars_in(list(each.arguments.values())))
             for each in hits
         )
 
@@ -210,61 +214,6 @@ class ArgumentLevels:
             for address in found[_EMAIL] | found[_URL]:
                 kept = each._replace(result=None)  # what is found is enough, and results can be large
                 self._addresses.setdefault((each.operation, address), []).append(kept)
-
-    def _source(self, value: Json, made_of: list[Origin], author: Level, levels: LabelLevels) -> str:
-        """Where an argument came from, in words."""
-        low = [one for one in made_of if self._level(one, author, levels) != "own"]
-        words = list(dict.fromkeys(self._words(one, value) for one in sorted(low, key=lambda one: one.kind)))
-        more = f" and {len(words) - 2} more" if len(words) > 2 else ""
-        return ", ".join(words[:2]) + more
-
-    def _words(self, origin: Origin, value: Json) -> str:
-        match origin.kind:
-            case "written":
-                return "the text of a program that was written after a stranger's words were shown"
-            case "file":
-                return "a file"
-            case "session":
-                return "anything that the session has read"
-            case "unknown":
-                return "somewhere unknown"
-            case "read":
-                field = f"{'.'.join(origin.path)} of " if origin.path else ""
-                return f"{field}{origin.operation}{self._call_of(origin, value)}"
-
-    def _is_new(self, operation: str, argument: str, value: Json) -> bool:
-        """Whether no earlier call of the session had this value there."""
-        return not any(
-            each.operation == operation and each.arguments.get(argument) == value
-            for each in self._session.results
-        )
-
-    def _call_of(self, origin: Origin, value: Json) -> str:
-        """The call whose result has the value, if there is one."""
-        wanted = [scalar for scalar in _scalars(value) if scalar][:1]
-        for each in reversed(self._session.results) if wanted else ():
-            is_source = each.operation == origin.operation
-            if is_source and any(wanted[0] in text for text in texts_in(each.result)):
-                given = next(iter(_scalars(list(each.arguments.values()))), "")
-                return f" ({given[:60]}, call {each.call})" if given else f" (call {each.call})"
-        return ""
-
-
-def _scalars(value: Json) -> Iterator[str]:
-    """The texts, numbers and truth values in a value, and the keys of objects, as texts."""
-    waiting: list[Json] = [value]
-    while waiting:
-        match waiting.pop():
-            case None:
-                pass
-            case bool(truth):
-                yield str(truth).lower()
-            case list(items):
-                waiting += items
-            case dict(members):
-                waiting += [*members, *members.values()]
-            case scalar:
-                yield str(scalar)
 
 
 def _leaves(value: Json, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

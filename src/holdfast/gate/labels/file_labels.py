@@ -69,7 +69,8 @@ class SharedFileLabels:
 
     def add(self, digest: str, level: Level) -> None:
         self._read_new()
-        if self._levels.get(digest) == level:
+        known = self._levels.get(digest)
+        if known is not None and lowest(known, level) == known:
             return
         self._levels.add(digest, level)
         line = msgspec.json.encode(FileLabel(digest=digest, level=level)) + b"\n"

@@ -29,17 +29,26 @@ class _Result(NamedTuple):
 
 
 class SessionFiles:
-    """Follows what a session does with files. `workspace` is the folder that its paths are relative to."""
+    """Follows what a session does with files.
 
-    def __init__(self, labels: FileLabels) -> None:
+    `workspaces` are the folders that its paths are relative to. A fork and an imported session have new ones, with the files of
+    the old one: what was written to a place there counts here. What is written goes to the last one.
+    """
+
+    def __init__(self, labels: FileLabels, workspaces: list[str]) -> None:
         self._labels = labels
-        self.workspace = ""
+        self._workspaces = workspaces
         self._results: list[_Result] = []
         """Results of file operations that are not looked at yet."""
         self._read: set[str] = set()
         """The keys of everything that was read."""
         self._has_lost_count = False
         """Whether a result was too large to know what it showed."""
+
+    def enter(self, workspace: str) -> None:
+        """The session works in this folder from here on."""
+        if workspace and workspace not in self._workspaces:
+            self._workspaces.append(workspace)
 
     def read(self, operation: str, arguments: JsonObject, settled: CallSettled) -> None:
         """The session got the result of a file operation."""
@@ -58,10 +67,10 @@ class SessionFiles:
                 self._label_name(self._normal(path), levels[name])
 
     def write_by_program(self, path: str, digest: str, level: Level) -> None:
-        """A program that the session ran wrote a file."""
-        if level != "own" and digest:
-            self._labels.add(digest, level)
-            self._labels.add(self._place(path), level)
+        """A program that the session ran wrote a file. It may have read every other file there."""
+        if digest:
+            anywhere = (self._labels.get(_any_place(each)) or "own" for each in self._workspaces or ("",))
+            self._remember(path, digest, lowest(level, *anywhere))
 
     def level(self, workspace: Level) -> Level:
         """The lowest level of anything that was read, in a workspace of this level."""
@@ -80,9 +89,14 @@ class SessionFiles:
         before = self._labels.get(change.before) if change.before is not None else None
         if before is not None and operation != "world.write":
             level = lowest(level, before)
+        self._remember(change.path, after, level)
+
+    def _remember(self, path: str, digest: str, level: Level) -> None:
+        """A content, the place that it was written to, and the workspace have a level."""
         if level != "own":
-            self._labels.add(after, level)
-            self._labels.add(self._place(change.path), level)
+            here = self._workspaces[-1] if self._workspaces else ""
+            for key in (digest, self._place(here, path), _any_place(here)):
+                self._labels.add(key, level)
 
     def _label_name(self, path: str, level: Level) -> None:
         """A name, and those of the folders that it leads through, may be new."""
@@ -102,14 +116,15 @@ class SessionFiles:
         yield from map(_of_text, texts)
         if operation in _SHOWS_CONTENT:
             given = [path for name in _PATHS if isinstance(path := arguments.get(name), str)]
-            yield from (self._place(path) for path in (*texts, *given))
+            for path in (*texts, *given):
+                yield from (self._place(each, path) for each in self._workspaces or ("",))
 
-    def _place(self, path: str) -> str:
-        return _of_text(f"{self.workspace}\0{self._normal(path)}")
+    def _place(self, workspace: str, path: str) -> str:
+        return _of_text(f"{workspace}\0{self._normal(path)}")
 
     def _normal(self, path: str) -> str:
         try:
-            return relative(path, (*GUEST_ROOTS, self.workspace))
+            return relative(path, (*GUEST_ROOTS, *self._workspaces))
         except PathRefused:
             return path
 
@@ -128,6 +143,11 @@ def _digest_of_read(arguments: JsonObject, settled: CallSettled) -> str | None:
             return None
         case _:
             return None
+
+
+def _any_place(workspace: str) -> str:
+    """The key of the lowest level that was written anywhere in a workspace."""
+    return _of_text(f"{workspace}\0")
 
 
 def _of_text(text: str) -> str:

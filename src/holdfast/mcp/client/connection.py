@@ -16,7 +16,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 
 import holdfast.mcp.client.resources as resources
-from holdfast.core import Clock, Json, JsonObject
+from holdfast.core import VERSION, Clock, Json, JsonObject
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.client.endpoint import Endpoint, load_connector
 from holdfast.mcp.client.errors import call_error, is_connection_closed, start_error
@@ -212,7 +212,7 @@ async def connect(
         mode="legacy" if protocol and is_legacy(protocol) else "auto",
         list_roots_callback=list_roots,
         message_handler=notifications.handle,
-        client_info=mcp_types.Implementation(name="holdfast", version="0.1.0"),
+        client_info=mcp_types.Implementation(name="holdfast", version=VERSION),
         input_required_max_rounds=MAX_INPUT_ROUNDS,
         cache=None,
     )

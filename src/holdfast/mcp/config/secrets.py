@@ -1,12 +1,14 @@
 """The secrets of a server: every value that a person hands to it, unless it is public. They are redacted from the record.
 
-A value counts by where it is, not by the name of its variable: in `env`, in `headers`, in a `${VARIABLE}` of an argument, and
-after an argument such as `--api-key`. What is not secret is stated in `public`, or follows from the value: it is short, a number,
-a common word, a path, or an address without a user, path or query.
+A value counts by where it is, not by the name of its variable: in `env`, in `headers`, in a `${VARIABLE}` of an argument, after
+an argument such as `--api-key`, and in arguments such as `-e API_KEY=...`, `--header 'Authorization: ...'` and
+`postgresql://me:password@host`. What is not secret is stated in `public`, or follows from the value: it is short, a number, a
+common word, a path, or an address without a user, path or query.
 """
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -34,6 +36,11 @@ _ABSOLUTE_PATH = re.compile(rf"/(?:{_ROOTS})(?:/[^:]*)?|/|[A-Za-z]:[\\/].*")
 _SCHEMES = ("basic", "bearer", "token")
 """The first word of an `Authorization` header, which is not a part of the secret."""
 _SEPARATORS = re.compile(r"[;&\s]+")
+_NAMED_VALUE = re.compile(r"([\w.-]+)\s*[=:]\s*(.+)", re.DOTALL)
+"""`--api-key=VALUE`, `API_KEY=VALUE`, `X-Api-Key: VALUE`."""
+_ADDRESS = re.compile(r"[\w+.-]+://\S+")
+_TOKEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z]).{8,}", re.DOTALL)
+"""What looks like a token, where a word would be a name or an option."""
 _COMMON_WORDS = frozenset(
     [
         "accept",
@@ -199,17 +206,27 @@ def is_ordinary(value: str, spec: ServerSpec) -> bool:
 
 
 def _arguments(spec: ServerSpec) -> Iterator[tuple[str, str]]:
-    """The arguments that may be secret: those with a `${VARIABLE}`, and the value of an option such as `--api-key`."""
+    """The arguments that may be secret, each with its name: with a `${VARIABLE}`, with a name such as `--api-key`, and addresses."""
     previous = ""
     for text in spec.args:
-        name, has_value, value = text.partition("=")
         if variable_names(text):
             yield previous, text
-        elif has_value and name.startswith("-") and _SECRET_NAME.search(name):
-            yield name, value
-        elif previous.startswith("-") and "=" not in previous and _SECRET_NAME.search(previous):
-            yield previous, text
+        else:
+            if previous.startswith("-") and "=" not in previous and _SECRET_NAME.search(previous):
+                yield previous, text
+            yield from _named_values(text)
+            if address := _ADDRESS.search(text):
+                yield from (("", part) for part in _address_parts(address[0]))
         previous = text
+
+
+def _named_values(text: str) -> Iterator[tuple[str, str]]:
+    """The values in a text that have a name such as `API_KEY`, also after the name of an option: `--env=API_KEY=...`."""
+    inner = text.partition("=")[2] if text.startswith("-") else ""
+    for each in (text, inner):
+        found = _NAMED_VALUE.fullmatch(each)
+        if found is not None and _SECRET_NAME.search(found[1]):
+            yield found[1], found[2]
 
 
 def _parts(value: str) -> Iterator[str]:
@@ -217,16 +234,32 @@ def _parts(value: str) -> Iterator[str]:
     if value.split(" ", 1)[0].casefold() not in _SCHEMES:
         yield value
     pieces = [piece for piece in _SEPARATORS.split(value) if piece]
-    for piece in pieces if len(pieces) > 1 else ():  # `Bearer TOKEN`, `user=me;password=SECRET`
-        yield piece
-        name, has_value, rest = piece.partition("=")
-        if has_value and _SECRET_NAME.search(name):
-            yield rest
+    yield from pieces if len(pieces) > 1 else ()  # `Bearer TOKEN`, `user=me;password=SECRET`
+    for item in (item for piece in pieces for item in piece.split(",")):
+        yield from (rest for _, rest in _named_values(item))
+        if "://" not in item:
+            yield from (each for each in (item, item.partition(":")[2]) if _TOKEN.fullmatch(each))
     if value[:6].casefold() == "basic ":
         with suppress(binascii.Error, UnicodeDecodeError):
             yield base64.b64decode(value[6:], validate=True).decode().partition(":")[2]
     if "://" in value:
         yield from _address_parts(value)
+    if value.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            yield from _json_parts(json.loads(value))
+
+
+def _json_parts(value: Any, *, is_named: bool = False) -> Iterator[str]:  # Any: JSON that a person wrote
+    """The texts in a JSON value that have a name such as `Authorization` or look like a token."""
+    match value:
+        case dict():
+            for name, each in value.items():
+                yield from _json_parts(each, is_named=is_named or _SECRET_NAME.search(name) is not None)
+        case list():
+            for each in value:
+                yield from _json_parts(each, is_named=is_named)
+        case str() if is_named or "://" in value or _TOKEN.fullmatch(value):
+            yield from _parts(value)
 
 
 def _address_parts(value: str) -> Iterator[str]:
@@ -234,7 +267,10 @@ def _address_parts(value: str) -> Iterator[str]:
         address = urlsplit(value)
     except ValueError:
         return
-    for text in (address.password or "", *(given for _, given in parse_qsl(address.query))):
+    given = [text for part in (address.query, address.fragment) for _, text in parse_qsl(part)]
+    user = address.username or ""
+    # A token may be the user: `https://TOKEN@host`. The name of a person is not secret.
+    for text in (address.password or "", *((user,) if _TOKEN.fullmatch(user) else ()), *given):
         yield text
         yield unquote(text)
     # The token of a webhook is a part of its path. Names of resources are shorter, or words.

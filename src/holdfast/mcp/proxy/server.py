@@ -19,7 +19,7 @@ from mcp.shared.subscriptions import (
     ToolsListChanged,
 )
 
-from holdfast.core import Json, JsonObject
+from holdfast.core import VERSION, Json, JsonObject
 from holdfast.mcp.client.resources import COMPLETE, EXTRAS, GET_PROMPT, READ_RESOURCE
 from holdfast.mcp.client.toolset import McpToolset
 from holdfast.mcp.contract import (
@@ -75,6 +75,7 @@ class ProxyServer:
         )
         self.server: Server[Any] = _NotifyingServer(
             NAME,
+            version=VERSION,
             instructions="Tools behind a gate: a call may be refused or wait for approval. A refusal gives its reason.",
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,

@@ -2,13 +2,14 @@
 
 It is a merge of whole files with the restore point of the fork as the base. A file that only the fork changed is taken
 over. A file that changed in both is a conflict, which is reported and never resolved here. What was merged once becomes the
-base of the next merge.
+base of the next merge. A symlink is merged as itself, not as what it leads to.
 """
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.core import Change, Principal, SessionId, Value
+from holdfast.core import LINK_MODE, Change, Principal, SessionId, Value
 from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
 from holdfast.core.events import (
     ForkChangesStaged,
@@ -23,7 +24,16 @@ from holdfast.core.events import (
     SessionReconfigured,
 )
 from holdfast.store import Journal, Store
-from holdfast.world import ChangesSince, Proposal, StagedWorld
+from holdfast.world import (
+    ChangesSince,
+    NamedContent,
+    Proposal,
+    StagedWorld,
+    World,
+    delete_name,
+    read_name,
+    write_name,
+)
 
 
 class MergeConflict(Value):
@@ -42,7 +52,8 @@ class MergePlan(Value):
     """The changes, as diffs against the parent's folder."""
     conflicts: tuple[MergeConflict, ...] = ()
     left: tuple[str, ...] = ()
-    """What differs in the fork and is not merged: symlinks, devices, files that were not saved, names that no guest can use."""
+    """What differs in the fork and is not merged: devices, symlinks that may lead out of the parent's folder, files that were not
+    saved, names that no guest can use."""
 
     def check(self, shown: "MergePlan | None" = None) -> None:
         """Raise CommitConflict if anything conflicts, or if a person was shown another plan."""
@@ -90,7 +101,8 @@ def fork_base(recorded: Sequence[RecordedEvent]) -> str | None:
 class MergeSide(NamedTuple):
     """One of the two sessions of a merge: its record, and its files with what is staged over them."""
 
-    journal: Journal
+    session: SessionId
+    recorded: Sequence[RecordedEvent]
     staged: StagedWorld
 
 
@@ -99,32 +111,33 @@ class Merge:
 
     def __init__(self, *, fork: MergeSide, parent: MergeSide, changes: ChangesSince) -> None:
         self._fork = fork.staged
-        self._fork_journal = fork.journal
         self._parent = parent.staged
-        self._parent_journal = parent.journal
+        self._sessions = fork.session, parent.session
         self._folder = changes
         self._base = {each.path: (each.fingerprint, each.mode) for each in changes.files}
         self._merged = {
             change.path: change.after or ""
-            for entry in fork.journal.recorded
+            for entry in fork.recorded
             if isinstance(entry.event, ForkMerged)
             for change in entry.event.changes
         }
         self._staged = parent.staged.sibling()
         self._changes: list[Change] = []
         self._conflicts: list[MergeConflict] = []
+        self._left = set(changes.left)
 
     def plan(self) -> MergePlan:
         """What is staged, and what could not be."""
+        fork, parent = self._sessions
         return MergePlan(
-            fork=self._fork_journal.session,
-            parent=self._parent_journal.session,
+            fork=fork,
+            parent=parent,
             proposals=self._staged.proposals(),
             conflicts=tuple(self._conflicts),
-            left=self._folder.left,
+            left=tuple(sorted(self._left)),
         )
 
-    async def commit(self, store: Store, principal: Principal) -> None:
+    async def commit(self, store: Store, principal: Principal, *, fork: Journal, parent: Journal) -> None:
         """Commit what is staged to the parent's folder, all or nothing, and record it in both sessions.
 
         It is recorded as staged first, so that a crash leaves it as proposals of the parent.
@@ -133,44 +146,37 @@ class Merge:
         new = [change for change in self._changes if change.path not in own]
         for change in new:
             if change.after is not None:
-                await store.put_blob(self._fork.read(change.path))
+                await store.put_blob(self._forked(change.path).content or b"")
         if new:
-            staged = ForkChangesStaged(
-                fork=self._fork_journal.session, changes=tuple(new), principal=principal
-            )
-            await self._parent_journal.append(staged)
+            staged = ForkChangesStaged(fork=fork.session, changes=tuple(new), principal=principal)
+            await parent.append(staged)
         try:
             committed = self._staged.commit()
         except BaseException:
             if new:
                 dropped = ProposalsRejected(paths=tuple(each.path for each in new), principal=principal)
-                await self._parent_journal.append(dropped)
+                await parent.append(dropped)
             raise
-        await self._parent_journal.append(ProposalsCommitted(changes=committed, principal=principal))
+        await parent.append(ProposalsCommitted(changes=committed, principal=principal))
         if both := [change.path for change in committed if change.path in own]:
             self._parent.reject(both)
-        merged = ForkMerged(
-            parent=self._parent_journal.session, changes=tuple(self._changes), principal=principal
-        )
-        await self._fork_journal.append(merged)
+        merged = ForkMerged(parent=parent.session, changes=tuple(self._changes), principal=principal)
+        await fork.append(merged)
 
     def stage(self, paths: Sequence[str]) -> None:
         """Stage every change, or only those at and beneath some paths; collect the conflicts."""
         chosen = self._chosen(paths)
-        links = {path for path in chosen if self._is_link(path)}
-        for path in sorted(links):
-            self._conflicts.append(MergeConflict(path=path, reason="it is a symlink, which is not merged"))
-        for path in (each for each in chosen if each not in links):
+        for path in chosen:
             # Deletions first: a file may take the place of a folder, and a folder that of a file.
-            if not self._fork.exists(path) or self._fork.stat(path).kind != "file":
-                self._stage(path, None)
+            if (gone := self._forked(path)).content is None:
+                self._stage(path, gone)
         if not paths:
             for folder in sorted(self._folder.gone_folders, reverse=True):
                 if self._staged.exists(folder) and not self._staged.entries(folder):
                     self._staged.delete(folder)
-        for path in (each for each in chosen if each not in links):
-            if self._fork.exists(path) and self._fork.stat(path).kind == "file":
-                self._stage(path, self._fork.read(path))
+        for path in chosen:
+            if (there := self._forked(path)).content is not None:
+                self._stage(path, there)
         if not paths:
             for folder in self._folder.made_folders:
                 if not self._staged.exists(folder):
@@ -186,32 +192,31 @@ class Merge:
             raise InvalidInput("the fork changed nothing at these paths", hint="leave out the paths")
         return chosen
 
-    def _is_link(self, path: str) -> bool:
-        """Whether a path is a symlink in the fork, or a change of one."""
-        try:
-            return self._fork.link_target(path) is not None or self._fork.base.link_target(path) is not None
-        except PathRefused:
-            return False
+    def _forked(self, path: str) -> NamedContent:
+        """What the fork has at a name itself."""
+        return _read_name(self._fork, path)
 
-    def _stage(self, path: str, content: bytes | None) -> None:
-        mode = self._fork.stat(path).mode if content is not None else None
+    def _stage(self, path: str, forked: NamedContent) -> None:
+        content, mode = forked
         base, base_mode = self._base_of(path)
-        after = self._fork.fingerprint(path)
+        after = forked.fingerprint
+        is_link = mode == LINK_MODE
         is_mode_changed = content is not None and mode != base_mode and path not in self._merged
         if after == base and not is_mode_changed:
             return
         try:
-            there = self._parent.base.fingerprint(path)
-            if there == after and not self._has_other_mode(path, mode if is_mode_changed else None):
+            there = _read_name(self._parent.base, path)
+            if there.fingerprint == after and not (is_mode_changed and there.mode != mode):
                 return
             if reason := self._conflict(path, there, base, after):
                 self._conflicts.append(MergeConflict(path=path, reason=reason))
+            elif is_link and not self._may_link(path, content or b""):
+                self._left.add(path)
             elif content is None:
-                self._changes += self._staged.delete(path)
+                self._changes += delete_name(self._staged, path)
             else:
-                self._changes.append(
-                    self._staged.write(path, content, mode=mode if is_mode_changed else None)
-                )
+                kept_mode = mode if is_mode_changed or is_link else None
+                self._changes.append(write_name(self._staged, path, content, mode=kept_mode))
         except (PathRefused, IsADirectoryError, NotADirectoryError) as error:
             reason = (
                 str(error) if isinstance(error, PathRefused) else "a folder and a file have the same name"
@@ -223,24 +228,40 @@ class Merge:
         if path in self._base:
             fingerprint, mode = self._base[path]
         else:
-            fingerprint = self._fork.base.fingerprint(path)
-            mode = self._fork.base.stat(path).mode if fingerprint else None
+            there = _read_name(self._fork.base, path)
+            fingerprint, mode = there.fingerprint, there.mode
         return self._merged.get(path, fingerprint), mode
 
-    def _conflict(self, path: str, there: str, base: str, after: str) -> str | None:
-        if there not in (base, after):
-            return "it was deleted in the parent" if not there else "it changed in the parent"
-        if path in self._parent.staged_paths() and self._parent.fingerprint(path) != after:
+    def _conflict(self, path: str, there: NamedContent, base: str, after: str) -> str | None:
+        if there.fingerprint not in (base, after):
+            return "it was deleted in the parent" if there.content is None else "it changed in the parent"
+        if path in self._parent.staged_paths() and self._parent_staged(path) != after:
             return "the parent has another change staged"
         return None
 
-    def _has_other_mode(self, path: str, mode: int | None) -> bool:
-        return mode is not None and self._parent.base.stat(path).mode != mode
+    def _parent_staged(self, path: str) -> str:
+        return _read_name(self._parent, path).fingerprint
+
+    def _may_link(self, path: str, target: bytes) -> bool:
+        """Whether a symlink of the fork may be made in the parent's folder."""
+        try:
+            self._staged.check_link(path, os.fsdecode(target))
+        except PathRefused:
+            return False
+        return True
 
 
 def _opening(recorded: Sequence[RecordedEvent]) -> int:
     """The index of the event that opened this session; a fork has those of its ancestors before it."""
     return max(number for number, each in enumerate(recorded) if isinstance(each.event, SessionOpened))
+
+
+def _read_name(world: World, path: str) -> NamedContent:
+    """What a world has at a name itself; nothing if a symlink among its folders leads there."""
+    parts = path.split("/")
+    folders = ("/".join(parts[:count]) for count in range(1, len(parts)))
+    is_through_link = any(world.link_target(folder) is not None for folder in folders)
+    return NamedContent(None, None) if is_through_link else read_name(world, path)
 
 
 def _is_at(path: str, wanted: str) -> bool:

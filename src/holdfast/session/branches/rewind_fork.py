@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from holdfast.core import Call, Change, SessionId, Value
-from holdfast.core.errors import InvalidInput
+from holdfast.core import PERSON, Call, Change, SessionId, Value, digest
+from holdfast.core.errors import CommitConflict, InvalidInput
 from holdfast.core.events import (
     BudgetRaised,
     CallIntended,
@@ -24,8 +24,14 @@ from holdfast.core.events import (
     SessionOpened,
     TurnEnded,
 )
-from holdfast.core.projection import ReplayedHistory, without_rewound
-from holdfast.session.status import Status, is_imported
+from holdfast.core.projection import (
+    ReplayedHistory,
+    imported_limits,
+    imported_through,
+    signer_after,
+    without_rewound,
+)
+from holdfast.session.status import Status
 
 _REVERSIBLE_GROUPS = ("world", "session", "llm", "person")
 
@@ -42,6 +48,14 @@ class RewindPlan(Value):
     """Files that stay unchanged because their content was not saved."""
     stays: tuple[str, ...] = ()
     """Calls since then whose effects cannot be undone."""
+
+    def check(self, shown: str, *others: "RewindPlan") -> None:
+        """Raise CommitConflict unless `shown` is the digest of this plan, or of another wording of it."""
+        if shown not in {digest(each) for each in (self, *others)}:
+            raise CommitConflict(
+                "what the rewind would change is not what was shown; nothing was rewound",
+                hint="look at the plan again",
+            )
 
 
 def plan_rewind(
@@ -100,23 +114,36 @@ def plan_fork(
     if not turns and at is None:
         raise InvalidInput("this session has no finished turn to fork", hint="send it a message first")
     plan = plan_rewind(recorded, at if at is not None else turns[-1], is_newest=at is None)
+    return plan, fork_opening(parent, recorded, plan.seq)
+
+
+def fork_opening(parent: SessionId, recorded: Sequence[RecordedEvent], seq: int) -> SessionOpened:
+    """The opening event of a fork that shares its parent's events up to and including `seq`."""
     opened = [entry.event for entry in recorded if isinstance(entry.event, SessionOpened)][-1]
-    limits = opened.limits
-    for entry in counted:
-        if entry.seq <= plan.seq and isinstance(entry.event, BudgetRaised):
+    status, imported = Status(ReplayedHistory(recorded)), imported_through(recorded)
+    given = imported_limits(recorded)
+    limits = opened.limits if given is None else given
+    for entry in without_rewound(recorded):
+        if (
+            (given is None or entry.seq > imported)
+            and entry.seq <= seq
+            and isinstance(entry.event, BudgetRaised)
+        ):
             limits = entry.event.limits
-    status = Status(ReplayedHistory(recorded))
-    return plan, msgspec.structs.replace(
+    return msgspec.structs.replace(
         opened,
+        principal=PERSON if imported else opened.principal,
+        queue="" if imported else opened.queue,
         policy=status.policy,
         model=status.model,
         sandbox=status.sandbox,
         limits=limits,
         workspace="",
         name=None,
-        parent=Parent(session=parent, seq=plan.seq),
-        taken_back=tuple(_taken_back(entry.event for entry in recorded if entry.seq > plan.seq)),
-        is_imported=is_imported(recorded),
+        parent=Parent(session=parent, seq=seq),
+        taken_back=tuple(_taken_back(entry.event for entry in recorded if entry.seq > seq)),
+        is_imported=imported > seq,  # else the shared part says itself where the file ended
+        signer=signer_after(recorded, seq) if imported > seq else "",
     )
 
 

@@ -43,10 +43,10 @@ class SessionNetwork:
         *,
         ports: Sequence[int] = (),
         is_closed: Callable[[int], bool] = lambda _: False,
-        endpoints: Collection[tuple[str, int]] = (),
+        endpoints: Callable[[], Collection[tuple[str, int]]] = tuple,
     ) -> None:
         """Without `judge` there is no proxy. `ports` of this machine are forwarded unless one is closed when a program connects, as
-        the port of our own web server is; `endpoints` are registries with a port."""
+        the port of our own web server is; `endpoints` finds registries with a port."""
         self._judge = judge
         self._ports = ports
         self._is_closed = is_closed

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -69,16 +70,13 @@ class SessionCommands:
             record=journal.append_deferred,
         )
         self.ask_person: AskPerson = _ask_nobody
-        self._registries = (
-            find_registries(os.environ, home=Path.home(), workspace=workspace)
-            if has_network and workspace is not None
-            else PackageRegistries(hosts=())
-        )
+        self._has_network = has_network
+        self._workspace = workspace
         self._network = SessionNetwork(
             self._judge_host if has_network else None,
             ports=settings.ports,
             is_closed=lambda port: port in {each for _, each in own_endpoints()},
-            endpoints=self._registries.endpoints,
+            endpoints=lambda: self._registries.endpoints,
         )
         self.toolset = CommandToolset(
             self._sandbox,
@@ -123,7 +121,16 @@ class SessionCommands:
     @property
     def facts(self) -> SessionFacts:
         """What rules may ask for: the tier, and the hosts of the package registries."""
-        return SessionFacts(tier=self.status.tier, host_groups={PACKAGE_REGISTRIES: self._registries.hosts})
+        return SessionFacts(
+            tier=self.status.tier, host_groups=lambda: {PACKAGE_REGISTRIES: self._registries.hosts}
+        )
+
+    @cached_property
+    def _registries(self) -> PackageRegistries:
+        """Found when a program first asks for a host: to read the configuration of all package managers takes milliseconds."""
+        if not self._has_network or self._workspace is None:
+            return PackageRegistries(hosts=())
+        return find_registries(os.environ, home=Path.home(), workspace=self._workspace)
 
     async def preview(self, port: int, *, at: int = 0) -> int:
         """Let the person's browser reach a port of the sandbox. Returns the port of this machine. Raises CommandError."""

@@ -7,7 +7,7 @@ import asyncio
 from contextlib import suppress
 from typing import assert_never
 
-from holdfast.core import PERSON, digest
+from holdfast.core import digest
 from holdfast.core.errors import CommitConflict, EscalationUnknown, HoldfastError, InvalidInput
 from holdfast.core.events import ControlRequestApplied
 from holdfast.gate import (
@@ -76,7 +76,7 @@ async def apply_requests(session: Session, requests: ControlRequests) -> None:
                 request=name,
                 action=str(type(request).__struct_config__.tag),
                 transport=request.transport,
-                principal=PERSON,
+                principal=request.principal,
                 error=error,
                 result=result,
             )
@@ -104,15 +104,15 @@ async def carry_out(session: Session, request: SessionRequest) -> str:
                     f"these changes are not the ones that were shown: {', '.join(changed)}",
                     hint="look at them again",
                 )
-            await session.commit(*request.shown)
+            await session.commit(*request.shown, principal=request.principal)
         case DecideHunks():
-            await session.decide_hunks(*request.decisions)
+            await session.decide_hunks(*request.decisions, principal=request.principal)
         case RejectProposals():
-            await session.reject(*request.paths)
+            await session.reject(*request.paths, principal=request.principal)
         case RewindSession():
-            await session.rewind(request.turn)
+            await session.rewind(request.turn, shown=request.shown, principal=request.principal)
         case RevealOutput():
-            await session.reveal(request.output, transport=request.transport)
+            await session.reveal(request.output, principal=request.principal, transport=request.transport)
         case AnswerEscalation():
             await _answer(session, request)
         case PreviewPort():

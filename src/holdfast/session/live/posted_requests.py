@@ -85,7 +85,7 @@ class PostedRequestWatch:
                     request=posted.id,
                     action="unknown" if request is None else str(type(request).__struct_config__.tag),
                     transport="worker" if request is None else request.transport,
-                    principal=PERSON,
+                    principal=PERSON if request is None else request.principal,
                     error=error,
                     result=result,
                 )

@@ -15,6 +15,7 @@ from pathlib import Path
 from holdfast.core import SessionId
 from holdfast.core.events import RecordedEvent, RestorePointMade, TurnEnded
 from holdfast.session.branches.rewind_fork import last_point
+from holdfast.session.restore_points import restore_limits
 from holdfast.session.status import workspace_of
 from holdfast.store import Home, Journal, Store, as_work_store, private_folder, sync_folder
 from holdfast.world import RestorePoints
@@ -67,7 +68,12 @@ class TravellingFolder:
         private_folder(self.path)
         manifest = _last_manifest(self._journal.recorded)
         if manifest is not None:
-            points = RestorePoints(self.path, store=store, cache=self._home.stat_cache(self._journal.session))
+            points = RestorePoints(
+                self.path,
+                store=store,
+                cache=self._home.stat_cache(self._journal.session),
+                limits=restore_limits(self._journal.recorded),
+            )
             await points.fill(manifest)
             points.save()
 
@@ -89,13 +95,13 @@ async def readable_folder(home: Home, store: Store, session: SessionId) -> Path:
     if not is_shared(store) or not is_own_folder(folder, session):
         return Path(folder or home.workspace(session))
     manifest = _last_manifest(recorded) or ""
-    copies = private_folder(home.cache / "copies" / session)
+    copies = private_folder(home.copies(session))
     copy = copies / (manifest or "empty")
     if not copy.is_dir():
         draft = copies / f"{copy.name}.{os.getpid()}"
         private_folder(draft)
         if manifest:
-            await RestorePoints(draft, store=store).fill(manifest)
+            await RestorePoints(draft, store=store, limits=restore_limits(recorded)).fill(manifest)
         for other in copies.iterdir():
             if other != draft:
                 shutil.rmtree(other, ignore_errors=True)

@@ -103,7 +103,8 @@ class ClaudeConnection:
             return
         with contextlib.suppress(MemberLost, TimeoutError):
             await self._process.write(protocol.control(str(uuid4()), {"subtype": "interrupt"}))
-            await asyncio.wait_for(asyncio.shield(waiting), INTERRUPT_SECONDS)
+            async with asyncio.timeout(INTERRUPT_SECONDS):
+                await asyncio.shield(waiting)
             return
         await self._process.stop(is_immediate=True)
 

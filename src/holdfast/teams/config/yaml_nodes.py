@@ -8,10 +8,9 @@ import yaml
 
 from holdfast.core import Json
 from holdfast.core.errors import InvalidConfig
-from holdfast.policy import YamlError, parse_plain_yaml
+from holdfast.policy import YamlError, parse_plain_yaml, scalar_value
 
 MAX_CHARACTERS = 1 << 20
-_SCALARS = yaml.SafeLoader("")
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*')
 """A string may lack its end, and what it matched is never tried again, so that the time grows with the text and no faster."""
 
@@ -89,10 +88,9 @@ class ConfigNode:
         if not isinstance(self._raw, yaml.ScalarNode):
             return []
         try:
-            value = _SCALARS.construct_object(self._raw)
-        except (yaml.YAMLError, ValueError):
+            return scalar_value(self._raw)
+        except ValueError:
             self.fail(f"{self._raw.value[:100]!r} cannot be read", hint="quote it to make it text")
-        return value if value is None or isinstance(value, str | bool | int | float) else str(self._raw.value)
 
 
 def read_document(text: str, source: str) -> ConfigNode:

@@ -11,7 +11,7 @@ import msgspec
 from mcp.server.context import ServerRequestContext as Context
 from mcp.server.lowlevel.server import Server
 
-from holdfast.core import JsonObject
+from holdfast.core import VERSION, JsonObject
 from holdfast.core.errors import HoldfastError
 from holdfast.teams.server.auth import Caller
 from holdfast.teams.server.calls import ToolAnswer, error_answer, tools_for
@@ -28,7 +28,10 @@ class TeamsMcpServer:
         self._call = call_tool
         self._identify = identify
         self.server: Server[Any] = Server(
-            "holdfast-teams", on_list_tools=self._list_tools, on_call_tool=self._call_tool
+            "holdfast-teams",
+            version=VERSION,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
         )
         # Team messages are private: the SDK's tracing middleware must not export them.
         self.server.middleware[:] = []
