@@ -117,6 +117,17 @@ async def test_a_denied_call_is_not_made(telegram: TelegramStandIn, tmp_path: Pa
     assert (tmp_path / "work" / "a.txt").exists()
 
 
+async def test_f06_a_message_leaves_the_inbox_as_soon_as_the_journal_has_it(
+    telegram: TelegramStandIn, tmp_path: Path
+) -> None:
+    prepared(tmp_path, DELETE)
+    async with bridge_to(telegram, tmp_path):
+        telegram.write("remove it")
+        await telegram.question("delete")
+        inbox = tmp_path / "holdfast" / "messengers" / "bot"
+        assert not list(inbox.iterdir()), "a deleted session would leave its message here"
+
+
 async def test_strangers_get_no_reply_and_their_buttons_do_nothing(
     telegram: TelegramStandIn, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from holdfast.core import PERSON, Limits, Nonconverged, Ok, SystemClock, digest
 from holdfast.core.errors import SessionNotReady
 from holdfast.core.events import ControlRequestApplied, Noted
 from holdfast.gate import (
+    AnyControlRequest,
     CancelTurn,
     CommitProposals,
     ControlRequests,
@@ -26,7 +27,7 @@ from holdfast.gate import (
 )
 from holdfast.policy import FixedPolicy
 from holdfast.services import request_of_holder, send_control_request
-from holdfast.session import Session, Settings
+from holdfast.session import Session, Settings, view_rewind
 from holdfast.store import Store, open_store
 
 
@@ -104,10 +105,25 @@ async def test_a_session_is_rewound(holder: Runtime, other: Store) -> None:
     assert not session.workspace.exists("a.txt")
 
 
+async def test_a_session_is_rewound_only_as_shown(holder: Runtime, other: Store) -> None:
+    session = await holder.create(policy=FixedPolicy(default="allow"), needs_model=False)
+    await session.execute("world.write(path='a.txt', content='a')")
+    from_outside = digest(await view_rewind(holder.home, other, session.id, 0))
+    request = RewindSession(turn=0, shown=from_outside, transport="web")
+    assert await ask(holder, other, session, request) == ""
+    assert not session.workspace.exists("a.txt")
+    await session.execute("world.write(path='a.txt', content='other')")
+    assert "not what was shown; nothing was rewound" in await ask(holder, other, session, request)
+    assert session.workspace.exists("a.txt")
+    shown = digest(await session.plan_rewind(0))
+    assert await ask(holder, other, session, RewindSession(turn=0, shown=shown, transport="web")) == ""
+    assert not session.workspace.exists("a.txt")
+
+
 async def test_a_message_goes_to_a_process_that_takes_messages(holder: Runtime, other: Store) -> None:
     session = await staged(holder)
     taken: list[str] = []
-    shown: list[SessionRequest] = []
+    shown: list[AnyControlRequest] = []
     session.on_request = shown.append
     message = PostMessage(text="go on", transport="web")
     assert "takes no messages" in await ask(holder, other, session, message)
@@ -122,12 +138,14 @@ async def test_a_raised_budget_applies_without_a_call(holder: Runtime, other: St
         policy=FixedPolicy(default="allow"), needs_model=False, limits=Limits(calls=1)
     )
     raised = asyncio.Event()
+    shown: list[AnyControlRequest] = []
+    session.on_request = shown.append
     session.follow(lambda entry: raised.set() if session.budget.limits.calls == 6 else None)
-    assert await send_control_request(
-        holder.home, other, session.id, RaiseBudget(added=Limits(calls=5), transport="web")
-    )
+    request = RaiseBudget(added=Limits(calls=5), transport="web")
+    assert await send_control_request(holder.home, other, session.id, request)
     async with asyncio.timeout(60):
         await raised.wait()
+    assert shown == [request]
 
 
 async def test_a_request_that_no_process_takes_is_withdrawn(holder: Runtime, other: Store) -> None:

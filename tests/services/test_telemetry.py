@@ -2,43 +2,29 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 from holdfast.app import Runtime
 from holdfast.core import Response, SystemClock
 from holdfast.models import ScriptedModel, use
 from holdfast.policy import FixedPolicy
-from holdfast.services import Metrics, Traces, serve_metrics
+from holdfast.services import Metrics, Traces, TraceSpan, serve_metrics
 from holdfast.session import Settings
 from holdfast.store import MemoryStore
 
 SECRET = "the launch code is 0000"
 
 
-class Span:
-    """What was told to OpenTelemetry about one span."""
-
-    def __init__(self, name: str, attributes: dict[str, Any], start: int | None) -> None:
-        self.name, self.attributes, self.start, self.ended = name, dict(attributes), start, 0
-
-    def set_attributes(self, attributes: dict[str, Any]) -> None:
-        self.attributes |= attributes
-
-    def end(self, end_time: int) -> None:
-        self.ended = end_time
-
-
 class Recorder:
-    """A tracer that keeps its spans."""
+    """An exporter that keeps its spans."""
 
     def __init__(self) -> None:
-        self.spans: list[Span] = []
+        self.spans: list[TraceSpan] = []
 
-    def start_span(
-        self, name: str, context: Any = None, *, attributes: Any = None, start_time: int | None = None
-    ) -> Any:
-        self.spans.append(Span(name, attributes, start_time))
-        return self.spans[-1]
+    def export(self, span: TraceSpan) -> None:
+        self.spans.append(span)
+
+    def names(self) -> list[str]:
+        return [span.name.partition(" ")[0] for span in self.spans]
 
 
 async def request(port: int, path: str, host: str) -> str:
@@ -71,9 +57,31 @@ async def test_a_turn_is_counted_and_traced_without_its_contents(tmp_path: Path)
     assert 'holdfast_calls_total{result="ok"} 1' in shown
     assert "holdfast_escalations_total 1" in shown
     assert "holdfast_live_sessions 1" in shown
-    names = [span.name.partition(" ")[0] for span in tracer.spans]
-    assert names == ["invoke_agent", "chat", "wait", "execute_tool", "chat"]
-    assert all(span.ended >= (span.start or 0) > 0 for span in tracer.spans)
-    assert tracer.spans[0].attributes["gen_ai.conversation.id"] == session.id
+    assert tracer.names() == ["chat", "wait", "execute_tool", "chat", "invoke_agent"]
+    assert all(span.end >= span.start > 0 for span in tracer.spans)
+    turn = tracer.spans[-1]
+    assert {(span.trace, span.parent) for span in tracer.spans[:-1]} == {(turn.trace, turn.id)}
+    assert {span.attributes["gen_ai.conversation.id"] for span in tracer.spans} == {session.id}
     assert SECRET not in shown
-    assert SECRET not in str([vars(span) for span in tracer.spans])
+    assert SECRET not in str(tracer.spans)
+
+
+async def test_a_turn_that_waits_in_one_process_and_ends_in_another_is_one_trace(tmp_path: Path) -> None:
+    store, exporter = MemoryStore(clock=SystemClock()), Recorder()
+    policy = FixedPolicy(default="allow", verdicts={"world.write": "escalate"})
+    script = (use("world__write", {"path": "a.txt", "content": "x"}), "done")
+    settings = Settings(acts_with="tools", restore_points="never")
+    runtime = await Runtime.start(home=tmp_path / "home", settings=settings, store=store, servers=())
+    Traces(runtime.live_sessions, exporter)
+    session = await runtime.create(model=ScriptedModel(list(script)), policy=policy)
+    await session.send("write")
+    (escalation,) = session.escalations()
+    await session.close()
+    assert exporter.names() == ["chat"]
+    other = await runtime.resume(session.id, model=ScriptedModel(list(script)), policy=policy)
+    await other.resolve(escalation.id, Response(verdict="approve"))
+    await other.advance()
+    await runtime.close()
+    assert exporter.names() == ["chat", "wait", "execute_tool", "chat", "invoke_agent"]
+    assert len({span.trace for span in exporter.spans}) == 1
+    assert {span.parent for span in exporter.spans[:-1]} == {exporter.spans[-1].id}

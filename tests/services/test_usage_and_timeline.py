@@ -15,7 +15,7 @@ from holdfast.cli.views.usage_table import usage_lines
 from holdfast.core import FakeClock, Usage
 from holdfast.core.events import RecordedEvent
 from holdfast.models import Reply, say
-from holdfast.services import UsageRow, timeline_of, total_usage, usage
+from holdfast.services import Timeline, TimelineEntry, UsageRow, timeline_of, total_usage, usage
 from holdfast.store import MemoryStore, Store
 from holdfast.teams import Pair
 from holdfast.testing import memory_session
@@ -75,6 +75,11 @@ async def test_both_views_fit_the_width(width: int) -> None:
     rows = [UsageRow(key="北京" * 30, cost_usd=Decimal("123.45"), input_tokens=10**9, calls=10**6)]
     for line in (*timeline_lines(timeline, width=width), *usage_lines(rows, by="folder", width=width)):
         assert cell_width(line) <= width, line
+
+
+def test_a_message_of_several_lines_is_one_line_of_the_timeline() -> None:
+    entry = TimelineEntry(kind="turn", turn=1, start_ms=0, length_ms=5, what="first\nsecond")
+    assert any("turn first second " in line for line in timeline_lines(Timeline(entries=(entry,)), width=80))
 
 
 async def test_the_timeline_pairs_what_starts_with_what_ends() -> None:

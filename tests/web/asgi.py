@@ -44,7 +44,7 @@ class WebClient:
     async def post(self, path: str, body: object) -> Answer:
         return await self.send("POST", path, json.dumps(body).encode())
 
-    async def send(self, method: str, path: str, body: bytes = b"") -> Answer:
+    async def send(self, method: str, path: str, body: bytes = b"", *more: tuple[bytes, bytes]) -> Answer:
         """Send one request and read the whole answer."""
         sent: list[MutableMapping[str, Any]] = []
         parts = [{"type": "http.request", "body": body}]
@@ -58,7 +58,7 @@ class WebClient:
         async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
-        await self.app(self.scope(method, path), receive, send)
+        await self.app(self.scope(method, path, *more), receive, send)
         start, *rest = sent
         headers = {name.decode(): value.decode() for name, value in start["headers"]}
         return Answer(start["status"], headers, b"".join(each["body"] for each in rest))

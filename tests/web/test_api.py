@@ -1,6 +1,8 @@
 """The API of the web server: answers, rights, changes and sessions, in this process."""
 
 import asyncio
+import gzip
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +23,32 @@ from holdfast.web.api.devices import CodeBody, new_link
 from holdfast.web.context import WebRequest
 
 
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("api")
+
+
+@pytest.fixture(scope="module")
+def filled(root: Path) -> SampleHome:
+    """The sessions of a home that is filled once; each test gets a copy at the same place, which the sessions name."""
+    sample = asyncio.run(fill(root / "user" / "holdfast", waiting=("a.txt", "b.txt")))
+    (root / "user").rename(root / "template")
+    return sample
+
+
 @pytest.fixture
-async def sample(tmp_path: Path) -> SampleHome:
-    return await fill(tmp_path / "holdfast", waiting=("a.txt", "b.txt"))
+def tmp_path(root: Path) -> Path:
+    """An empty folder, the same one for every test of the module."""
+    folder = root / "user"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def sample(tmp_path: Path, filled: SampleHome) -> SampleHome:
+    shutil.copytree(tmp_path.parent / "template", tmp_path, symlinks=True, dirs_exist_ok=True)
+    return filled
 
 
 @pytest.fixture
@@ -233,8 +258,47 @@ async def test_a_session_that_another_process_holds_is_seen_and_acted_on(
         refused = await client.post(f"{path}/messages", {"text": "hello"})
         assert (refused.status, refused.data["code"]) == (409, "session-not-ready")
         assert "takes no messages" in refused.data["text"]
+        plan = await client.get(f"{path}/rewind?turn=0")
+        assert (plan.status, [each["path"] for each in plan.data["plan"]["changes"]]) == (
+            200,
+            ["data.csv", "report.md"],
+        )
+        (tmp_path / "holdfast" / "sessions" / sample.staged / "workspace" / "own.txt").write_text("since")
+        stale = await client.post(f"{path}/rewind", {"turn": 0, "shown": plan.data["digest"]})
+        assert (stale.status, stale.data["code"]) == (409, "session-not-ready")
+        assert "not what was shown; nothing was rewound" in stale.data["text"]
+        assert session.workspace.exists("report.md")
+        assert session.workspace.exists("own.txt")
+        plan = await client.get(f"{path}/rewind?turn=0")
+        done = await client.post(f"{path}/rewind", {"turn": 0, "shown": plan.data["digest"]})
+        assert done.data == {"by_holder": True}
+        assert not session.workspace.exists("report.md")
     finally:
         await holder.close()
+
+
+async def test_a_rewind_is_done_only_as_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    async with web_client(tmp_path / "holdfast") as client:
+        session = await client.context.runtime.create(workspace=folder, policy="scratch", needs_model=False)
+        await session.execute("open('a.txt', 'w').write('one')")
+        await session.close()
+        path = f"/api/sessions/{session.id}/rewind"
+        shown = (await client.get(f"{path}?turn=0")).data
+        assert [each["path"] for each in shown["plan"]["changes"]] == ["a.txt"]
+        assert (await client.post(path, {"turn": 0})).status == 400, "it says what was shown"
+        assert (await client.post(path, {"turn": 0, "shown": ""})).status == 400
+        (folder / "a.txt").write_text("by hand, after the plan was shown")
+        stale = await client.post(path, {"turn": 0, "shown": shown["digest"]})
+        assert (stale.status, stale.data["code"]) == (409, "commit-conflict")
+        assert "not what was shown; nothing was rewound" in stale.data["text"]
+        assert (folder / "a.txt").exists()
+        other = (await client.get(f"{path}?turn=1")).data
+        assert (await client.post(path, {"turn": 0, "shown": other["digest"]})).status == 409
+        shown = (await client.get(f"{path}?turn=0")).data
+        assert (await client.post(path, {"turn": 0, "shown": shown["digest"]})).status == 200
+        assert not (folder / "a.txt").exists()
 
 
 async def test_a_session_started_here_works_without_a_page(tmp_path: Path, client: WebClient) -> None:
@@ -313,6 +377,26 @@ async def test_there_is_nothing_at_other_paths(client: WebClient, path: str) -> 
     answer = await client.get(path)
     assert answer.status == 404
     assert b"import" not in answer.body
+
+
+async def test_only_files_of_the_page_are_compressed(client: WebClient) -> None:
+    """What the API answers holds what strangers wrote beside what is secret, so its length must not depend on both."""
+    plain = await client.get("/static/app.js")
+    assert "content-encoding" not in plain.headers
+    for given, is_packed in (
+        (b"gzip, deflate, br", True),
+        (b"br, GZIP", True),
+        (b"gzip;q=0", False),
+        (b"br", False),
+    ):
+        answer = await client.send("GET", "/static/app.js", b"", (b"accept-encoding", given))
+        assert (answer.headers.get("content-encoding") == "gzip") is is_packed, given
+        assert (gzip.decompress(answer.body) if is_packed else answer.body) == plain.body
+        assert answer.headers["vary"] == "accept-encoding"
+    asked = await client.send("GET", "/api/waiting", b"", (b"accept-encoding", b"gzip"))
+    assert "content-encoding" not in asked.headers
+    head = await client.send("HEAD", "/static/app.js", b"", (b"accept-encoding", b"gzip"))
+    assert head.body == b""
 
 
 async def test_every_answer_has_the_headers_of_the_guard(client: WebClient) -> None:
@@ -423,6 +507,36 @@ async def test_a_fork_is_merged_if_it_is_what_was_shown(tmp_path: Path) -> None:
         assert (stale.status, (folder / "a.txt").read_text()) == (409, "one")
         assert (await client.post(f"/api/sessions/{fork}/merge", {"shown": plan["digest"]})).status == 200
         assert (folder / "a.txt").read_text() == "two"
+
+
+@pytest.mark.parametrize("held", ["the fork", "its parent", "both"])
+async def test_the_merge_of_a_fork_that_another_process_holds_is_seen(tmp_path: Path, held: str) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    async with web_client(tmp_path / "holdfast") as client:
+        runtime = client.context.runtime
+        parent = await runtime.create(workspace=folder, policy="scratch", needs_model=False)
+        await parent.execute("open('a.txt', 'w').write('one')")
+        await parent.close()
+        fork = (await client.post(f"/api/sessions/{parent.id}/fork", {"turn": 1})).data["session"]
+        opened = await runtime.resume(fork, needs_model=False)
+        await opened.execute("open('a.txt', 'w').write('two')\nopen('b.txt', 'w').write('new')")
+        await opened.close()
+        free = (await client.get(f"/api/sessions/{fork}/merge")).data
+        assert [each["path"] for each in free["plan"]["proposals"]] == ["a.txt", "b.txt"]
+        holder = await Runtime.start(home=tmp_path / "holdfast", settings=Settings(), servers=())
+        try:
+            for id in {"the fork": (fork,), "its parent": (parent.id,), "both": (fork, parent.id)}[held]:
+                await holder.resume(id, needs_model=False)
+            seen = await client.get(f"/api/sessions/{fork}/merge")
+            assert (seen.status, seen.data) == (200, free)
+            refused = await client.post(f"/api/sessions/{fork}/merge", {"shown": seen.data["digest"]})
+            assert (refused.status, refused.data["code"]) == (409, "session-held")
+            assert (folder / "a.txt").read_text() == "one"
+        finally:
+            await holder.close()
+        done = await client.post(f"/api/sessions/{fork}/merge", {"shown": seen.data["digest"]})
+        assert (done.status, (folder / "a.txt").read_text()) == (200, "two")
 
 
 async def test_files_are_read_with_what_is_staged_and_nothing_outside_is(

@@ -13,12 +13,13 @@ from tests.store.sample_events import opened, said, turn
 from tests.web.asgi import WebClient, web_client
 
 from holdfast.core import Needs, SessionId
-from holdfast.core.events import EscalationAnswered
+from holdfast.core.events import BudgetRaised, EscalationAnswered, MessagePosted, SessionOpened
 from holdfast.models import Reply, ScriptedModel, use
 from holdfast.policy import FixedPolicy
+from holdfast.session import Session
 from holdfast.store import Right, WorkStore, add_tenant, create_api_key
 from holdfast.web.application import ROUTES, WebApplication
-from holdfast.worker import install_dispatch
+from holdfast.worker import MemoryDispatch, Worker, install_dispatch
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
@@ -105,6 +106,26 @@ async def test_a_key_allows_what_its_right_says_until_it_is_revoked(
     for program in (looker, answerer, operator):
         assert (await program.get("/api/waiting")).status == 401
     await session.close()
+
+
+async def test_what_a_key_sends_is_recorded_with_its_owner(servers: Servers) -> None:
+    context, program = servers.theirs.context, await servers.with_key("build-server", "operate")
+    started = await program.post("/api/sessions", {"text": "hello"})
+    session = SessionId(started.data["session"])
+    assert (await program.post(f"/api/sessions/{session}/budget", {"added": "calls=7"})).status == 200
+    store, runtime = context.store, context.runtime
+    assert isinstance(store, WorkStore)
+    assert runtime.posted_requests is not None
+
+    async def resume(session: SessionId) -> Session:
+        return await runtime.resume(session, model=ScriptedModel(["done"]))
+
+    worker = Worker(store=store, dispatch=MemoryDispatch(), resume=resume, requests=runtime.posted_requests)
+    await worker.handle(session)
+    events = [entry.event for entry in await store.read(session)]
+    kinds = (SessionOpened, MessagePosted, BudgetRaised)
+    found = {type(each): each.principal for each in events if isinstance(each, kinds)}
+    assert found == dict.fromkeys(kinds, "person:build-server")
 
 
 async def test_an_invalid_key_is_refused_like_none(servers: Servers) -> None:

@@ -2,18 +2,22 @@
 
 import asyncio
 import http.server
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
+from tests.store.sample_events import opened
 from tests.web.browser_thread import BrowserThread
 from tests.web.conftest import WebServer, running_server
 from tests.web.http import send
 from tests.web.sample_home import SampleHome, fill
 
 from holdfast.app import Runtime
+from holdfast.core import named_person
+from holdfast.core.events import MessagePosted
 from holdfast.session import Settings
 
 if TYPE_CHECKING:
@@ -218,8 +222,11 @@ PAYLOADS = [wrapper.replace("{}", base) for base in BASES for wrapper in WRAPPER
 @pytest.mark.promise("P19")
 def test_two_hundred_payloads_in_every_field_stay_text(tmp_path: Path, browser: BrowserThread) -> None:
     assert len(PAYLOADS) == 200
-    session, staged = asyncio.run(_poisoned(tmp_path / "holdfast"))
+    session, staged, granted, written = asyncio.run(_poisoned(tmp_path / "holdfast"))
     with running_server(tmp_path) as server:
+        link = send(server.url, "POST", "/api/devices/link", token=server.token, body={"right": "look"}).data
+        body = {"code": link["url"].partition("enter=")[2], "name": f"a phone {BASES[1]}"}
+        assert send(server.url, "POST", "/api/enter", body=body).status == 200
         for address, words in (
             ("#/", "The agent wants to write"),
             ("#/answered", "denied"),
@@ -228,10 +235,20 @@ def test_two_hundred_payloads_in_every_field_stay_text(tmp_path: Path, browser: 
             (f"#/s/{session}/timeline", "turn"),
             (f"#/s/{session}/audit", "world.write"),
             (f"#/s/{staged}/changes", "Hold to commit"),
+            (f"#/s/{staged}/files", "staged"),
+            (f"#/s/{granted}/limits", "in this session"),
+            (f"#/s/{written}", "question"),
             ("#/usage", "total"),
+            ("#/usage folder", "total"),
+            ("#/policy poison", "poisoned rules"),
+            ("#/teams", "Roster"),
+            ("#/devices", "a phone"),
         ):
+            address, _, choice = address.partition(" ")
 
-            async def look(page: "Page", words: str = words) -> list[object]:
+            async def look(page: "Page", words: str = words, choice: str = choice) -> list[object]:
+                if choice:
+                    await page.locator("main select").first.select_option(choice)
                 await page.get_by_text(words).first.wait_for()
                 text = await page.evaluate("() => document.body.innerText")
                 assert "\u202e" not in text
@@ -247,14 +264,16 @@ def test_two_hundred_payloads_in_every_field_stay_text(tmp_path: Path, browser: 
 
         async def search(page: "Page") -> object:
             await page.get_by_role("searchbox").fill("window")
-            await page.get_by_text("window").first.wait_for()
+            await page.get_by_text("window").locator("visible=true").first.wait_for()
             return await page.evaluate("() => window.hit ?? null")
 
         assert browser.visit(f"{server.url}#/sessions", search, token=server.token) is None
 
 
-async def _poisoned(home: Path) -> tuple[str, str]:
-    """A home whose sessions have the payloads in messages, code, calls, file names, contents and reasons."""
+async def _poisoned(home: Path) -> tuple[str, str, str, str]:
+    """A home with the payloads in messages, their authors, code, calls, names of files and folders, contents, reasons, saved
+    approvals, policies and teams.
+    """
     from holdfast.core import Response
     from holdfast.models import ScriptedModel, use
 
@@ -280,6 +299,41 @@ async def _poisoned(home: Path) -> tuple[str, str]:
         assert staged.proposals()
         waiting = await runtime.create(policy="ask-always", needs_model=False)
         await waiting.execute(f"open({names[0]!r}, 'w').write({everything!r})")
-        return session.id, staged.id
+        folder = home.parent / names[1]
+        folder.mkdir()
+        granted = await runtime.create(
+            workspace=folder,
+            policy="ask-always",
+            model=ScriptedModel([use("execute_code", {"code": f"open({names[0]!r}, 'w').write('x')"}), "ok"]),
+        )
+
+        async def save(_: object) -> Response:
+            return Response(verdict="approve", scope="session")
+
+        granted.approver = save
+        await granted.send("write it")
+        journal = await runtime.store.create(opened(name=None, folder=names[2]))
+        author = named_person(BASES[1])
+        await journal.append(MessagePosted(turn=1, text=f"question {everything}", principal=author))
+        await journal.release()
+        _poison_files(home)
+        return session.id, staged.id, granted.id, journal.session
     finally:
         await runtime.close()
+
+
+def _poison_files(home: Path) -> None:
+    """A policy and a team whose words are payloads."""
+    (home / "policies").mkdir(exist_ok=True)
+    text = json.dumps
+    (home / "policies" / "poison.yaml").write_text(
+        f"policy: poison\ndescription: {text('poisoned rules ' + BASES[0])}\nrules:\n"
+        + "".join(
+            f"  - {{name: rule-{number}, escalate: [world.write], because: {text(base)}}}\n"
+            for number, base in enumerate(BASES)
+        )
+    )
+    (home.parent / "team").mkdir()
+    (home / "teams.yaml").write_text(
+        f"teams:\n  web: {{project: {home.parent / 'team'}, member: holdfast, description: {text(BASES[1])}}}\n"
+    )

@@ -1,14 +1,19 @@
 """The inbox in a real browser, with real processes: approve there what a terminal asks, and the other way round."""
 
+import asyncio
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.terminals import DELETE, prepared, terminal
 from tests.cli.test_approvals import QUESTION, press
+from tests.support.fork_server import forked_python
+from tests.test_guide_programs import programs
 from tests.web.browser_thread import BrowserThread
 from tests.web.conftest import running_server
 from tests.web.http import send
+from tests.web.sample_home import fill
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -94,3 +99,14 @@ def test_a_link_lets_one_browser_in_once(tmp_path: Path, browser: BrowserThread)
 
         browser.visit(server.link, refused, allows=("400 (Bad Request)",))
         assert send(server.url, "GET", "/api/waiting").status == 401
+
+
+def test_the_program_of_the_guide_denies_what_waits(tmp_path: Path) -> None:
+    asyncio.run(fill(tmp_path / "holdfast", waiting=("target.txt",)))
+    program = tmp_path / "deny.py"
+    program.write_text(programs("web.md")[0])
+    with running_server(tmp_path, enters=False) as server:
+        printed = subprocess.run(
+            forked_python(str(program), server.link), capture_output=True, text=True, check=True, timeout=120
+        ).stdout
+    assert "target.txt -> recorded" in printed

@@ -101,7 +101,8 @@ def check_page(
 def test_a_page_has_no_accessibility_violations(
     name: str, server: WebServer, sample: SampleHome, browser: BrowserThread
 ) -> None:
-    check_page(name, server, sample, browser, VIEWS)
+    # Half of the pages in each view; the long form has every page in every view.
+    check_page(name, server, sample, browser, (VIEWS[list(PAGES).index(name) % 2],))
 
 
 @pytest.mark.soak

@@ -28,6 +28,14 @@ def test_the_page_has_no_inline_script_or_style() -> None:
     assert not re.search(r"<style|\sstyle=|\son\w+=", page)
 
 
+def test_the_page_asks_for_all_its_modules_at_once() -> None:
+    """Otherwise the browser finds them one after another, import by import."""
+    named = re.findall(
+        r'(?:modulepreload" href|module" src)="/static/([^"]+)"', (STATIC / "index.html").read_text()
+    )
+    assert sorted(named) == sorted(path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*.js"))
+
+
 def test_the_page_is_small() -> None:
     sizes = {path.name: path.stat().st_size for path in STATIC.rglob("*") if path.suffix in (".js", ".css")}
     assert sum(sizes.values()) <= 120_000, sizes

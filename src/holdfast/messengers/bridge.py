@@ -67,6 +67,8 @@ class Bridge:
         self._queues: dict[str, asyncio.Queue[_Kept]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._known: dict[SessionId, set[str]] = {}
+        self._files: dict[str, Path] = {}
+        """By message: its file in the inbox, until it is recorded or handled."""
         self._shown_whole: set[EscalationId] = set()
         """The calls that a member has seen whole, so that a button may approve them."""
         self._shown_changes: dict[str, str] = {}
@@ -177,6 +179,7 @@ class Bridge:
 
     def _accept(self, path: Path, item: Incoming) -> None:
         if isinstance(item, IncomingMessage):
+            self._files[item.id] = path
             self._seen_changes[item.id] = self._shown_changes.get(item.thread, "")
         if isinstance(item, PressedButton):
             self._start(self._handle_press(path, item))
@@ -220,7 +223,11 @@ class Bridge:
         except Exception:
             _LOG.exception("%s: a message was not handled", self.name)
             await self.say(item.thread, "This message could not be handled; the log says why.")
+        self._forget(item, path)
+
+    def _forget(self, item: IncomingMessage, path: Path) -> None:
         self._seen_changes.pop(item.id, None)
+        self._files.pop(item.id, None)
         self._inbox.remove(path)
 
     async def _send(self, item: IncomingMessage, text: str) -> None:
@@ -278,6 +285,8 @@ class Bridge:
         def remember(entry: RecordedEvent) -> None:
             if isinstance(entry.event, MessagePosted):
                 known.add(entry.event.message)
+                if (path := self._files.pop(entry.event.message, None)) is not None:
+                    self._inbox.remove(path)  # the journal has it, and whoever deletes the session deletes it
 
         async def ask(escalation: Escalation) -> None:
             await self._ask(thread, session, escalation)
@@ -317,8 +326,7 @@ class Bridge:
             await session.resolve(question.id, response, principal=named_person(name), transport=self.name)
         except HoldfastError as error:
             await self.say(item.thread, escape_invisible(str(error)))
-        self._seen_changes.pop(item.id, None)
-        self._inbox.remove(path)
+        self._forget(item, path)
 
     async def _ask(self, thread: str, session: Session, escalation: Escalation) -> None:
         """Show a waiting call, with buttons if it is shown whole, and leave the answer to a button or another transport."""

@@ -31,10 +31,10 @@ from holdfast.services.proposals import (
     decide_hunks,
     decide_proposals,
 )
-from holdfast.services.telemetry import Metrics, Traces, serve_metrics, system_tracer
+from holdfast.services.telemetry import Metrics, Traces, TraceSpan, serve_metrics, system_exporter
 from holdfast.services.timeline import Timeline, TimelineEntry, timeline_of
 from holdfast.services.usage import USAGE_GROUPS, UsageGroup, UsageRow, total_usage, usage
-from holdfast.services.waiting_calls import WaitingCall, describe_waiting, select_waiting, waiting
+from holdfast.services.waiting_calls import KeptWords, WaitingCall, describe_waiting, select_waiting, waiting
 
 __all__ = [
     "USAGE_GROUPS",
@@ -44,6 +44,7 @@ __all__ = [
     "DecidedProposals",
     "Delivered",
     "DeliveryFailed",
+    "KeptWords",
     "Metrics",
     "NotificationSender",
     "Notifications",
@@ -53,6 +54,7 @@ __all__ = [
     "SuggestedRules",
     "Timeline",
     "TimelineEntry",
+    "TraceSpan",
     "Traces",
     "UsageGroup",
     "UsageRow",
@@ -89,7 +91,7 @@ __all__ = [
     "send_control_request",
     "serve_metrics",
     "suggest_rules",
-    "system_tracer",
+    "system_exporter",
     "timeline_of",
     "total_usage",
     "usage",

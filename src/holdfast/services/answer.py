@@ -33,7 +33,6 @@ from holdfast.gate import (
     write_first_answer,
 )
 from holdfast.store import Home, Store
-from holdfast.worker import post_request, shared_by_workers
 
 HOLDER_SECONDS = 3.0
 """How long the process that holds a session may take to accept an answer."""
@@ -110,6 +109,8 @@ async def deliver_answer(
     principal: Principal = PERSON,
 ) -> Delivered:
     """Record the answer, or hand it to the process that holds the session. Raises EscalationUnknown if it is too late."""
+    from holdfast.worker import post_request, shared_by_workers  # most stores have no workers
+
     if (shared := shared_by_workers(store)) is not None:
         answer = AnswerEscalation(
             escalation=escalation.id,
@@ -165,6 +166,10 @@ def _write_response_file(
     write_first_answer(home.escalations(session), escalation.id, encode(answer))
 
 
+def _gist(response: Response) -> tuple[object, ...]:
+    return response.verdict, response.scope, response.amount, response.offer
+
+
 async def _await_outcome(store: Store, session: SessionId, id: EscalationId, response: Response) -> Delivery:
     """What became of an answer by file, read from the journal that the other process writes."""
     # The journal may be long; the escalation is at or behind the first event that this reads.
@@ -177,7 +182,7 @@ async def _await_outcome(store: Store, session: SessionId, id: EscalationId, res
                         seen = entry.seq
                         match event := entry.event:
                             case EscalationAnswered(escalation=answered) if answered == id:
-                                if event.response.verdict != response.verdict:
+                                if _gist(event.response) != _gist(response):
                                     raise EscalationUnknown(
                                         f"{id!r} was already answered: {event.response.verdict}"
                                     )

@@ -19,7 +19,6 @@ from holdfast.gate import (
     signal_holder,
 )
 from holdfast.store import Home, Store
-from holdfast.worker import post_request, shared_by_workers
 
 HOLDER_SECONDS = 30.0
 """How long a holder may take to carry out a request before it is withdrawn."""
@@ -31,6 +30,8 @@ async def send_control_request(
     home: Home, store: Store, session: SessionId, request: RaiseBudget | RevokeGrant
 ) -> str:
     """Apply the request, or queue it for the process that holds the session. Returns a message in the second case, else `""`."""
+    from holdfast.worker import post_request, shared_by_workers  # most stores have no workers
+
     if (shared := shared_by_workers(store)) is not None:
         applied = await _applied(
             store, session, lambda: post_request(*shared, session, request), KEPT_SECONDS
@@ -67,6 +68,8 @@ async def request_of_holder(
 
     Raises SessionNotReady if it does not react; the request is then withdrawn.
     """
+    from holdfast.worker import post_request, shared_by_workers  # most stores have no workers
+
     if (shared := shared_by_workers(store)) is not None:
         work_store = shared[0]
         applied = await _applied(

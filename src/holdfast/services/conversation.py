@@ -36,6 +36,7 @@ from holdfast.core.events import (
     EscalationOpened,
     Event,
     HistoryCompacted,
+    InstructionsRead,
     MessagePosted,
     ModelFailed,
     ModelReplied,
@@ -125,6 +126,8 @@ def items_of(seq: int, at_ms: int, event: Event) -> list[ConversationItem]:
             return [*output, *kept()]
         case ToolReturned():
             return kept()
+        case InstructionsRead():
+            return [item("note", f"the model got {event.file}, the instructions for its folder")]
         case OutputRevealed():
             title = f"{event.output} was shown to the model by {event.principal}"
             return [item("note", title, key=f"hidden {event.output}")]
@@ -180,7 +183,7 @@ def items_of(seq: int, at_ms: int, event: Event) -> list[ConversationItem]:
             return [
                 item(
                     "note",
-                    f"{event.action} from {event.transport}",
+                    f"{event.action.replace('-', ' ')} from {event.transport}",
                     event.error,
                     state="error" if event.error else "",
                 )

@@ -109,8 +109,12 @@ async def request_for(
     if tier is None and has_tier(tool):
         home.prepare()
         tier = (await SystemSandboxes(home.cache).probe()).tier
-    registries = find_registries(os.environ, home=Path.home(), workspace=workspace)
-    facts = SessionFacts(tier=tier, host_groups={PACKAGE_REGISTRIES: registries.hosts})
+    facts = SessionFacts(
+        tier=tier,
+        host_groups=lambda: {
+            PACKAGE_REGISTRIES: find_registries(os.environ, home=Path.home(), workspace=workspace).hosts
+        },
+    )
     known = with_own_server(facts.for_call(tool, targets), targets, partial(own_endpoints, home))
     return Request(call=call, tool=tool, targets=targets, facts=known)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from holdfast.core import Value
+from holdfast.core import PERSON, Principal, Value
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
 from holdfast.world import HunkDecision, Proposal, StagedWorld
@@ -49,8 +49,10 @@ async def decide_proposals(
     return DecidedProposals(action=action, paths=done, asking=asking)
 
 
-async def decide_hunks(session: Session, decisions: Sequence[HunkDecision]) -> DecidedProposals:
+async def decide_hunks(
+    session: Session, decisions: Sequence[HunkDecision], *, principal: Principal = PERSON
+) -> DecidedProposals:
     """Commit the accepted hunks, drop the rejected ones, keep the others staged. Raises CommitConflict."""
-    done = await session.decide_hunks(*decisions)
+    done = await session.decide_hunks(*decisions, principal=principal)
     asking = tuple(each.path for each in session.proposals() if each.asks)
     return DecidedProposals(action="commit", paths=done, asking=asking)

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from holdfast.core import Escalation, SessionId, Value, escape_invisible, is_question
+import msgspec
+
+from holdfast.core import Escalation, EscalationId, SessionId, Value, escape_invisible, is_question
 from holdfast.core.approval_text import (
     describe_effect,
     describe_offers,
@@ -15,9 +17,12 @@ from holdfast.core.approval_text import (
 from holdfast.core.errors import EscalationUnknown
 from holdfast.gate import LargeValues, grant_description
 from holdfast.services.call_text import exact_call
-from holdfast.store import Store
+from holdfast.store import Store, WaitingEscalation
 
 MAX_TITLE = 80
+MAX_KEPT = 2_000
+MAX_KEPT_CHARACTERS = 4_000
+"""Of the exact call. With these, kept words take at most a few megabytes."""
 
 
 class WaitingCall(Value, omit_defaults=False):
@@ -47,22 +52,48 @@ class WaitingCall(Value, omit_defaults=False):
     """What a saved approval covers if no offer is chosen; empty if the call can only be approved once."""
 
 
-async def waiting(store: Store, reference: str | None = None, *, now_ms: int) -> list[WaitingCall]:
+class KeptWords:
+    """The words of the last list. A page asks for the list at every news, and most of it is as it was before."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[SessionId, EscalationId], tuple[WaitingEscalation, WaitingCall]] = {}
+
+    def find(self, each: WaitingEscalation, *, now_ms: int) -> WaitingCall | None:
+        """The words of an escalation, if they were kept and nothing about it differs."""
+        before, words = self._kept.get((each.session, each.escalation.id), (None, None))
+        if words is None or before != each:
+            return None
+        left = seconds_left(each.escalation, now_ms)
+        return words if left is None else msgspec.structs.replace(words, seconds_left=left)
+
+    def keep(self, found: Sequence[tuple[WaitingEscalation, WaitingCall]]) -> None:
+        """Keep the words of a whole list, and forget all others."""
+        self._kept = {
+            (words.session, words.escalation.id): (each, words)
+            for each, words in found[:MAX_KEPT]
+            if sum(map(len, words.call)) <= MAX_KEPT_CHARACTERS
+        }
+
+
+async def waiting(
+    store: Store, reference: str | None = None, *, now_ms: int, kept: KeptWords | None = None
+) -> list[WaitingCall]:
     """The calls and questions that wait, in one session or in all, with all of their arguments, newest session first."""
     session = await store.find(reference) if reference is not None else None
-    large_values = LargeValues(store.blob)
-    return [
-        describe_waiting(
-            each.session,
-            each.name,
-            await large_values.whole_escalation(each.escalation),
-            title=each.title,
-            now_ms=now_ms,
-        )
-        for each in await store.waiting(session)
+    large_values, kept = LargeValues(store.blob), kept or KeptWords()
+    found: list[tuple[WaitingEscalation, WaitingCall]] = []
+    for each in await store.waiting(session):
         # With no process left, an escalation whose time is up is a denial that is not recorded yet.
-        if each.escalation.expires_ms is None or each.escalation.expires_ms > now_ms
-    ]
+        if each.escalation.expires_ms is not None and each.escalation.expires_ms <= now_ms:
+            continue
+        words = kept.find(each, now_ms=now_ms)
+        if words is None:
+            whole = await large_values.whole_escalation(each.escalation)
+            words = describe_waiting(each.session, each.name, whole, title=each.title, now_ms=now_ms)
+        found.append((each, words))
+    if session is None:
+        kept.keep(found)
+    return [words for _, words in found]
 
 
 def describe_waiting(

@@ -1,9 +1,11 @@
 """The ASGI application of the web server: guard, API, event stream and the files of the page."""
 
 import asyncio
+import gzip
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from importlib import resources
 from typing import Any
 
@@ -24,11 +26,10 @@ from holdfast.web.api import changes, devices, files, history, inbox, policies, 
 from holdfast.web.context import WebContext, WebRequest
 from holdfast.web.devices import Device, has_right
 from holdfast.web.event_feed import follow
-from holdfast.web.guard import ENTER, HEADERS, bearer, find_refusal
+from holdfast.web.guard import ENTER, HEADERS, MAX_BODY_BYTES, bearer, find_refusal
 from holdfast.web.peer import is_own_peer
 from holdfast.web.route import Route
 
-MAX_BODY_BYTES = 1 << 20
 RECHECK_MS = 1_000
 """How long an open stream may go on without another look at its token."""
 STREAM = "/api/stream"
@@ -123,7 +124,9 @@ class WebApplication:
             has_api_key=owner is not None,
         )
         if refusal is not None:
-            await _send_json(send, refusal.status, ErrorBody(code=refusal.code, text=refusal.text, hint=""))
+            refused = encode(ErrorBody(code=refusal.code, text=refusal.text, hint=""))
+            # Nobody reads the rest of a request that was refused.
+            await _send(send, refusal.status, refused, "application/json", (b"connection", b"close"))
             return
         try:
             if path == STREAM and method == "GET":
@@ -131,7 +134,7 @@ class WebApplication:
             elif path.startswith("/api/"):
                 await self._call(scope, receive, send, owner)
             else:
-                await _send_file(send, method, path)
+                await _send_file(send, scope)
         except HoldfastError as error:
             await _send_json(send, _status(error), _error_body(error))
         except Exception:
@@ -272,7 +275,7 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 
 
 async def _read_body(receive: Receive, kind: type) -> object:
-    content = b""
+    content = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -294,14 +297,31 @@ def _query(scope: Scope) -> dict[str, str]:
     return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=20))
 
 
-async def _send_file(send: Send, method: str, path: str) -> None:
+async def _send_file(send: Send, scope: Scope) -> None:
+    """A file of the page. They hold nothing secret, so they travel compressed; answers of the API do not."""
+    method, path = scope["method"], scope["path"]
     found = _STATIC.fullmatch(path)
     name = "index.html" if path == "/" else found[1] if found is not None else ""
     file = resources.files("holdfast.web") / "static" / name
     if method not in ("GET", "HEAD") or not name or not file.is_file():
         raise SessionNotFound(f"there is no {path}")
     content = file.read_bytes() if method == "GET" else b""
-    await _send(send, 200, content, f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8")
+    more = [(b"vary", b"accept-encoding")]
+    if content and _takes_gzip(scope):
+        content = _compressed(content)
+        more.append((b"content-encoding", b"gzip"))
+    await _send(send, 200, content, f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8", *more)
+
+
+@lru_cache(maxsize=64)
+def _compressed(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
+
+
+def _takes_gzip(scope: Scope) -> bool:
+    given = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding")
+    # With a weight, it may be refused; browsers send none.
+    return any(each.strip().lower() == b"gzip" for each in given.split(b","))
 
 
 def _status(error: HoldfastError) -> int:
@@ -326,8 +346,8 @@ async def _send_json(send: Send, status: int, answer: object) -> None:
     await _send(send, status, encode(answer), "application/json")
 
 
-async def _send(send: Send, status: int, content: bytes, kind: str) -> None:
-    await send(_start(status, kind, (b"content-length", str(len(content)).encode())))
+async def _send(send: Send, status: int, content: bytes, kind: str, *more: tuple[bytes, bytes]) -> None:
+    await send(_start(status, kind, (b"content-length", str(len(content)).encode()), *more))
     await send({"type": "http.response.body", "body": content})
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 from holdfast.app import Runtime
 from holdfast.core import Clock, SessionId
 from holdfast.core.errors import InvalidInput
+from holdfast.services import KeptWords
 from holdfast.store import Home, Store, WorkStore
 from holdfast.web.devices import Device, Devices
 from holdfast.web.event_feed import EventFeed
@@ -30,6 +31,8 @@ class WebContext:
     """The store with the API keys; None if only browsers that entered may use this server."""
     origin: str
     """Where browsers reach this server, such as `http://127.0.0.1:7788`."""
+    words: KeptWords = field(default_factory=KeptWords)
+    """Of the last list of what waits."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server ends."""
 

@@ -11,6 +11,7 @@ from typing import Literal
 from holdfast.core import Value
 
 SAFE_METHODS = ("GET", "HEAD")
+MAX_BODY_BYTES = 1 << 20
 ENTER = "/api/enter"
 """Exchanges a one-time code for a token."""
 HEADERS = {
@@ -34,7 +35,7 @@ HEADERS = {
 class Refusal(Value):
     """Why a request is refused before it reaches the application."""
 
-    status: Literal[401, 403, 415, 421]
+    status: Literal[401, 403, 411, 413, 415, 421]
     code: str
     text: str
 
@@ -58,6 +59,12 @@ def find_refusal(
     hosts = {origin.partition("://")[2] for origin in origins}
     if len(found.get(b"host", ())) != 1 or found[b"host"][0] not in hosts:
         return Refusal(status=421, code="unknown-host", text="this server does not have that name")
+    if b"transfer-encoding" in found:
+        # Chunks of one byte cost a thousand times their size to read.
+        return Refusal(status=411, code="no-length", text="the body must have a content-length")
+    lengths = found.get(b"content-length", ())
+    if any(not each.isdecimal() or len(each) > 7 or int(each) > MAX_BODY_BYTES for each in lengths):
+        return Refusal(status=413, code="too-large", text="the request is too large: at most one megabyte")
     if any(given not in origins for given in found.get(b"origin", ())):
         return Refusal(status=403, code="foreign-origin", text="the request comes from another page")
     site = found.get(b"sec-fetch-site", [])

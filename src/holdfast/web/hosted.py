@@ -5,10 +5,12 @@ A session is held only while it works and for a while after, so that a terminal 
 
 import asyncio
 from collections import deque
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any
 
 from holdfast.app import Runtime
-from holdfast.core import Escalation, Response, SessionId
+from holdfast.core import PERSON, Escalation, Principal, Response, SessionId
 from holdfast.core.errors import HoldfastError
 from holdfast.models import ReplyPiece
 from holdfast.session import Session, TurnDriver
@@ -30,7 +32,7 @@ class _Hosted:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.queue: deque[str] = deque()
+        self.queue: deque[tuple[str, Principal]] = deque()
         self.more = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self.problem = ""
@@ -53,20 +55,28 @@ class HostedSessions:
         return found.session if found is not None else None
 
     async def start(
-        self, text: str, *, folder: str | None = None, model: str | None = None, policy: str | None = None
+        self,
+        text: str,
+        *,
+        folder: str | None = None,
+        model: str | None = None,
+        policy: str | None = None,
+        principal: Principal = PERSON,
     ) -> SessionId:
         """Start a session with a message."""
-        session = await self._runtime.create(workspace=folder, model=model, policy=policy)
+        session = await self._runtime.create(
+            workspace=folder, model=model, policy=policy, principal=principal
+        )
         self._host(session)
-        self._post(session.id, text)
+        self._post(session.id, text, principal)
         return session.id
 
-    async def send(self, session: SessionId, text: str) -> None:
+    async def send(self, session: SessionId, text: str, *, principal: Principal = PERSON) -> None:
         """Send a message to a session that no other process holds. Raises SessionHeld."""
         async with self._opening.setdefault(session, asyncio.Lock()):
             if session not in self._hosted:
                 self._host(await self._runtime.resume(session))
-            self._post(session, text)
+            self._post(session, text, principal)
 
     async def advance(self, session: SessionId) -> None:
         """Continue a turn that waited, in a session that no process holds."""
@@ -89,13 +99,13 @@ class HostedSessions:
         session.approver, session.approver_name = _wait_for_files, TRANSPORT
         session.on_piece = lambda piece: self._show_piece(session.id, piece)
         session.on_output = lambda text: self._feed.send_text(session.id, "output", text)
-        session.receive_message = lambda text: self._post(session.id, text)
+        session.receive_message = lambda text: self._post(session.id, text, PERSON)
         self._hosted[session.id] = hosted
         hosted.task = asyncio.ensure_future(self._work(hosted))
 
-    def _post(self, session: SessionId, text: str) -> None:
+    def _post(self, session: SessionId, text: str, principal: Principal) -> None:
         hosted = self._hosted[session]
-        hosted.queue.append(text)
+        hosted.queue.append((text, principal))
         hosted.more.set()
 
     def _show_piece(self, session: SessionId, piece: ReplyPiece) -> None:
@@ -112,16 +122,17 @@ class HostedSessions:
                 except TimeoutError:
                     break
                 hosted.more.clear()
-                await self._turn(driver, None, session)
+                await self._turn(driver.run(None), session)
                 while hosted.queue:
-                    await self._turn(driver, hosted.queue.popleft(), session)
+                    text, principal = hosted.queue.popleft()
+                    await self._turn(driver.run(text, principal=principal), session)
         finally:
             if self._hosted.get(session.id) is hosted:
                 del self._hosted[session.id]
             await session.close()
 
-    async def _turn(self, driver: TurnDriver, text: str | None, session: Session) -> None:
-        turn = asyncio.ensure_future(driver.run(text))
+    async def _turn(self, run: Coroutine[Any, Any, object], session: Session) -> None:
+        turn = asyncio.ensure_future(run)
         try:
             await asyncio.wait({turn})
         except asyncio.CancelledError:

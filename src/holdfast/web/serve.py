@@ -46,6 +46,8 @@ async def serve_web(
     """
     import uvicorn
 
+    from holdfast.web.timed_connection import TimedConnection
+
     if origin is not None:
         _check_origin(origin)
     listener = _listen(port)
@@ -81,6 +83,7 @@ async def serve_web(
         date_header=False,
         limit_concurrency=MAX_CONNECTIONS,
         timeout_graceful_shutdown=2,
+        http=TimedConnection,
         ws="none",
         proxy_headers=False,
     )
@@ -118,6 +121,8 @@ async def _until_started(server: object, serving: "asyncio.Future[None]") -> Non
 def _listen(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit it. Without it, an answer in two packets waits 40 ms for the acknowledgement of the first.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         listener.bind(("127.0.0.1", port))
     except OSError as problem:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from holdfast.app import Runtime
-from holdfast.core import SessionId
+from holdfast.core import PERSON, Principal, SessionId
 from holdfast.session import Session
 from holdfast.store import WorkStore
 from holdfast.worker import Dispatch, post_message
@@ -22,12 +22,18 @@ class SessionHost(Protocol):
         ...
 
     async def start(
-        self, text: str, *, folder: str | None = None, model: str | None = None, policy: str | None = None
+        self,
+        text: str,
+        *,
+        folder: str | None = None,
+        model: str | None = None,
+        policy: str | None = None,
+        principal: Principal = PERSON,
     ) -> SessionId:
         """Start a session with a message."""
         ...
 
-    async def send(self, session: SessionId, text: str) -> None:
+    async def send(self, session: SessionId, text: str, *, principal: Principal = PERSON) -> None:
         """Send a message to a session. Raises SessionHeld if it must run here and another process holds it."""
         ...
 
@@ -54,18 +60,26 @@ class WorkerSessions:
         return None
 
     async def start(
-        self, text: str, *, folder: str | None = None, model: str | None = None, policy: str | None = None
+        self,
+        text: str,
+        *,
+        folder: str | None = None,
+        model: str | None = None,
+        policy: str | None = None,
+        principal: Principal = PERSON,
     ) -> SessionId:
         # Without a chosen model, the worker's own applies: this machine may have no key.
         session = await self._runtime.create(
-            workspace=folder, model=model, policy=policy, needs_model=model is not None
+            workspace=folder, model=model, policy=policy, principal=principal, needs_model=model is not None
         )
         await session.close()
-        await self.send(session.id, text)
+        await self.send(session.id, text, principal=principal)
         return session.id
 
-    async def send(self, session: SessionId, text: str) -> None:
-        await post_message(self._store, self._dispatch, session, text, transport=TRANSPORT)
+    async def send(self, session: SessionId, text: str, *, principal: Principal = PERSON) -> None:
+        await post_message(
+            self._store, self._dispatch, session, text, principal=principal, transport=TRANSPORT
+        )
 
     async def advance(self, session: SessionId) -> None:
         """The answer was posted together with the job for a worker."""

@@ -23,11 +23,13 @@ async def run_checks(
     from holdfast.services.doctor.home import check_home, nearest_existing
     from holdfast.services.doctor.kernel import check_kernel
     from holdfast.services.doctor.sandboxes import check_commands, check_engines
+    from holdfast.services.doctor.shared_store import check_store
     from holdfast.services.doctor.versions import check_versions
 
     for result in (*check_home(home), *check_versions(), *check_kernel()):
         yield result
     checks: dict[str, Check] = {
+        "store": check_store,
         "model": check_models,
         "sandbox": check_engines,
         "commands": check_commands,

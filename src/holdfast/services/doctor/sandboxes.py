@@ -4,7 +4,7 @@ import secrets
 import tempfile
 from pathlib import Path
 
-from holdfast.commands import probe_sandbox
+from holdfast.commands import SandboxStatus, probe_sandbox
 from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines, Sandbox, self_test
@@ -37,19 +37,25 @@ async def check_commands(home: Home) -> list[CheckResult]:
     else:
         with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
             status = await probe_sandbox(Path(name))
+    return [describe_command_sandbox(status)]
+
+
+def describe_command_sandbox(status: SandboxStatus) -> CheckResult:
+    """The finding of a probe, with the way to a stronger sandbox, or to use a weaker one."""
     if status.tier == "full":
         detail = f"full sandbox (kernel {status.kernel}; {', '.join(status.walls)})"
-        return [CheckResult(part="commands", state="ok", detail=detail)]
+        return CheckResult(part="commands", state="ok", detail=detail)
     missing = "; ".join(status.missing) or "nothing that could confine programs"
     if status.tier == "none":
         detail = f"no command sandbox is available, so agents cannot run programs; it would need: {missing}"
     else:
-        detail = f"only the {status.tier} sandbox is available; the full one would need: {missing}"
-    return [
-        CheckResult(
-            part="commands", state="note", detail=detail, fix=status.hint or "see docs/guides/run-commands.md"
+        detail = (
+            f"only the {status.tier} sandbox is available; the full one would need: {missing}; agents run programs in it "
+            "only with enabled = true under [shell] in config.toml"
         )
-    ]
+    return CheckResult(
+        part="commands", state="note", detail=detail, fix=status.hint or "see docs/guides/run-commands.md"
+    )
 
 
 async def _check_engine(engines: Engines, sandbox: Sandbox, folder: Path) -> CheckResult:

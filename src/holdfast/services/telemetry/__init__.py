@@ -2,6 +2,7 @@
 
 from holdfast.services.telemetry.metrics import Metrics
 from holdfast.services.telemetry.metrics_server import serve_metrics
-from holdfast.services.telemetry.traces import Traces, system_tracer
+from holdfast.services.telemetry.trace_span import TraceSpan
+from holdfast.services.telemetry.traces import Traces, system_exporter
 
-__all__ = ["Metrics", "Traces", "serve_metrics", "system_tracer"]
+__all__ = ["Metrics", "TraceSpan", "Traces", "serve_metrics", "system_exporter"]

@@ -5,6 +5,7 @@ They hold numbers and names of models, queues and results, never contents.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from holdfast.core.events import (
     CallRefused,
@@ -17,7 +18,9 @@ from holdfast.core.events import (
 )
 from holdfast.session import LiveSessions, Session
 from holdfast.store import Store, store_status
-from holdfast.worker import Dispatch, shared_by_workers
+
+if TYPE_CHECKING:
+    from holdfast.worker import Dispatch
 
 Labels = tuple[tuple[str, str], ...]
 _HELP = {
@@ -51,6 +54,8 @@ class Metrics:
         """The counts now. Raises StoreUnavailable."""
         samples = [(name, labels, float(value)) for (name, labels), value in self._counts.items()]
         samples.append(("holdfast_live_sessions", (), float(len(self._live.all()))))
+        from holdfast.worker import shared_by_workers  # most stores have no workers
+
         if (shared := shared_by_workers(self._store)) is not None:
             samples += await _shared_samples(str(shared[0].address), shared[1])
         return _render(samples)
@@ -90,7 +95,7 @@ class Metrics:
         self._counts[name, labels] += value
 
 
-async def _shared_samples(url: str, dispatch: Dispatch) -> list[tuple[str, Labels, float]]:
+async def _shared_samples(url: str, dispatch: "Dispatch") -> list[tuple[str, Labels, float]]:
     status = await store_status(url)
     found: list[tuple[str, Labels, float]] = [
         ("holdfast_store_sessions", (), status.sessions),

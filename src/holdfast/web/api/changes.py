@@ -95,11 +95,15 @@ async def commit(request: WebRequest) -> Committed:
     check = await _check(request, body) if body.check.strip() else None
     context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
-        await ask_holder(context, session, CommitProposals(shown=body.shown, transport="web"))
+        await ask_holder(
+            context,
+            session,
+            CommitProposals(shown=body.shown, principal=request.device.principal, transport="web"),
+        )
         return Committed(by_holder=True, check=check)
     async with OpenedSession(context, session) as opened:
         _compare(body.shown, opened.proposals())
-        await opened.commit(*body.shown)
+        await opened.commit(*body.shown, principal=request.device.principal)
     return Committed(by_holder=False, check=check)
 
 
@@ -134,15 +138,19 @@ async def decide(request: WebRequest) -> Committed:
     if not any(each.accepted or each.rejected for each in body.decisions):
         raise InvalidInput("nothing was decided")
     if await is_held_elsewhere(context, session):
-        await ask_holder(context, session, DecideHunks(decisions=body.decisions, transport="web"))
+        await ask_holder(
+            context,
+            session,
+            DecideHunks(decisions=body.decisions, principal=request.device.principal, transport="web"),
+        )
         return Committed(by_holder=True)
     async with OpenedSession(context, session) as opened:
-        await decide_hunks(opened, body.decisions)
+        await decide_hunks(opened, body.decisions, principal=request.device.principal)
     return Committed(by_holder=False)
 
 
 async def preview_merge(request: WebRequest) -> MergeView:
-    """What a merge of this fork would change. Neither it nor its parent may be held elsewhere."""
+    """What a merge of this fork would change, whichever process holds it or its parent."""
     plan = await request.context.runtime.plan_merge(request.session)
     visible = msgspec.structs.replace(plan, proposals=tuple(_visible(each) for each in plan.proposals))
     return MergeView(digest=digest(plan), plan=visible)
@@ -163,9 +171,13 @@ async def reject(request: WebRequest) -> Done:
     body = request.given(RejectBody)
     context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
-        return await ask_holder(context, session, RejectProposals(paths=body.paths, transport="web"))
+        return await ask_holder(
+            context,
+            session,
+            RejectProposals(paths=body.paths, principal=request.device.principal, transport="web"),
+        )
     async with OpenedSession(context, session) as opened:
-        await opened.reject(*body.paths)
+        await opened.reject(*body.paths, principal=request.device.principal)
     return Done(by_holder=False)
 
 

@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from holdfast.core import (
     Amount,
     Grant,
     GrantId,
     Limits,
+    SessionId,
     Value,
+    digest,
     escape_invisible,
     parse_limits,
 )
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import MessagePosted, RecordedEvent, RestorePointMade
+from holdfast.core.events import CodePosted, MessagePosted, RecordedEvent, RestorePointMade
 from holdfast.core.projection import ReplayedHistory, without_rewound
 from holdfast.gate import (
     Budget,
@@ -25,9 +29,9 @@ from holdfast.gate import (
     describe_grant,
 )
 from holdfast.services import send_control_request
-from holdfast.session import RewindPlan
+from holdfast.session import RewindPlan, view_rewind
 from holdfast.web.api.sessions import Done, OpenedSession, Started, ask_holder, is_held_elsewhere
-from holdfast.web.context import WebRequest
+from holdfast.web.context import WebContext, WebRequest
 from holdfast.web.route import get, post
 
 
@@ -38,8 +42,22 @@ class ReturnPoint(Value, omit_defaults=False):
     text: str
 
 
+class RewindView(Value, omit_defaults=False):
+    """What a rewind would change, and the digest that goes along with the rewind."""
+
+    digest: str
+    plan: RewindPlan
+
+
+class RewindBody(Value, forbid_unknown_fields=True):
+    """The turn at whose end to rewind, 0 is before the first one; and the digest of the plan that was shown."""
+
+    turn: int
+    shown: str
+
+
 class TurnBody(Value, forbid_unknown_fields=True):
-    """The turn at whose end to rewind or fork; 0 is before the first one."""
+    """The turn at whose end to fork; 0 is before the first one."""
 
     turn: int
 
@@ -79,26 +97,54 @@ class GrantBody(Value, forbid_unknown_fields=True):
 async def list_points(request: WebRequest) -> list[ReturnPoint]:
     """The turns with a restore point, oldest first."""
     counted = without_rewound(await _recorded(request))
-    words = {each.event.turn: each.event.text for each in counted if isinstance(each.event, MessagePosted)}
+    words: dict[int, str] = {}
+    for each in counted:
+        match each.event:
+            case MessagePosted(turn=turn, text=text) | CodePosted(turn=turn, code=text):
+                words[turn] = text
+            case _:
+                pass
     turns = dict.fromkeys(each.event.turn for each in counted if isinstance(each.event, RestorePointMade))
     return [ReturnPoint(turn=turn, text=escape_invisible(words.get(turn, ""))[:200]) for turn in turns]
 
 
-async def preview_rewind(request: WebRequest) -> RewindPlan:
-    """What a rewind would change, and what cannot be undone. The session must not be held elsewhere."""
-    session = request.session
-    async with OpenedSession(request.context, session) as opened:
-        return await opened.plan_rewind(request.number("turn", 0))
+async def preview_rewind(request: WebRequest) -> RewindView:
+    """What a rewind would change, and what cannot be undone."""
+    plan = await _plan_rewind(request.context, request.session, request.number("turn", 0))
+    visible = msgspec.structs.replace(
+        plan,
+        changes=tuple(
+            msgspec.structs.replace(each, path=escape_invisible(each.path)) for each in plan.changes
+        ),
+        left=tuple(map(escape_invisible, plan.left)),
+        stays=tuple(map(escape_invisible, plan.stays)),
+    )
+    return RewindView(digest=digest(plan), plan=visible)
+
+
+async def _plan_rewind(context: WebContext, session: SessionId, turn: int) -> RewindPlan:
+    if await is_held_elsewhere(context, session):
+        return await view_rewind(context.home, context.store, session, turn)
+    async with OpenedSession(context, session) as opened:
+        return await opened.plan_rewind(turn)
 
 
 async def rewind(request: WebRequest) -> Done:
-    """Rewind: messages, files, staged changes, budget and grants together."""
-    body = request.given(TurnBody)
+    """Rewind, if the plan is what was shown: messages, files, staged changes, budget and grants together."""
+    body = request.given(RewindBody)
+    if not body.shown:
+        raise InvalidInput("a rewind needs the digest of the plan that was shown", hint="read the plan first")
     context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
-        return await ask_holder(context, session, RewindSession(turn=body.turn, transport="web"))
+        return await ask_holder(
+            context,
+            session,
+            RewindSession(
+                turn=body.turn, shown=body.shown, principal=request.device.principal, transport="web"
+            ),
+        )
     async with OpenedSession(context, session) as opened:
-        await opened.rewind(body.turn)
+        await opened.rewind(body.turn, shown=body.shown, principal=request.device.principal)
     return Done(by_holder=False)
 
 
@@ -107,9 +153,13 @@ async def reveal(request: WebRequest) -> Done:
     body = request.given(OutputBody)
     context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
-        return await ask_holder(context, session, RevealOutput(output=body.output, transport="web"))
+        return await ask_holder(
+            context,
+            session,
+            RevealOutput(output=body.output, principal=request.device.principal, transport="web"),
+        )
     async with OpenedSession(context, session) as opened:
-        await opened.reveal(body.output, transport="web")
+        await opened.reveal(body.output, principal=request.device.principal, transport="web")
     return Done(by_holder=False)
 
 
@@ -136,7 +186,10 @@ async def raise_budget(request: WebRequest) -> BudgetView:
     if added == Limits():
         raise InvalidInput("nothing was added", hint="write what to add, such as usd=1")
     await send_control_request(
-        context.home, context.store, session, RaiseBudget(added=added, transport="web")
+        context.home,
+        context.store,
+        session,
+        RaiseBudget(added=added, principal=request.device.principal, transport="web"),
     )
     return await show_budget(request)
 
@@ -159,7 +212,10 @@ async def revoke_grant(request: WebRequest) -> list[ShownGrant]:
         raise InvalidInput(f"there is no active grant {body.grant!r}")
     if not await SavedGrants.of(context.home, context.store).revoke(body.grant):
         await send_control_request(
-            context.home, context.store, session, RevokeGrant(grant=body.grant, transport="web")
+            context.home,
+            context.store,
+            session,
+            RevokeGrant(grant=body.grant, principal=request.device.principal, transport="web"),
         )
     return [each for each in await list_grants(request) if each.grant.id != body.grant]
 
@@ -178,12 +234,18 @@ ROUTES = (
     get(
         "/api/sessions/{session}/rewind",
         preview_rewind,
-        RewindPlan,
+        RewindView,
         "What a rewind to the end of a turn would change, and what cannot be undone",
         right="operate",
         query=("turn",),
     ),
-    post("/api/sessions/{session}/rewind", rewind, TurnBody, Done, "Rewind to the end of a turn"),
+    post(
+        "/api/sessions/{session}/rewind",
+        rewind,
+        RewindBody,
+        Done,
+        "Rewind to the end of a turn, if the plan is what was shown",
+    ),
     post(
         "/api/sessions/{session}/reveal",
         reveal,

@@ -72,7 +72,8 @@ class AnsweredCall(Value, omit_defaults=False):
 async def list_waiting(request: WebRequest) -> list[WaitingCall]:
     """What waits, of all sessions or of one."""
     context = request.context
-    return await waiting(context.store, request.query.get("session"), now_ms=context.clock.now_ms())
+    session = request.query.get("session")
+    return await waiting(context.store, session, now_ms=context.clock.now_ms(), kept=context.words)
 
 
 async def answer(request: WebRequest) -> Delivered:

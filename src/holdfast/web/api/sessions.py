@@ -101,7 +101,11 @@ async def start(request: WebRequest) -> Started:
     if not body.text.strip():
         raise InvalidInput("the message is empty")
     session = await request.context.hosted.start(
-        body.text, folder=body.folder or None, model=body.model or None, policy=body.policy or None
+        body.text,
+        folder=body.folder or None,
+        model=body.model or None,
+        policy=body.policy or None,
+        principal=request.device.principal,
     )
     return Started(session=session)
 
@@ -135,10 +139,11 @@ async def send(request: WebRequest) -> Done:
     body = request.given(MessageBody)
     if not body.text.strip():
         raise InvalidInput("the message is empty")
-    context, session = request.context, request.session
+    context, session, principal = request.context, request.session, request.device.principal
     if not context.hosted.is_remote and await is_held_elsewhere(context, session):
-        return await ask_holder(context, session, PostMessage(text=body.text, transport="web"))
-    await context.hosted.send(session, body.text)
+        message = PostMessage(text=body.text, principal=principal, transport="web")
+        return await ask_holder(context, session, message)
+    await context.hosted.send(session, body.text, principal=principal)
     return Done(by_holder=context.hosted.is_remote)
 
 
@@ -146,7 +151,9 @@ async def cancel(request: WebRequest) -> Done:
     """End the open turn."""
     context, session = request.context, request.session
     if await is_held_elsewhere(context, session):
-        return await ask_holder(context, session, CancelTurn(transport="web"))
+        return await ask_holder(
+            context, session, CancelTurn(principal=request.device.principal, transport="web")
+        )
     hosted = context.hosted.get(session)
     if hosted is not None:
         await hosted.cancel()

@@ -5,31 +5,22 @@ const RIGHTS = ["look", "answer", "operate"];
 export const may = (right) => RIGHTS.indexOf(localStorage.getItem(RIGHT) ?? "operate") >= RIGHTS.indexOf(right);
 export const token = () => localStorage.getItem(KEY);
 
-export class ApiError extends Error {
-  constructor(status, body) { super(body.text); this.status = status; this.code = body.code; this.hint = body.hint; }
-}
+const problem = (status, text, hint) => Object.assign(new Error(text), { status, hint });
 
-export async function request(path, options = {}) {
+export function request(path, options = {}) {
   const headers = { ...options.headers, authorization: "Bearer " + (token() ?? "") };
-  return fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
+  return fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" }).catch(() => { throw problem(0, "the server does not answer", "start it again: holdfast web"); });
 }
 
 async function read(response) {
   if (response.ok) return response.headers.get("content-type").startsWith("application/json") ? response.json() : response.text();
-  let body = { code: "unreachable", text: "the server did not answer as expected", hint: "" };
-  try { body = await response.json(); } catch { /* keep the words above */ }
-  throw new ApiError(response.status, body);
+  const { text, hint } = await response.json().catch(() => ({ text: "the server did not answer as expected" }));
+  throw problem(response.status, text, hint);
 }
 
-async function attempt(path, options) {
-  try { return await request(path, options); } catch {
-    throw new ApiError(0, { code: "unreachable", text: "the server does not answer", hint: "start it again: holdfast web" });
-  }
-}
-
-export const get = async (path) => read(await attempt(path));
+export const get = async (path) => read(await request(path));
 export const post = async (path, body) =>
-  read(await attempt(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }));
+  read(await request(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }));
 
 // The code of the link is used once, and leaves the address at once, so that no history keeps it.
 export async function enter() {

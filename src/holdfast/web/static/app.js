@@ -1,8 +1,9 @@
 // The shell of the page: entering, navigation by the address behind the hash, and the pages.
 import "./visible.js";
-import { enter, get, token } from "./api.js";
-import { Problem, useSignal } from "./parts.js";
-import { follow, link, onNews, onReset } from "./stream.js";
+import { enter, token } from "./api.js";
+import { Problem, Tabs, useSignal } from "./parts.js";
+import { follow, link } from "./stream.js";
+import { list, load } from "./waiting.js";
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { Audit } from "./pages/audit.js";
 import { Changes } from "./pages/changes.js";
@@ -24,25 +25,15 @@ const MAIN = ["Inbox", "Sessions", "Teams", "Policy", "Usage", "Doctor", "Device
 // The page of an address: `/usage`, `/s/SESSION`, `/s/SESSION/changes`.
 function find(path) {
   const [, first, session, part] = path.split("/");
-  return first === "s" && session ? [OF_SESSION[part || "conversation"], decodeURIComponent(session), "Sessions"] : [PAGES[first || "inbox"], undefined, first === "answered" ? "Inbox" : first || "inbox"];
+  return first === "s" && session ? [OF_SESSION[part || "conversation"], decodeURIComponent(session), "sessions"] : [PAGES[first || "inbox"], undefined, first === "answered" ? "inbox" : first || "inbox"];
 }
 const here = () => location.hash.slice(1) || "/";
-
-function useWaitingCount() {
-  const [number, setNumber] = useState(0);
-  const count = async () => { try { setNumber((await get("/api/waiting")).length); } catch { /* the page says what is wrong */ } };
-  useEffect(() => {
-    count();
-    const offs = [onReset(count), onNews((news) => { if (news.event === "escalation-opened" || news.settled) count(); })];
-    return () => offs.forEach((off) => off());
-  }, []);
-  return number;
-}
 
 function App() {
   const [path, setPath] = useState(here());
   useEffect(() => {
     const move = () => setPath(here());
+    load();
     addEventListener("hashchange", move);
     return () => removeEventListener("hashchange", move);
   }, []);
@@ -51,12 +42,12 @@ function App() {
     if (!isFirst.current) { document.getElementById("main")?.focus({ preventScroll: true }); scrollTo(0, 0); }
     isFirst.current = false;
   }, [path]);
-  const waiting = useWaitingCount(), state = useSignal(link);
+  const waiting = useSignal(list).calls?.length, state = useSignal(link);
   if (state === "signed out") return html`<${Outside}/>`;
   const [Page = Missing, session, place] = find(path);
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the content</a>
     <header class="top"><a class="brand" href="#/"><img src="/static/icon.svg" alt=""/>Holdfast</a>
-    <nav class="main" aria-label="Pages">${MAIN.map((name) => html`<a key=${name} href=${name === "Inbox" ? "#/" : "#/" + name.toLowerCase()} aria-current=${place.toLowerCase() === name.toLowerCase() ? "page" : undefined}>${name}${name === "Inbox" && waiting > 0 && html`<span class="badge">${waiting}<span class="visually-hidden"> waiting</span></span>`}</a>`)}</nav>
+    <${Tabs} kind="main" label="Pages" on=${MAIN.find((name) => name.toLowerCase() === place)} links=${MAIN.map((name, i) => i ? ["#/" + name.toLowerCase(), name] : ["#/", name, waiting > 0 && html`<span class="badge">${waiting}<span class="visually-hidden"> waiting</span></span>`])}/>
     <span role="status" class=${"link-state " + (state === "live" ? "live" : "")}>${state}</span></header>
     <${Page} key=${path} session=${session}/>`;
 }

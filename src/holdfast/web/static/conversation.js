@@ -1,10 +1,9 @@
 // What was said and done in a session, item by item.
 import { Hold } from "./hold.js";
 import { Markdown } from "./markdown.js";
-import { Tag, modelName, when } from "./parts.js";
+import { State, modelName, region, when } from "./parts.js";
 import { html } from "./vendor/preact.js";
 
-const TONES = { ok: "good", error: "bad", refused: "bad", denied: "bad", approved: "good", waiting: "ask", running: "ask", limit: "bad", failed: "bad", nonconverged: "bad", proposed: "good" };
 const LONG = 400;
 
 // The later item of a key adds to the earlier one: a call keeps what it was and gains how it ended.
@@ -17,10 +16,10 @@ export function merge(items, more) {
   return [...known.values()].sort((a, b) => a.seq - b.seq);
 }
 
-export const Text = ({ text, label }) => text ? html`<pre tabindex=${text.length > LONG ? 0 : undefined} role=${text.length > LONG ? "region" : undefined} aria-label=${text.length > LONG ? label : undefined}>${text}</pre>` : null;
+export const Text = ({ text, label }) => text ? html`<pre ...${text.length > LONG ? region(label) : {}}>${text}</pre>` : null;
 
 export function Item({ item, live, onReveal }) {
-  const state = item.state && html`<${Tag} kind=${TONES[item.state]}>${item.state}<//>`;
+  const state = item.state && html`<${State} of=${item.state}/>`;
   const at = html`<span>${when(item.at_ms)}</span>`;
   if (item.kind === "call") return html`<${Call} item=${item} state=${state} live=${live}/>`;
   if (item.kind === "thinking") return html`<div class="said thinking"><details><summary>${item.title}</summary><${Text} text=${item.text} label="reasoning"/></details></div>`;

@@ -1,5 +1,5 @@
 // A diff as it is or side by side, hunk by hunk; a long one opens in slices so that the first lines are there at once.
-import { count } from "./parts.js";
+import { count, region } from "./parts.js";
 import { html, useMemo, useState } from "./vendor/preact.js";
 
 const SLICE = 600;
@@ -45,7 +45,7 @@ export function Diff({ text, label, isSplit, choice }) {
     return html`<div key=${number} class="hunk">${choice?.(number)}<div class="lines">${isSplit ? html`<${Split} lines=${some}/>` : html`<${Unified} lines=${some}/>`}</div></div>`;
   };
   const all = parsed.head.length + parsed.hunks.flat().length;
-  return html`<div class="diff" tabindex="0" role="region" aria-label=${label}>${!isSplit && html`<div class="lines">${parsed.head.map((line) => html`<div class="meta">${line}</div>`)}</div>`}
+  return html`<div class="diff" ...${region(label)}>${!isSplit && html`<div class="lines">${parsed.head.map((line) => html`<div class="meta">${line}</div>`)}</div>`}
     ${parsed.hunks.map((lines, i) => draw(lines, i + 1))}
     ${all > shown && html`<button class="quiet" onClick=${() => setShown(shown + SLICE * 5)}>Show more of ${count(all - shown, "line")}</button>`}</div>`;
 }

@@ -1,5 +1,6 @@
 // Markdown as elements. No HTML string exists, pictures are never loaded, and a link shows where it leads. What is not understood stays
 // the text that it is.
+import { region } from "./parts.js";
 import { html } from "./vendor/preact.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/, HEADING = /^(#{1,6})\s+(.*)$/, RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/, QUOTE = /^ {0,3}> ?(.*)$/;
@@ -24,7 +25,7 @@ function block(lines, at, depth) {
   if (fence) {
     const end = lines.findIndex((each, i) => i > at && each.trim().startsWith(fence[1]) && !each.trim().slice(fence[1].length).trim());
     const inside = lines.slice(at + 1, end < 0 ? lines.length : end);
-    return [html`<pre class="block" tabindex="0" aria-label=${fence[2].trim() ? `code (${fence[2].trim().slice(0, 40)})` : "code"} role="region">${inside.join("\n")}</pre>`, end < 0 ? lines.length : end + 1];
+    return [html`<pre class="block" ...${region(fence[2].trim() ? `code (${fence[2].trim().slice(0, 40)})` : "code")}>${inside.join("\n")}</pre>`, end < 0 ? lines.length : end + 1];
   }
   // One level for all: the headings of a reply are not those of the page.
   if (heading) return [html`<p class="heading">${inline(heading[2], 0)}</p>`, at + 1];
@@ -61,7 +62,7 @@ function list(lines, at, depth) {
 
 function table(lines, at) {
   const cells = (line) => line.match(ROW)[1].split("|").map((each) => inline(each.trim(), 0)), end = endOf(lines, at + 2, (each) => ROW.test(each));
-  return [html`<div class="table" tabindex="0" role="region" aria-label="table"><table><thead><tr>${cells(lines[at]).map((each) => html`<th>${each}</th>`)}</tr></thead>
+  return [html`<div class="table" ...${region("table")}><table><thead><tr>${cells(lines[at]).map((each) => html`<th>${each}</th>`)}</tr></thead>
     <tbody>${lines.slice(at + 2, end).map((line) => html`<tr>${cells(line).map((each) => html`<td>${each}</td>`)}</tr>`)}</tbody></table></div>`, end];
 }
 

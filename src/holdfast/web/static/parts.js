@@ -1,5 +1,6 @@
 // Parts that several pages share.
 import { get } from "./api.js";
+import { onNews } from "./stream.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
 
 export const ago = (ms) => {
@@ -7,31 +8,47 @@ export const ago = (ms) => {
   return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min` : s < 86400 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
 };
 export const span = (ms) => ms < 1000 ? `${Math.round(ms)} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : ms < 3600000 ? `${Math.round(ms / 60000)} min` : `${(ms / 3600000).toFixed(1)} h`;
-export const count = (n, noun, plural = noun + "s") => `${n.toLocaleString("en")} ${n === 1 ? noun : plural}`;
-export const money = (cost) => cost == null ? "price unknown" : Number(cost) === 0 ? "$0" : `$${Number(cost).toFixed(Number(cost) < 1 ? 4 : 2)}`;
+export const number = (n) => (n ?? 0).toLocaleString("en");
+export const count = (n, noun) => `${number(n)} ${noun}${n === 1 ? "" : "s"}`;
+// A cost that is left out is nothing; one that is null is not known.
+export const money = (cost = 0) => cost === null ? "price unknown" : Number(cost) === 0 ? "$0" : `$${Number(cost).toFixed(Number(cost) < 1 ? 4 : 2)}`;
+export const clip = (text, length) => text?.length > length ? text.slice(0, length) + "…" : text;
 export const when = (ms, timeStyle = "short") => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle });
 
 // A model without the folder of its file and without the address of its server, as the terminal shows it.
 export const modelName = (model) => { if (!model) return "no model"; const [provider, ...rest] = model.split(":"), name = rest.join(":").split("#").at(-1).split("/").at(-1); return name ? `${provider}:${name}` : provider; };
 // What a person calls a session: its name, its title, its first words, or the four letters at the end of its id, which every command takes.
 export const shortId = (id) => id.split("-").at(-1).slice(-8);
-export const sessionName = ({ name, title, description, first_words: words, id, session }) => name || title || (id?.startsWith("team-") && description) || words?.slice(0, 80) || `session ${shortId(id ?? session)}`;
+export const sessionName = ({ name, title, description, first_words: words, id, session }) => name || title || (id?.startsWith("team-") && description) || clip(words, 80) || `session ${shortId(id ?? session)}`;
 
 export const Problem = ({ error }) => error && html`<p class="problem" role="alert">${error.message}${error.hint && html`<span class="dim"> ${error.hint}</span>`}</p>`;
 export const Empty = ({ title, children }) => html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<p class="dim">${children}</p>`}</div>`;
 export const Tag = ({ kind, children }) => html`<span class=${"tag " + (kind ?? "")}>${children}</span>`;
+// A word that has the same colour on every page.
+const WORDS = { good: "ok approved proposed allow stage", ask: "waiting running begun escalate note", bad: "error refused denied limit failed nonconverged timeout deny bad" };
+export const State = ({ of }) => html`<${Tag} kind=${Object.keys(WORDS).find((kind) => WORDS[kind].split(" ").includes(of))}>${of}<//>`;
 
-// A field and the state behind it.
+// A list that is loaded, or words that say that it is empty.
+export const some = (rows, title, draw, hint) => rows && (rows.length ? draw(rows) : html`<${Empty} title=${title}>${hint}<//>`);
+
+// A field and the state behind it, with its name before it.
 export const bind = (value, set) => ({ value, onInput: (event) => set(event.currentTarget.value) });
+export const Field = ({ label, ...rest }) => html`<label>${label} <input ...${rest}/></label>`;
+// The choices are words, or pairs of value and words.
+export const Select = ({ label, of, ...rest }) => html`<label>${label} <select ...${rest}>${of.map((each) => html`<option key=${each} value=${[each].flat()[0]}>${[each].flat().at(-1)}</option>`)}</select></label>`;
+export const Check = ({ label, value, set }) => html`<label><input type="checkbox" checked=${value} onChange=${(event) => set(event.currentTarget.checked)}/> ${label}</label>`;
+// What scrolls is reached by keyboard, and has a name.
+export const region = (label) => ({ tabindex: 0, role: "region", "aria-label": label });
+export const Tabs = ({ label, on, links, kind = "tabs" }) => html`<nav class=${kind} aria-label=${label}>${links.map(([href, name, more]) => html`<a key=${href} href=${href} aria-current=${on === name ? "page" : undefined}>${name}${more}</a>`)}</nav>`;
 // A table that scrolls by itself where it is too wide: rows of cells. A head with # stands over numbers.
 const cells = (heads, row, i) => html`<tr key=${i}>${row.map((each, at) => html`<td key=${at} class=${heads[at][0] === "#" ? "number" : undefined} data-head=${heads[at].replace("#", "")}>${each}</td>`)}</tr>`;
-export const Table = ({ label, heads, rows, foot }) => html`<div class="table data" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((each) => html`<th key=${each} class=${each[0] === "#" ? "number" : undefined}>${each.replace("#", "")}</th>`)}</tr></thead><tbody>${rows.map((row, i) => cells(heads, row, i))}</tbody>${foot && html`<tfoot>${cells(heads, foot, 0)}</tfoot>`}</table></div>`;
+export const Table = ({ label, heads, rows, foot }) => html`<div class="table data" ...${region(label)}><table><thead><tr>${heads.map((each) => html`<th key=${each} class=${each[0] === "#" ? "number" : undefined}>${each.replace("#", "")}</th>`)}</tr></thead><tbody>${rows.map((row, i) => cells(heads, row, i))}</tbody>${foot && html`<tfoot>${cells(heads, foot, 0)}</tfoot>`}</table></div>`;
 export const href = (session, part = "") => `#/s/${encodeURIComponent(session)}${part}`;
 
-// An act that may fail: what went wrong, and a wrapper that remembers it.
+// An act that may fail: what went wrong, a wrapper that remembers it, and whether it runs.
 export function useAttempt() {
-  const [problem, setProblem] = useState(null);
-  return [problem, (work) => async (...given) => { setProblem(null); try { await work(...given); } catch (found) { setProblem(found); } }];
+  const [problem, setProblem] = useState(null), [isBusy, setBusy] = useState(false);
+  return [problem, (work) => async (...given) => { setProblem(null); setBusy(true); try { await work(...given); } catch (found) { setProblem(found); } setBusy(false); }, isBusy];
 }
 
 // The value of a signal, drawn again when it changes.
@@ -41,26 +58,26 @@ export function useSignal(of) {
   return value;
 }
 
-export const options = (words) => words.map((each) => html`<option key=${each}>${each}</option>`);
 // Text as it is, in a box that scrolls.
-export const Block = ({ label, children }) => html`<pre class="call" tabindex="0" role="region" aria-label=${label}>${children}</pre>`;
+export const Block = ({ label, children }) => html`<pre class="call" ...${region(label)}>${children}</pre>`;
 
-// Data of a page: loaded when the page opens and again when asked to.
-export function useData(load, keys = []) {
-  const [state, setState] = useState({ data: null, error: null });
-  const turn = useRef(0);
+// The data of an address: loaded when the page opens, when asked to, and when news concern it.
+export function useData(address, concerns) {
+  const [state, setState] = useState({}), turn = useRef(0), own = (of) => of.address === address ? of.data : null;
   const reload = async () => {
     const mine = ++turn.current;
-    try { const data = await load(); if (mine === turn.current) setState({ data, error: null }); }
-    catch (error) { if (mine === turn.current) setState((old) => ({ data: old.data, error })); }
+    try { const data = await get(address); if (mine === turn.current) setState({ address, data }); }
+    catch (error) { if (mine === turn.current) setState((old) => ({ address, data: own(old), error })); }
   };
-  useEffect(() => { setState({ data: null, error: null }); reload(); return () => { turn.current++; }; }, keys);
-  return { ...state, reload };
+  useEffect(() => {
+    reload();
+    const off = concerns && onNews((news) => { if (concerns(news)) reload(); });
+    return () => { turn.current++; off?.(); };
+  }, [address]);
+  return { data: own(state), error: state.error, reload };
 }
-
-// The same of one session, by the part of its address.
 export const path = (session, part = "") => `/api/sessions/${encodeURIComponent(session)}${part}`;
-export const useSessionData = (session, part) => useData(() => get(path(session, part)), [session, part]);
+export const useSessionData = (session, part, concerns) => useData(path(session, part), concerns && ((news) => news.session === session && concerns(news.event)));
 
 export function Page({ title, error, actions, children }) {
   useEffect(() => { document.title = `${title} · Holdfast`; }, [title]);
@@ -78,7 +95,7 @@ export function VirtualList({ items, rowHeight, label, row, onEnd }) {
     if (onEnd && node.scrollTop + node.clientHeight > items.length * rowHeight - 600) onEnd();
   };
   useLayoutEffect(() => { pad.current.style.height = `${items.length * rowHeight}px`; look(); }, [items.length]);
-  return html`<div class="scroll" ref=${box} onScroll=${look} tabindex="0" role="region" aria-label=${label}>
+  return html`<div class="scroll" ref=${box} onScroll=${look} ...${region(label)}>
     <div class="pad" ref=${pad} role="list">${items.slice(range[0], range[1]).map((item, i) =>
       html`<${Row} key=${item.key ?? item.id} top=${(range[0] + i) * rowHeight} height=${rowHeight} at=${range[0] + i + 1} of=${items.length}>${row(item)}<//>`)}</div></div>`;
 }

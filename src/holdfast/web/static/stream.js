@@ -4,21 +4,28 @@ import { get, request } from "./api.js";
 import { signal } from "./vendor/preact.js";
 
 export const link = signal("connecting");
-const listeners = new Set(), resets = new Set(), texts = new Set();
-export const onNews = (listener) => { listeners.add(listener); return () => listeners.delete(listener); };
-export const onReset = (listener) => { resets.add(listener); return () => resets.delete(listener); };
-export const onText = (listener) => { texts.add(listener); return () => texts.delete(listener); };
+const listeners = { news: new Set(), reset: new Set(), text: new Set() };
+const on = (kind) => (listener) => { listeners[kind].add(listener); return () => listeners[kind].delete(listener); };
+export const onNews = on("news"), onReset = on("reset"), onText = on("text");
+
+// Calls `work` soon after news that it wants: once, however many come.
+export function afterNews(wants, work) {
+  let timer = 0;
+  const soon = () => { timer ||= setTimeout(() => { timer = 0; work(); }, 400); };
+  const offs = [onReset(soon), onNews((news) => { if (wants(news)) soon(); })];
+  return () => { clearTimeout(timer); offs.forEach((off) => off()); };
+}
 
 let last = 0;
 const air = new BroadcastChannel("holdfast");
 air.onmessage = (message) => { if (message.data.kind === "link") link.value = message.data.data; else take(message.data); };
 
 function take({ kind, data }) {
-  if (kind === "reset") { for (const each of resets) each(); return; }
-  if (kind === "text") { for (const each of texts) each(data); return; }
-  if (data.row <= last) return;
-  last = data.row;
-  for (const each of listeners) each(data);
+  if (kind === "news") {
+    if (data.row <= last) return;
+    last = data.row;
+  }
+  for (const each of listeners[kind] ?? []) each(data);
 }
 const share = (frame) => { take(frame); air.postMessage(frame); };
 const say = (words) => { link.value = words; air.postMessage({ kind: "link", data: words }); };

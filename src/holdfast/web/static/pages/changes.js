@@ -2,38 +2,35 @@
 import { post } from "../api.js";
 import { Diff, hunks, size } from "../diff.js";
 import { Hold, meant } from "../hold.js";
-import { Empty, Page, Tag, bind, count, path, useSessionData } from "../parts.js";
-import { SessionTabs } from "./session.js";
-import { onNews } from "../stream.js";
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { Check, Empty, Field, Tag, bind, count, path, useAttempt, useSessionData } from "../parts.js";
+import { SessionPage } from "./session.js";
+import { html, useState } from "../vendor/preact.js";
 
 const NEWS = ["call-settled", "proposals-committed", "proposals-rejected", "proposals-split", "session-rewound", "turn-ended"];
 const VIEW = "holdfast.diff";
 
 export function Changes({ session }) {
-  const { data, error, reload } = useSessionData(session, "/changes");
-  const [left, setLeft] = useState(new Set()), [marks, setMarks] = useState({}), [problem, setProblem] = useState(null), [said, setSaid] = useState("");
-  const [isBusy, setBusy] = useState(false), [check, setCheck] = useState(""), [isSplit, setSplit] = useState(localStorage.getItem(VIEW) === "split");
-  useEffect(() => onNews((news) => { if (news.session === session && NEWS.includes(news.event)) reload(); }), [session]);
+  const { data, error, reload } = useSessionData(session, "/changes", (event) => NEWS.includes(event));
+  const [left, setLeft] = useState(new Set()), [marks, setMarks] = useState({}), [said, setSaid] = useState(""), [problem, attempt, isBusy] = useAttempt();
+  const [check, setCheck] = useState(""), [isSplit, setSplit] = useState(localStorage.getItem(VIEW) === "split");
   const chosen = (data ?? []).filter((each) => !left.has(each.path));
-  const act = async (part, body, done) => {
-    setBusy(true); setProblem(null); setSaid(body.check ? "the check runs" : "");
+  const act = (part, body, done) => attempt(async () => {
+    setSaid("");
     try { const answer = await post(path(session, part), body); setMarks({}); setSaid(answer.check ? `${done}; the check took ${answer.check.seconds.toFixed(1)} s` : done); }
-    catch (found) { setProblem(found); setSaid(""); }
-    setBusy(false); reload();
-  };
+    finally { reload(); }
+  })();
   // What was decided about a diff that has changed since does not count.
   const decisions = (data ?? []).map((each) => ({ path: each.path, shown: each.digest, ...picked(marks[each.digest]) })).filter((each) => each.accepted.length + each.rejected.length);
   const commit = () => act("/commit", { shown: Object.fromEntries(chosen.map((each) => [each.path, each.digest])), check: check.trim() }, "committed");
-  const isOff = () => isBusy || !chosen.length;
+  const isOff = () => isBusy || !chosen.length, shown = (data ?? []).map((each) => each.digest).join();
   const choose = (name, on) => setLeft((old) => { const changed = new Set(old); if (on) changed.delete(name); else changed.add(name); return changed; });
   const mark = (digest, number, word) => setMarks((old) => ({ ...old, [digest]: { ...old[digest], [number]: old[digest]?.[number] === word ? undefined : word } }));
-  return html`<${Page} title="Changes" error=${problem ?? error}><${SessionTabs} session=${session} on="Changes"/><p role="status" class="dim">${said}</p>
+  return html`<${SessionPage} session=${session} title="Changes" error=${problem ?? error}><p role="status" class="dim">${isBusy && check.trim() ? "the check runs" : said}</p>
     ${data && !data.length && html`<${Empty} title="Nothing is staged">Changes that the agent proposes appear here.<//>`}
-    ${data?.length > 0 && html`<div class="bar">${decisions.length ? html`<${Hold} key="hunks" act=${() => act("/hunks", { decisions }, "done")} isOff=${() => isBusy} words=${words(decisions)}/>`
-      : html`<${Hold} key="commit" act=${commit} isOff=${isOff} words=${"commit " + count(chosen.length, "file")}/><button type="button" class="no" aria-disabled=${isOff()} onClick=${meant(() => act("/reject", { paths: chosen.map((each) => each.path) }, "rejected"), isOff)}>Reject ${count(chosen.length, "file")}</button>
-        <label for="check">Only if this succeeds</label><input id="check" placeholder="such as pytest -q" ...${bind(check, setCheck)}/>`}
-      <label><input type="checkbox" checked=${isSplit} onChange=${(event) => { setSplit(event.currentTarget.checked); localStorage.setItem(VIEW, event.currentTarget.checked ? "split" : "unified"); }}/> Side by side</label></div>
+    ${data?.length > 0 && html`<div class="bar">${decisions.length ? html`<${Hold} key="hunks" shown=${shown} act=${() => act("/hunks", { decisions }, "done")} isOff=${() => isBusy} words=${words(decisions)}/>`
+      : html`<${Hold} key="commit" shown=${shown} act=${commit} isOff=${isOff} words=${"commit " + count(chosen.length, "file")}/><button type="button" class="no" aria-disabled=${isOff()} onClick=${meant(() => act("/reject", { paths: chosen.map((each) => each.path) }, "rejected"), isOff)}>Reject ${count(chosen.length, "file")}</button>
+        <${Field} label="Only if this succeeds" placeholder="such as pytest -q" ...${bind(check, setCheck)}/>`}
+      <${Check} label="Side by side" value=${isSplit} set=${(on) => { setSplit(on); localStorage.setItem(VIEW, on ? "split" : "unified"); }}/></div>
       ${check.trim() && html`<p class="dim">It runs in the command sandbox, without a network, over a copy with all changes.</p>`}
       ${data.map((each) => html`<${File} key=${each.path} change=${each} isChosen=${!left.has(each.path)} choose=${choose} marks=${marks[each.digest] ?? {}} mark=${mark} isSplit=${isSplit}/>`)}`}<//>`;
 }

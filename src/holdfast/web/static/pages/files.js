@@ -1,15 +1,15 @@
 // The files of a session's workspace with what is staged, read as text.
-import { Block, Empty, Page, Problem, Tag, bind, count, useSessionData } from "../parts.js";
-import { SessionTabs } from "./session.js";
+import { Block, Field, Problem, Tag, bind, count, some, useSessionData } from "../parts.js";
+import { SessionPage } from "./session.js";
 import { html, useState } from "../vendor/preact.js";
 
 export function Files({ session }) {
   const { data, error } = useSessionData(session, "/files");
   const [open, setOpen] = useState(null), [words, setWords] = useState("");
-  const shown = (data?.files ?? []).filter((each) => each.shown.includes(words));
-  return html`<${Page} title="Files" error=${error}><${SessionTabs} session=${session} on="Files"/>
-    ${data && (data.files.length ? html`<div class="bar"><label for="name">Name</label><input id="name" type="search" ...${bind(words, setWords)}/><span class="dim">${data.is_whole ? count(shown.length, "file") : `the first ${count(data.files.length, "file")}`}</span></div>
-      <ul class="files" aria-label="files">${shown.slice(0, 500).map((each) => html`<li key=${each.path}><button class="quiet" aria-expanded=${open === each.path} onClick=${() => setOpen(open === each.path ? null : each.path)}>${each.shown}</button> <span class="dim">${count(each.size, "byte")}</span> ${each.is_staged && html`<${Tag} kind="ask">staged<//>`}${open === each.path && html`<${Content} session=${session} name=${each.path}/>`}</li>`)}</ul>` : html`<${Empty} title="No files"/>`)}<//>`;
+  const shown = data?.files.filter((each) => each.shown.includes(words));
+  return html`<${SessionPage} session=${session} title="Files" error=${error}>
+    ${some(data?.files, "No files", (files) => html`<div class="bar"><${Field} label="Name" type="search" ...${bind(words, setWords)}/><span class="dim">${data.is_whole ? count(shown.length, "file") : `the first ${count(files.length, "file")}`}</span></div>
+      <ul class="files" aria-label="files">${shown.slice(0, 500).map((each) => html`<li key=${each.path}><button class="quiet" aria-expanded=${open === each.path} onClick=${() => setOpen(open === each.path ? null : each.path)}>${each.shown}</button> <span class="dim">${count(each.size, "byte")}</span> ${each.is_staged && html`<${Tag} kind="ask">staged<//>`}${open === each.path && html`<${Content} session=${session} name=${each.path}/>`}</li>`)}</ul>`)}<//>`;
 }
 
 function Content({ session, name }) {

@@ -1,55 +1,25 @@
 // The inbox: what waits in all sessions. A card that is settled elsewhere leaves a stub until the pointer is away, so that no other card
 // slides under a hand that is about to press.
-import { get, may, post } from "../api.js";
+import { may, post } from "../api.js";
 import { Hold, SETTLE_MS, meant } from "../hold.js";
-import { Empty, Page, Problem, Table, Tag, ago, bind, href, sessionName, span, useData, when } from "../parts.js";
-import { onNews, onReset } from "../stream.js";
+import { Page, Problem, State, Table, Tabs, ago, bind, href, region, sessionName, some, span, useData, when } from "../parts.js";
+import { useWaiting } from "../waiting.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
 const LENGTHS = { turn: "turn", times: "N times", minutes: "10 minutes", session: "session", always: "always" }, MINUTES = 10;
-const byAge = (a, b) => a.escalation.opened_ms - b.escalation.opened_ms;
-
-export function useWaiting(session) {
-  const [state, setState] = useState({ calls: null, error: null, gone: {} });
-  const load = async () => {
-    try {
-      const calls = await get("/api/waiting" + (session ? `?session=${encodeURIComponent(session)}` : ""));
-      setState((old) => {
-        const known = new Set(calls.map((each) => each.escalation.id));
-        const stubs = (old.calls ?? []).filter((each) => !known.has(each.escalation.id) && old.gone[each.escalation.id]);
-        return { ...old, error: null, calls: [...calls, ...stubs].sort(byAge) };
-      });
-    } catch (error) { setState((old) => ({ ...old, error })); }
-  };
-  // What the record says counts more than what this page expects.
-  const settle = (id, words, isRecorded) => setState((old) => ({ ...old, gone: { ...old.gone, [id]: isRecorded ? words : old.gone[id] ?? words } }));
-  const sweep = () => setState((old) => ({ ...old, gone: {}, calls: (old.calls ?? []).filter((each) => !old.gone[each.escalation.id]) }));
-  useEffect(() => {
-    load();
-    const offs = [onReset(load), onNews((news) => {
-      if (session && news.session !== session) return;
-      if (news.settled) settle(news.settled, news.items[0]?.title ?? "settled", true);
-      if (news.event === "escalation-opened" || news.event === "session-rewound" || news.event === "session-closed") load();
-    })];
-    return () => offs.forEach((off) => off());
-  }, [session]);
-  return { ...state, load, settle, sweep };
-}
 
 const address = ({ session, escalation }) => `/api/waiting/${encodeURIComponent(session)}/${encodeURIComponent(escalation.id)}`;
 const parsed = (text) => { try { const value = JSON.parse(text); return value && typeof value === "object" && !Array.isArray(value) ? value : null; } catch { return null; } };
 
 export function Cards({ waiting }) {
   const box = useRef(), inside = useRef(false);
-  const gone = Object.keys(waiting.gone).length;
   useEffect(() => {
-    if (!gone) return;
-    const sweep = () => { if (!inside.current && !box.current?.contains(document.activeElement)) waiting.sweep(); };
-    const timer = setInterval(sweep, 1500);
+    if (waiting.isStill) return;
+    const timer = setInterval(() => { if (!inside.current && !box.current?.contains(document.activeElement)) waiting.sweep(); }, 1500);
     return () => clearInterval(timer);
-  }, [gone]);
+  }, [waiting.isStill]);
   return html`<div ref=${box} onPointerEnter=${() => { inside.current = true; }} onPointerLeave=${() => { inside.current = false; }}>
-    ${waiting.calls.map((each) => html`<${Card} key=${each.escalation.id} call=${each} gone=${waiting.gone[each.escalation.id]} settle=${waiting.settle}/>`)}</div>`;
+    ${waiting.calls.map((each) => html`<${Card} key=${each.escalation.id} call=${each} gone=${waiting.gone(each.escalation.id)} settle=${waiting.settle}/>`)}</div>`;
 }
 
 function Card({ call, gone, settle }) {
@@ -96,7 +66,7 @@ function Card({ call, gone, settle }) {
         ${call.offers.length > 0 && html`<${Longer} call=${call} isOff=${() => !canApprove()} yes=${yes}/>`}`}</div>`}`;
   return html`<article class="card" ref=${node} aria-labelledby=${"t-" + id}>
     <div class="card-head"><h2 id=${"t-" + id}>${call.effect}</h2><span class="dim"><a href=${href(call.session)} title=${call.session}>${sessionName(call)}</a> · waits ${ago(escalation.opened_ms)}${call.seconds_left != null ? ` · ${span(call.seconds_left * 1000)} left, then it is denied` : ""}</span></div>
-    <pre class="call" ref=${pre} tabindex="0" role="region" aria-label=${(call.is_question ? "the question " : "the exact call ") + id} onScroll=${(event) => { const box = event.currentTarget; if (box.scrollTop + box.clientHeight >= box.scrollHeight - 4) setRead(true); }}>${call.call.join("\n")}</pre>
+    <pre class="call" ref=${pre} ...${region((call.is_question ? "the question " : "the exact call ") + id)} onScroll=${(event) => { const box = event.currentTarget; if (box.scrollTop + box.clientHeight >= box.scrollHeight - 4) setRead(true); }}>${call.call.join("\n")}</pre>
     <${Problem} error=${error}/>
     ${!call.is_question && html`<dl class="facts"><dt>Reason</dt><dd>${call.reason}</dd><dt>Values from</dt><dd>${call.values_from}</dd><dt>Can be undone</dt><dd>${call.undo}</dd></dl>`}
     ${may("answer") ? acts() : html`<p class="dim">This device may only look.</p>`}
@@ -107,7 +77,7 @@ function Card({ call, gone, settle }) {
 function Longer({ call, isOff, yes }) {
   const [offer, setOffer] = useState(1), [scope, setScope] = useState("session"), [times, setTimes] = useState("3"), id = call.escalation.id;
   const amount = scope === "times" ? Number(times) : scope === "minutes" ? MINUTES : null;
-  const { data, error } = useData(() => get(`${address(call)}/rule?${new URLSearchParams({ scope, offer, amount: amount ?? 0 })}`), [scope, offer, amount]);
+  const { data, error } = useData(`${address(call)}/rule?${new URLSearchParams({ scope, offer, amount: amount ?? 0 })}`);
   return html`<fieldset><legend>Approve more than this call</legend>
     ${call.offers.map((words, i) => html`<label key=${i} class="offer"><input type="radio" name=${"o-" + id} checked=${offer === i + 1} onChange=${() => setOffer(i + 1)}/> <span>${words}</span></label>`)}
     <div class="bar"><label for=${"l-" + id}>How long</label><select id=${"l-" + id} ...${bind(scope, setScope)}>${Object.entries(LENGTHS).map(([name, words]) => html`<option key=${name} value=${name}>${words}</option>`)}</select>
@@ -116,18 +86,16 @@ function Longer({ call, isOff, yes }) {
     <div class="acts"><${Hold} act=${() => yes({ scope, offer, amount, rule: data.text })()} isOff=${() => isOff() || !data} words="approve and save this"/></div></fieldset>`;
 }
 
-const Tabs = ({ on }) => html`<nav class="tabs" aria-label="Inbox"><a href="#/" aria-current=${on === "waiting" ? "page" : undefined}>Waiting</a><a href="#/answered" aria-current=${on === "answered" ? "page" : undefined}>Answered</a></nav>`;
+const InboxPage = ({ on, error, children }) => html`<${Page} title="Inbox" error=${error}><${Tabs} label="Inbox" on=${on} links=${[["#/", "Waiting"], ["#/answered", "Answered"]]}/>${children}<//>`;
 
 export function Inbox() {
   const waiting = useWaiting();
-  return html`<${Page} title="Inbox" error=${waiting.error}><${Tabs} on="waiting"/>
-    ${waiting.calls && (waiting.calls.length ? html`<${Cards} waiting=${waiting}/>` : html`<${Empty} title="Nothing waits for you">Calls that need your approval appear here, from every session on this machine.<//>`)}<//>`;
+  return html`<${InboxPage} on="Waiting" error=${waiting.error}>${some(waiting.calls, "Nothing waits for you", () => html`<${Cards} waiting=${waiting}/>`, "Calls that need your approval appear here, from every session on this machine.")}<//>`;
 }
 
-const VERDICTS = { approve: ["approved", "good"], deny: ["denied", "bad"], expire: ["expired", ""] };
+const VERDICTS = { approve: "approved", deny: "denied", expire: "expired" };
 export function Answered() {
-  const { data, error, reload } = useData(() => get("/api/answered"));
-  useEffect(() => onNews((news) => { if (news.settled) reload(); }), []);
-  return html`<${Page} title="Inbox" error=${error}><${Tabs} on="answered"/>
-    ${data && (data.length ? html`<${Table} label="answered calls" heads=${["When", "What", "Answer", "By", "#Waited"]} rows=${data.map((each) => [when(each.at_ms), html`<a href=${href(each.session)}>${each.effect || sessionName(each)}</a>${each.reason && html`<div class="dim">${each.reason}</div>`}`, html`<${Tag} kind=${VERDICTS[each.verdict][1]}>${VERDICTS[each.verdict][0]}<//>`, html`${each.principal}${each.transport && `, ${each.transport}`}`, each.waited_ms == null ? "" : span(each.waited_ms)])}/>` : html`<${Empty} title="Nothing was answered lately"/>`)}<//>`;
+  const { data, error } = useData("/api/answered", (news) => news.settled);
+  return html`<${InboxPage} on="Answered" error=${error}>
+    ${some(data, "Nothing was answered lately", () => html`<${Table} label="answered calls" heads=${["When", "What", "Answer", "By", "#Waited"]} rows=${data.map((each) => [when(each.at_ms), html`<a href=${href(each.session)}>${each.effect || sessionName(each)}</a>${each.reason && html`<div class="dim">${each.reason}</div>`}`, html`<${State} of=${VERDICTS[each.verdict]}/>`, html`${each.principal}${each.transport && `, ${each.transport}`}`, each.waited_ms == null ? "" : span(each.waited_ms)])}/>`)}<//>`;
 }

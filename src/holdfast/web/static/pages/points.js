@@ -2,26 +2,27 @@
 import { get, post } from "../api.js";
 import { Diff } from "../diff.js";
 import { Hold } from "../hold.js";
-import { Problem, count, href, path, useAttempt, useSessionData } from "../parts.js";
+import { Problem, clip, count, href, path, useAttempt, useSessionData } from "../parts.js";
 import { html, useState } from "../vendor/preact.js";
 
-export function Points({ session, isFork, onDone }) {
-  const { data, error } = useSessionData(session, "/points");
-  const [plan, setPlan] = useState(null), [said, setSaid] = useState(""), [problem, attempt] = useAttempt();
-  const rewind = attempt(async () => { const done = await post(path(session, "/rewind"), { turn: plan.turn }); setSaid(done.by_holder ? "rewound by the process that holds it" : "rewound"); setPlan(null); onDone(); });
+export const isTurn = (event) => event === "turn-ended" || event === "session-rewound";
+export function Points({ session, isFork }) {
+  const { data, error } = useSessionData(session, "/points", isTurn);
+  const [shown, show] = useState(null), [said, setSaid] = useState(""), [problem, attempt] = useAttempt(), plan = shown?.plan;
+  const rewind = attempt(async () => { const done = await post(path(session, "/rewind"), { turn: plan.turn, shown: shown.digest }); setSaid(done.by_holder ? "rewound by the process that holds it" : "rewound"); show(null); });
   const fork = (turn) => attempt(async () => { location.hash = href((await post(path(session, "/fork"), { turn })).session); });
-  return html`${isFork && html`<${Merge} session=${session} onDone=${onDone}/>`}<${Problem} error=${error}/>${data?.length > 0 && html`<h2>Return to an earlier turn</h2><${Problem} error=${problem}/><p role="status">${said}</p>
-    <ul>${data.map((each) => html`<li key=${each.turn}>${each.turn ? `Turn ${each.turn}: ${each.text.slice(0, 80)}` : "Before the first turn"} <button class="quiet" aria-label=${`Show the plan for turn ${each.turn}`} onClick=${attempt(async () => setPlan({ turn: each.turn, ...await get(path(session, `/rewind?turn=${each.turn}`)) }))}>Show the plan</button>${each.turn > 0 && html`<button class="quiet" aria-label=${`Fork here, after turn ${each.turn}`} onClick=${fork(each.turn)}>Fork here</button>`}</li>`)}</ul>
-    ${plan && html`<section class="card" aria-label="The plan"><h3>Rewind to ${plan.turn ? `the end of turn ${plan.turn}` : "the start"}</h3><p>${count(plan.changes?.length ?? 0, "file")} would change.</p><ul>${(plan.changes ?? []).slice(0, 200).map((each) => html`<li key=${each.path}>${each.kind} ${each.path}</li>`)}</ul>
+  return html`${isFork && html`<${Merge} session=${session}/>`}<${Problem} error=${error}/>${data?.length > 0 && html`<h2>Return to an earlier turn</h2><${Problem} error=${problem}/><p role="status">${said}</p>
+    <ul>${data.map((each) => html`<li key=${each.turn}>${each.turn ? `Turn ${each.turn}: ${clip(each.text, 80)}` : "Before the first turn"} <button class="quiet" aria-label=${`Show the plan for turn ${each.turn}`} onClick=${attempt(async () => show(await get(path(session, `/rewind?turn=${each.turn}`))))}>Show the plan</button>${each.turn > 0 && html`<button class="quiet" aria-label=${`Fork here, after turn ${each.turn}`} onClick=${fork(each.turn)}>Fork here</button>`}</li>`)}</ul>
+    ${plan && html`<section class="card" aria-label="The plan"><h3>Rewind to ${plan.turn ? `the end of turn ${plan.turn}` : "the start"}</h3><p>${count(plan.changes?.length ?? 0, "file")} would change.</p><ul>${(plan.changes ?? []).slice(0, 200).map((each) => html`<li key=${each.path}>${each.path} would be ${each.kind}</li>`)}</ul>
       ${(plan.left ?? []).map((each) => html`<p class="runs">Stays unchanged, because it was not saved: ${each}</p>`)}${(plan.stays ?? []).map((each) => html`<p class="runs">Cannot be undone: ${each}</p>`)}
-      <div class="acts"><${Hold} act=${rewind} words="rewind"/><button onClick=${() => setPlan(null)}>Keep it as it is</button></div></section>`}`}`;
+      <div class="acts"><${Hold} act=${rewind} words="rewind"/><button onClick=${() => show(null)}>Keep it as it is</button></div></section>`}`}`;
 }
 
 // A fork works in a folder of its own. The merge is shown as diffs against the parent's folder before anything changes.
-function Merge({ session, onDone }) {
+function Merge({ session }) {
   const [plan, setPlan] = useState(null), [said, setSaid] = useState(""), [problem, attempt] = useAttempt();
   const show = attempt(async () => setPlan(await get(path(session, "/merge"))));
-  const merge = attempt(async () => { await post(path(session, "/merge"), { shown: plan.digest }); setSaid("merged"); setPlan(null); onDone(); });
+  const merge = attempt(async () => { await post(path(session, "/merge"), { shown: plan.digest }); setSaid("merged"); setPlan(null); });
   const { proposals = [], conflicts = [], left = [] } = plan?.plan ?? {};
   return html`<h2>Bring it back</h2><${Problem} error=${problem}/><p role="status">${said}</p><button onClick=${show}>Show the merge</button>
     ${plan && html`<section class="card" aria-label="The merge"><h3>${proposals.length ? `${count(proposals.length, "file")} would change in the folder of its parent` : "The fork has nothing that its parent lacks"}</h3>

@@ -2,14 +2,16 @@
 import { get, may, post } from "../api.js";
 import { Item, Text, merge } from "../conversation.js";
 import { Markdown } from "../markdown.js";
-import { Page, Problem, Tag, bind, count, href, modelName, money, path, sessionName, useSessionData, when } from "../parts.js";
-import { Cards, useWaiting } from "./inbox.js";
+import { Page, Problem, Tabs, Tag, bind, count, href, modelName, money, number, path, sessionName, useAttempt, useSessionData, when } from "../parts.js";
+import { Cards } from "./inbox.js";
 import { STATES } from "./sessions.js";
 import { onNews, onReset, onText } from "../stream.js";
+import { useWaiting } from "../waiting.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
-export const SessionTabs = ({ session, on }) => html`${on !== "Conversation" && html`<${Of} session=${session}/>`}<nav class="tabs" aria-label="Session">${[["", "Conversation"], ["/changes", "Changes"], ["/timeline", "Timeline"], ["/files", "Files"], ["/audit", "Audit"], ["/limits", "Limits"]].map(([part, name]) =>
-  html`<a key=${part} href=${href(session, part)} aria-current=${on === name ? "page" : undefined}>${name}</a>`)}</nav>`;
+const SessionTabs = ({ session, on }) => html`${on !== "Conversation" && html`<${Of} session=${session}/>`}<${Tabs} label="Session" on=${on} links=${["Conversation", "Changes", "Timeline", "Files", "Audit", "Limits"].map((name, i) => [href(session, i ? "/" + name.toLowerCase() : ""), name])}/>`;
+
+export const SessionPage = ({ session, title, error, children }) => html`<${Page} title=${title} error=${error}><${SessionTabs} session=${session} on=${title}/>${children}<//>`;
 
 function Of({ session }) {
   const { data } = useSessionData(session);
@@ -52,24 +54,23 @@ export function Session({ session }) {
   const reveal = async (output) => { try { await post(path(session, "/reveal"), { output }); load(); } catch (problem) { setError(problem); } };
   const summary = view.data?.summary ?? {}, [words, kind] = STATES[summary.activity ?? "ready"];
   return html`<${Page} title=${view.data ? sessionName(summary) : "Session"} error=${error ?? view.error}>
-    <p class="dim">${words && html`<${Tag} kind=${kind}>${words}<//> `}${view.data && `${count(summary.turns ?? 0, "turn")} · ${(summary.tokens ?? 0).toLocaleString("en")} tokens · ${money(summary.cost_usd === undefined ? 0 : summary.cost_usd)} · ${modelName(summary.model)} · ${summary.policy || ""} · ${summary.workspace || "its own folder"}`}
+    <p class="dim">${words && html`<${Tag} kind=${kind}>${words}<//> `}${view.data && `${count(summary.turns ?? 0, "turn")} · ${number(summary.tokens)} tokens · ${money(summary.cost_usd)} · ${modelName(summary.model)} · ${summary.policy || ""} · ${summary.workspace || "its own folder"}`}
       ${view.data?.is_hosted ? " · run by this server" : view.data?.holder ? ` · held by process ${view.data.holder.pid} on ${view.data.holder.host} since ${when(view.data.holder.since_ms)}` : ""}</p>
     <${SessionTabs} session=${session} on="Conversation"/>
     ${talk.first > 0 && html`<p><button onClick=${older}>Show earlier</button></p>`}
-    <div class="talk" aria-label="Conversation" role="log">${talk.items.map((item, i) => html`<${Item} key=${item.key} live=${live.output} onReveal=${reveal} item=${item.kind === "outcome" && item.text === talk.items[i - 1]?.text ? { ...item, text: "" } : item}/>`)}
+    <div class="talk" aria-label="Conversation" role="log">${talk.items.map((item, i) => {
+      const isAgain = item.text && item.text === talk.items[i - 1]?.text;
+      return (!isAgain || item.kind !== "code") && html`<${Item} key=${item.key} live=${live.output} onReveal=${reveal} item=${isAgain && item.kind === "outcome" ? { ...item, text: "" } : item}/>`;
+    })}
       ${live.thinking && !live.text && html`<div class="said thinking"><div class="who"><span>thinking ...</span></div><${Text} text=${live.thinking.slice(-600)} label="reasoning"/></div>`}${live.text && html`<div class="said reply"><div class="who"><span>writing ...</span></div><${Markdown} text=${live.text}/></div>`}</div>
     ${waiting.calls?.length > 0 && html`<section aria-label="Waits for you"><h2>Waits for you</h2><${Cards} waiting=${waiting}/></section>`}
     ${may("operate") && html`<${Compose} session=${session} isBusy=${summary.activity === "processing" || summary.activity === "waiting"} reload=${view.reload}/>`}<div ref=${foot}></div><//>`;
 }
 
 function Compose({ session, isBusy, reload }) {
-  const [text, setText] = useState(""), [state, setState] = useState(""), [error, setError] = useState(null);
-  const act = async (part, body, done) => {
-    setState("sending"); setError(null);
-    try { const answer = await post(path(session, part), body); setText(""); setState(answer.by_holder ? `${done} by the process that holds it` : done); reload(); }
-    catch (problem) { setError(problem); setState(""); }
-  };
-  return html`<div class="compose"><${Problem} error=${error}/><label class="visually-hidden" for="message">Message to the agent</label><textarea id="message" placeholder="Message to the agent" ...${bind(text, setText)}></textarea>
-    <div class="bar"><button class="primary" disabled=${!text.trim() || state === "sending"} onClick=${() => act("/messages", { text }, "sent")}>Send</button>
-    <button disabled=${!isBusy || state === "sending"} onClick=${() => act("/cancel", {}, "stopped")}>Stop the turn</button><span class="dim" role="status">${state}</span></div></div>`;
+  const [text, setText] = useState(""), [said, setSaid] = useState(""), [error, attempt, isSending] = useAttempt();
+  const act = (part, body, done) => attempt(async () => { setSaid(""); const answer = await post(path(session, part), body); setText(""); setSaid(answer.by_holder ? `${done} by the process that holds it` : done); reload(); });
+  return html`<div class="compose"><${Problem} error=${error}/><textarea aria-label="Message to the agent" placeholder="Message to the agent" ...${bind(text, setText)}></textarea>
+    <div class="bar"><button class="primary" disabled=${!text.trim() || isSending} onClick=${act("/messages", { text }, "sent")}>Send</button>
+    <button disabled=${!isBusy || isSending} onClick=${act("/cancel", {}, "stopped")}>Stop the turn</button><span class="dim" role="status">${isSending ? "sending" : said}</span></div></div>`;
 }
