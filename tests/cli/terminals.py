@@ -28,6 +28,8 @@ ASKING = (
 )
 
 
+EDITING = "\x1b[?2004h"
+"""The editor sends this when it starts to read a line."""
 _WHERE = b"\x1b[6n"
 _REFRESHED = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?12l\x1b[?25h"
 """The editor's output when nothing has changed."""
@@ -36,15 +38,23 @@ _REFRESHED = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?12l\x1b[?25h"
 class TerminalUser:
     """Types at a terminal and reads its output."""
 
-    def __init__(self, descriptor: int, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, descriptor: int, name: str, process: "subprocess.Popen[bytes]") -> None:
         self._descriptor = descriptor
+        self._name = name
         self.process = process
         self.seen = ""
         self._position = 0
 
     def type(self, text: str) -> None:
-        """Press keys."""
-        os.write(self._descriptor, text.encode())
+        """Press keys. Reads meanwhile: a program that cannot write its output does not read keys either."""
+        left = text.encode()
+        while left:
+            readable, writable, _ = select.select([self._descriptor], [self._descriptor], [], WAIT_SECONDS)
+            assert readable or writable, f"the program takes no keys\n{self.seen[-3000:]}"
+            if readable:
+                self.read(0)
+            with contextlib.suppress(BlockingIOError):
+                left = left[os.write(self._descriptor, left) :]
 
     def resize(self, rows: int, columns: int) -> None:
         """Resize the window."""
@@ -86,13 +96,34 @@ class TerminalUser:
                 return True
         return False
 
+    def wait_until_keys_are_read(self) -> None:
+        """Read output until the program has read every key that was pressed."""
+        terminal = os.open(self._name, os.O_RDONLY | os.O_NOCTTY)
+        try:
+            while struct.unpack("i", fcntl.ioctl(terminal, termios.FIONREAD, b"\0" * 4)) != (0,):
+                self.read(0.01)
+        finally:
+            os.close(terminal)
+
+    def stacks(self) -> str:
+        """Where the threads of a program from `terminal` stand, for a test that waited in vain."""
+        self.process.send_signal(signal.SIGUSR1)
+        start = len(self.seen)
+        while self.read(2) and select.select([self._descriptor], [], [], 0)[0]:
+            pass
+        return self.seen[start:]
+
     def end(self, key: str = "") -> int:
-        """Read until the program exits, pressing a key now and then; returns the exit code."""
+        """Read until the program exits, pressing a key every half second; returns the exit code."""
         deadline = time.monotonic() + WAIT_SECONDS
-        while self.process.poll() is None and time.monotonic() < deadline:
+        is_open = True
+        while is_open and self.process.poll() is None and time.monotonic() < deadline:
             if key:
                 self.type(key)
-            self.read(0.5)
+            # A key for every piece of output would be a flood, which the program takes for a paste.
+            pause = time.monotonic() + 0.5
+            while is_open and (left := pause - time.monotonic()) > 0:
+                is_open = self.read(left)
         while self.read(0):
             if not select.select([self._descriptor], [], [], 0)[0]:
                 break
@@ -119,6 +150,7 @@ def _at_terminal(
     command: Sequence[str], *, home: Path, is_forked: bool, **environment: str
 ) -> Iterator[TerminalUser]:
     ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     process = subprocess.Popen(
         command,
@@ -138,9 +170,10 @@ def _at_terminal(
         start_new_session=True,
         preexec_fn=None if is_forked else _own_terminal,  # a forked program takes the terminal by itself
     )
+    name = os.ttyname(theirs)
     os.close(theirs)
     try:
-        yield TerminalUser(ours, process)
+        yield TerminalUser(ours, name, process)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)

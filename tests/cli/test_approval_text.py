@@ -4,8 +4,9 @@ import pytest
 
 from holdfast.cli.approvals.text import fit_lines
 from holdfast.cli.views.narrator import describe_call
-from holdfast.core import Call, Decision, Escalation, EscalationId, UrlTarget, call_id
-from holdfast.core.approval_text import describe_effect
+from holdfast.core import Call, Decision, Escalation, EscalationId, Label, UrlTarget, call_id
+from holdfast.core.approval_text import MAX_SOURCE_CELLS, describe_effect, describe_provenance
+from holdfast.core.coverage import Area, Coverage, describe_coverage
 from holdfast.services import call_lines, exact_call
 
 
@@ -41,6 +42,21 @@ def test_a_target_cannot_imitate_a_line_of_the_question() -> None:
     assert describe_effect(escalation) == f"The agent wants to fetch {given.replace(chr(10), '<U+000A>')}"
 
 
+@pytest.mark.parametrize(("sources", "shown"), [(1, 2 * MAX_SOURCE_CELLS), (2, MAX_SOURCE_CELLS)])
+def test_one_source_of_a_value_has_the_room_of_two(sources: int, shown: int) -> None:
+    labels = tuple(Label(source="s" * shown) for _ in range(sources))
+    escalation = Escalation(
+        id=EscalationId("1"),
+        call=Call(id=call_id(1, 1), operation="world.read", arguments={}, labels=labels),
+        decision=Decision(verdict="escalate", rule="ask", reason="why"),
+        digest="",
+        tool_digest="",
+        policy_digest="",
+        opened_ms=0,
+    )
+    assert describe_provenance(escalation).count("s" * shown + " (not your words)") == sources
+
+
 def test_a_call_description_is_one_escaped_line() -> None:
     call = Call(
         id=call_id(1, 1),
@@ -69,3 +85,7 @@ def test_f51_letters_that_look_like_others_are_marked(path: str, shown: str) -> 
     call = Call(id=call_id(1, 1), operation="world.delete", arguments={"path": path})
     assert exact_call(call) == ["world.delete", f"  path: {shown}"]
     assert fit_lines(call_lines(call))[0] == exact_call(call)
+    area = Area(kind="path", value=path, argument="path", roles=("delete-path",))
+    assert describe_coverage(Coverage(operation="world.delete", areas=(area,))) == (
+        f"world.delete on path {shown} (delete-path)"
+    )

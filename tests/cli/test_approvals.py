@@ -4,7 +4,8 @@ import random
 import time
 from pathlib import Path
 
-from tests.cli.terminals import DELETE, TerminalUser, prepared, terminal
+import pytest
+from tests.cli.terminals import DELETE, EDITING, TerminalUser, prepared, terminal
 
 KEYS = [*"0123456789/yYaA \t\r\n\x7f\x1b", *map(chr, range(0x21, 0x7F)), "\x1b[A", "\x1b[B", "\x1bOC", "é"]
 QUESTION = "press a key"
@@ -17,21 +18,33 @@ def press(user: TerminalUser, key: str, until: str) -> None:
         user.type(key)
         if user.wait_for(until, seconds=2):
             return
-    raise AssertionError(f"{until!r} never came in\n{user.seen[-3000:]}")
+    raise AssertionError(f"{until!r} never came in\n{user.stacks()}\n{user.seen[-3000:]}")
 
 
+def test_four_hundred_keys_around_a_question_approve_nothing(tmp_path: Path) -> None:
+    check_keys(tmp_path, 400, seed=9)
+
+
+@pytest.mark.soak
 def test_ten_thousand_keys_around_a_question_approve_nothing(tmp_path: Path) -> None:
-    chance = random.Random(9)
+    check_keys(tmp_path, 10_000, seed=10)
+
+
+def check_keys(tmp_path: Path, count: int, *, seed: int) -> None:
+    chance = random.Random(seed)
     with terminal(*prepared(tmp_path, DELETE, "Gone."), home=tmp_path) as user:
         assert user.wait_for("/help")
+        assert user.wait_for(EDITING)
         user.type("remove it\r")
+        assert user.wait_for(EDITING), "it was sent"
         pressed = 0
-        while pressed < 10_000 or (QUESTION not in user.seen and pressed < 100_000):
+        while pressed < count or (QUESTION not in user.seen and pressed < 100_000):
             # Never a single key: that would be deliberate.
             burst = [chance.choice(KEYS) for _ in range(chance.randint(2, 60))]
             user.type("".join(burst))
             pressed += len(burst)
             user.read(chance.uniform(0, 0.02))
+            user.wait_until_keys_are_read()  # a flood would keep the program from asking
         assert QUESTION in user.seen
         user.read(0.5)
         assert "answer  " not in user.seen

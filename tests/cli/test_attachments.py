@@ -36,11 +36,13 @@ def test_a_mentioned_file_goes_along_with_its_size(files: FolderWorld) -> None:
 def test_a_name_in_quotes_and_one_before_a_full_stop_are_found(files: FolderWorld) -> None:
     attached = attach_files('see @"with space.txt" and @src/main.py.', files)
     assert "spaced" in attached.text
-    assert "print('hi')" in attached.text
+    assert "File src/main.py:" in attached.text
+    assert attached.notes[1].startswith("attached src/main.py (")
+    assert attach_files("is @gone.txt?", files).notes[0].startswith("@gone.txt is not a file")
 
 
 def test_a_file_is_attached_once(files: FolderWorld) -> None:
-    assert len(attach_files("@src/main.py @src/main.py", files).notes) == 1
+    assert len(attach_files("@src/main.py @src/main.py.", files).notes) == 1
 
 
 def test_an_address_or_a_missing_file_stays_a_word(files: FolderWorld) -> None:

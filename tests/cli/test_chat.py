@@ -8,11 +8,9 @@ import time
 from pathlib import Path
 
 from tests.cli.commands import holdfast
-from tests.cli.terminals import ASKING, DELETE, TerminalUser, at_terminal, prepared, runs, terminal
+from tests.cli.terminals import ASKING, DELETE, EDITING, TerminalUser, at_terminal, prepared, runs, terminal
 from tests.cli.test_approvals import QUESTION, press
 
-EDITING = "\x1b[?2004h"
-"""The editor sends this when it starts to read a line."""
 SPIN = runs("while True: pass")
 
 
@@ -83,7 +81,9 @@ def test_resume_switches_between_sessions(tmp_path: Path) -> None:
         wait_for_prompt(user)
         say(user, "hello", "First.")
         say(user, "/sessions", "one")
-        say(user, "/resume", "no session given")
+        say(user, "/resume", "resume: ")
+        user.type("\x03")
+        assert user.wait_for(EDITING), "the list of sessions was left"
         say(user, "/resume nothing-like-it", "no session")
         say(user, "/resume one", "switched to one")
         say(user, "again", "Second.")
@@ -146,7 +146,8 @@ def test_a_call_can_be_approved_for_a_number_of_times(tmp_path: Path) -> None:
         say(user, "/grants", "2 more times")
         say(user, "/grants revoke nothing", "there is no active grant")
         [id] = set(re.findall(r"([a-z0-9]{12})  world\.delete", user.seen))
-        say(user, f"/grants revoke {id}", "revoked")
+        say(user, "/grants revoke", "no grant given")
+        say(user, "/grants revoke 1", f"revoked {id}")
         say(user, "/grants", "no saved approvals")
 
 
@@ -184,7 +185,9 @@ def test_messages_typed_ahead_are_queued_and_sent_in_order(tmp_path: Path) -> No
     slow = runs("total = 0\nfor each in range(12_000_000):\n    total += each\n")
     with terminal(*prepared(tmp_path, slow, "First.", "Second.", "Third."), home=tmp_path) as user:
         wait_for_prompt(user)
+        assert user.wait_for(EDITING)
         user.type("one\r")
+        assert user.wait_for(EDITING), "it was sent"
         say(user, "two", "queued (1)")
         say(user, "three", "queued (2)")
         say(user, "/cost", "calls")
@@ -196,7 +199,9 @@ def test_messages_typed_ahead_are_queued_and_sent_in_order(tmp_path: Path) -> No
 def test_ctrl_c_ends_the_turn_drops_the_queue_and_leaves_the_session_ready(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, SPIN, "I am back."), home=tmp_path) as user:
         wait_for_prompt(user)
+        assert user.wait_for(EDITING)
         user.type("spin\r")
+        assert user.wait_for(EDITING), "it was sent"
         say(user, "never asked", "queued (1)")
         user.type("\x03")
         assert user.wait_for("not sent: never asked")
@@ -296,8 +301,9 @@ def test_a_turn_stopped_by_the_budget_continues_after_the_budget_is_raised(tmp_p
 def test_lines_are_edited_continued_completed_and_remembered(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, "Once.", "Twice.", "Thrice."), home=tmp_path) as user:
         wait_for_prompt(user)
+        assert user.wait_for(EDITING)
         user.type("first line\\\r")
-        assert user.wait_for("...")
+        assert user.wait_for(EDITING)
         user.type("second line\r")
         assert user.wait_for("Once.")
         assert user.wait_for(EDITING)

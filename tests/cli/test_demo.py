@@ -11,6 +11,7 @@ import pytest
 from tests.cli import commands
 from tests.cli.terminals import terminal
 from tests.cli.test_approvals import QUESTION, press
+from tests.support.fork_server import forked_python
 
 from holdfast.commands import probe_sandbox
 from holdfast.core import FakeClock
@@ -139,7 +140,7 @@ def test_a_demo_killed_at_any_event_resumes_with_continue(
 
 def check_killed_at(home: Path, point: int) -> None:
     died = subprocess.run(
-        [sys.executable, "-c", DYING_DEMO, str(point)],
+        forked_python("-c", DYING_DEMO, str(point)),
         env=environment(home),
         cwd=home,
         capture_output=True,

@@ -12,11 +12,15 @@ from tests.cli.terminals import terminal
 from tests.cli.unconfined_engine import UnconfinedEngine
 
 from holdfast.cli import exit_codes
+from holdfast.commands import SandboxStatus
 from holdfast.guests import Engines
 from holdfast.services import CheckResult
 from holdfast.services.doctor.home import CRITICAL_DISK_BYTES, check_home
+from holdfast.services.doctor.sandboxes import describe_command_sandbox
 from holdfast.services.doctor.versions import check_versions
 from holdfast.store import Home
+
+pytestmark = pytest.mark.usefixtures("own_finding")
 
 __all__ = ["run"]
 
@@ -122,6 +126,8 @@ def test_a_full_disk_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_an_unconfined_sandbox_fails_its_escape_tests(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = UnconfinedEngine({"PATH": "/usr/bin", "SECRET": "of worth"})
     monkeypatch.setattr(Engines, "engine", lambda *_, **__: bare)
+    # One is enough: each uses a core until the time limit of the test that loops without end.
+    monkeypatch.setattr("holdfast.services.doctor.sandboxes._SANDBOXES", ("python",))
     found = findings(run)["sandbox python"]
     assert found["state"] == "bad"
     escaped = Path("/etc/passwd").read_text()[:10]
@@ -186,3 +192,11 @@ def test_a_large_home_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     [found] = [each for each in check_home(home) if "uses more than" in each.detail]
     assert found.state == "note"
     assert "holdfast prune" in found.fix
+
+
+def test_a_weaker_command_sandbox_is_named_with_both_ways_out() -> None:
+    status = SandboxStatus(tier="copy", missing=("user namespaces",), hint="sudo sysctl x=1")
+    found = describe_command_sandbox(status)
+    assert (found.state, found.fix) == ("note", "sudo sysctl x=1")
+    assert "only the copy sandbox" in found.detail
+    assert "enabled = true under [shell]" in found.detail

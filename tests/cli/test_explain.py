@@ -92,3 +92,14 @@ def test_an_error_names_its_code(run: Run) -> None:
     done = run("show", "nowhere")
     assert done.code == 1
     assert "(session-not-found)" in done.err
+
+
+@pytest.mark.parametrize("lisp", ['(world/read "absent.txt")', '(error \'no-rows "none")'])
+def test_f26_the_hint_of_failed_code_names_a_code_that_is_explained(
+    run: Run, tmp_path: Path, lisp: str
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "code.lisp").write_text(lisp)
+    done = run("exec", "-w", "project", "--trust", "--lang", "lisp", "code.lisp")
+    hint = done.err.rpartition("hint: holdfast ")[2]
+    assert run(*hint.split()).code == 0, done.err

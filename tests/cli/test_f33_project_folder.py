@@ -4,14 +4,15 @@ import json
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.cli.commands import holdfast
-from tests.cli.terminals import terminal
+from tests.cli.terminals import EDITING, terminal
 
 from holdfast import open as open_session
+from holdfast.agent.project_instructions import MAX_BYTES, read_project_instructions
 from holdfast.cli.chat.welcome import git_branch
-from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel
-from holdfast.session.project_instructions import MAX_BYTES, read_project_instructions
+from holdfast.models import OnPiece, Prompt, Reply, ScriptedModel, use
 from holdfast.world import TrustedFolders
 
 
@@ -113,6 +114,8 @@ def test_long_and_odd_instructions_are_bounded(project: Path) -> None:
 
 def test_the_branch_is_read_in_a_repository_a_worktree_and_elsewhere(tmp_path: Path, project: Path) -> None:
     assert git_branch(project) == "fix/totals"
+    (project / "web").mkdir()
+    assert git_branch(project / "web") == "fix/totals"
     assert git_branch(tmp_path) == ""
     git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
@@ -145,3 +148,22 @@ async def test_the_model_is_given_the_instructions_of_a_trusted_folder_only(
         await session.send("look")
         assert session.instruction_files == (("AGENTS.md",) if is_trusted else ())
     assert ("Use tabs." in model.heard) is is_trusted
+
+
+def test_the_chat_names_the_instructions_of_a_folder_when_the_agent_works_there(
+    tmp_path: Path, project: Path
+) -> None:
+    (project / "web").mkdir()
+    (project / "web" / "CLAUDE.md").write_text("Use two spaces.\n")
+    script = [use("world__list", {"pattern": "web/*"}), "Done."]
+    (tmp_path / "script.json").write_bytes(msgspec.json.encode(script))
+    with terminal(*options(tmp_path), "-w", "shop/web", home=tmp_path) as user:
+        assert user.wait_for("instructions in them and in ../AGENTS.md.")
+        user.type("n\r")
+        assert user.end() == 3
+    with terminal(*options(tmp_path), "--trust", "-w", "shop", home=tmp_path) as user:
+        assert user.wait_for(EDITING)
+        user.type("list\r")
+        assert user.wait_for("follows web/CLAUDE.md, the instructions for its folder")
+        assert user.wait_for("Done.")
+        assert user.end("\x04") == 0

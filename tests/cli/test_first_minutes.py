@@ -60,7 +60,7 @@ def test_a_resumed_chat_shows_the_last_exchange(tmp_path: Path) -> None:
 async def test_model_lists_what_the_provider_offers_with_prices(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     async with StubServer(["Hello."]) as server:
-        server.models = ("gpt-4o", "unheard-of\u200b")
+        server.models = ("gpt-4o", "gpt-4o-mini", "unheard-of\u200b")
 
         def sit() -> str:
             words = ("-w", "work", "--trust", "-m", "openai:gpt-4o")
@@ -68,6 +68,10 @@ async def test_model_lists_what_the_provider_offers_with_prices(tmp_path: Path) 
             with terminal(*words, home=tmp_path, **variables) as user:
                 assert user.wait_for("/help lists commands")
                 say(user, "/model", "US dollars per million tokens")
+                say(user, "/model mini", "model: openai:gpt-4o-mini")
+                say(user, "/model gpt", "'gpt' fits several models")
+                say(user, "/model gpt-4o", "model: openai:gpt-4o\r")
+                say(user, "/model gpt-9", "'gpt-9' is not the name of a model")
                 say(user, "hello", "Hello.")
                 for _ in range(30):  # the count of tokens arrives after the text
                     user.type("/status\r")

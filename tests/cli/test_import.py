@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from tests.cli.commands import Run, run
 from tests.store.sample_events import opened, turn
 
-from holdfast.core import PERSON, SessionId, digest_bytes
+from holdfast.core import PERSON, Grant, GrantId, Limits, SessionId, digest_bytes
 from holdfast.core.events import (
     GENESIS,
     Event,
+    GrantGiven,
     Noted,
     RecordedEvent,
     RestorePointMade,
@@ -44,15 +46,26 @@ def forge(
     workspace: str = "/etc",
     folder: str = "/etc",
     model: str = EVIL,
+    limits: Limits | None = None,
+    first: Sequence[Event] = (),
+    early: list[dict[str, object]] | None = None,
 ) -> Path:
-    """A consistent archive of two turns; its restore point has the given entries."""
+    """A consistent archive of two turns; its last restore point has the given entries, and the first one `early`."""
     manifest = json.dumps({"entries": entries or []}).encode()
-    first = msgspec.structs.replace(opened(folder=folder), workspace=workspace, model=model, name="bundle")
-    point = RestorePointMade(turn=1, manifest=digest_bytes(manifest))
+    before = json.dumps({"entries": early or entries or []}).encode()
+    opening = msgspec.structs.replace(
+        opened(folder=folder),
+        workspace=workspace,
+        model=model,
+        name="bundle",
+        limits=limits or Limits(),
+        queue="host:elsewhere",
+    )
+    point = RestorePointMade(turn=1, manifest=digest_bytes(before))
     second = RestorePointMade(turn=2, manifest=digest_bytes(manifest))
     lines: list[RawEvent] = []
     previous = GENESIS
-    for seq, event in enumerate((first, *turn(1), point, *turn(2), second), start=1):
+    for seq, event in enumerate((opening, *first, *turn(1), point, *turn(2), second), start=1):
         body = encode_event(event)
         previous = event_hash(previous, "forged", seq, 5, body)
         lines.append(RawEvent(session=SessionId("forged"), seq=seq, at_ms=5, hash=previous, body=body))
@@ -60,7 +73,7 @@ def forge(
         session=SessionId("forged"), events=len(lines), last_hash=previous.hex(), exported_ms=0
     )
     with path.open("w+b") as file:
-        pack(file, described, lines, [(digest_bytes(each), each) for each in (manifest, *contents)])
+        pack(file, described, lines, [(digest_bytes(each), each) for each in {manifest, before, *contents}])
     return path
 
 
@@ -75,9 +88,9 @@ def file_entry(path: str, content: bytes = b"x", **more: object) -> dict[str, ob
     }
 
 
-def summary_of(run: Run) -> dict[str, object]:
+def summary_of(run: Run, name: str = "bundle") -> dict[str, object]:
     found: list[dict[str, object]] = json.loads(run("sessions", "--json").out)
-    (line,) = found
+    (line,) = [line for line in found if line["name"] == name]
     return line
 
 
@@ -153,7 +166,7 @@ _EVENTS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(_EVENTS)
 def test_f45_store_and_session_agree_about_what_was_chosen(events: list[Event]) -> None:
     id = SessionId("s-1")
@@ -226,28 +239,90 @@ def test_f46_a_second_import_does_not_touch_the_files_of_the_first(run: Run, tmp
     assert own.read_text() == "changed since"
 
 
+def test_what_a_file_brings_is_shown(run: Run, tmp_path: Path) -> None:
+    entries = [file_entry(path, b"x") for path in (".envrc", "sub/Makefile", "a.txt")]
+    file = str(forge(tmp_path / "f.zip", entries=entries, contents=(b"x",), limits=Limits(tokens=5000)))
+    done = run("import", file)
+    assert done.code == 0, done.err
+    assert "this runs when you enter the folder with direnv: .envrc\n" in done.err
+    assert "this runs when you run make: sub/Makefile\n" in done.err
+    assert "its budget is tokens=5,000, as in the file" in done.err
+    assert run("delete", "forged", "--yes").code == 0
+    assert json.loads(run("import", file, "--json").out)["executed"] == [".envrc", "sub/Makefile"]
+
+
+@pytest.mark.promise("P11")
+def test_a_file_can_not_raise_the_budget_of_this_machine(run: Run, tmp_path: Path) -> None:
+    assert run("config", "set", "budget.tokens", "1000").code == 0
+    file = str(forge(tmp_path / "f.zip", limits=Limits(tokens=5000, calls=7)))
+    done = run("import", file)
+    assert done.code == 0, done.err
+    assert "the file has the budget tokens=5,000, calls=7; where yours is stricter, yours applies" in done.err
+    assert "its budget is tokens=1,000, calls=7; see it with: holdfast budget show bundle" in done.err
+    assert run("delete", "forged", "--yes").code == 0
+    told = json.loads(run("import", file, "--json").out)
+    assert (told["limits"]["tokens"], told["limits"]["calls"]) == (1000, 7)
+    assert (told["wanted"]["limits"]["tokens"], told["wanted"]["limits"]["calls"]) == (5000, 7)
+
+
+def test_a_file_of_another_machine_is_used_here(run: Run, tmp_path: Path) -> None:
+    assert run("import", str(forge(tmp_path / "f.zip"))).code == 0
+    (tmp_path / "s.py").write_text("1 + 1")
+    assert run("exec", "--session", "forged", "s.py").out == "2\n"
+
+
+def test_a_fork_from_an_event_of_a_file_has_none_of_its_grants(run: Run, tmp_path: Path) -> None:
+    given = Grant(
+        id=GrantId("g"),
+        operation="world.delete",
+        rule="r",
+        targets=(),
+        scope="session",
+        given_by=PERSON,
+        given_ms=0,
+    )
+    assert run("import", str(forge(tmp_path / "f.zip", first=[GrantGiven(grant=given)]))).code == 0
+    assert run("fork", "forged", "--event", "3", "-n", "other").code == 0
+    assert json.loads(run("grants", "--session", "other", "--json").out) == []
+    assert "activity" not in summary_of(run, "other"), "no turn of a file goes on"
+
+
 PROTECTED = [
     ".git/hooks/pre-commit",
     ".git/config",
     ".GIT/hooks/x",
     "sub/.git/commondir",
     ".holdfast/policy.yaml",
+    ".g\u200cit/config",
+    ".git./config",
+    "git~1/config",
+    "bare/HEAD",
+    "bare/config",
+    "bare/objects/x",
+    "bare/refs/x",
+    "linked/HEAD",
+    "linked/commondir",
 ]
+"""Whatever some file system opens as a repository; a manifest need not list the folders of its files."""
+LINKS = {"out": "/etc", "up": "../key", "deep/chain": "a/../../../key", "round": "deep/x/../../../key"}
 
 
 @pytest.mark.promise("P11")
 def test_f46_a_restore_point_of_a_file_brings_no_protected_files(run: Run, tmp_path: Path) -> None:
     entries = [file_entry(path, b"evil") for path in PROTECTED] + [file_entry("a.txt", b"one")]
+    entries += [{"path": path, "kind": "link", "target": target} for path, target in LINKS.items()]
     done = run("import", str(forge(tmp_path / "f.zip", entries=entries, contents=(b"evil", b"one"))))
     assert done.code == 0, done.err
-    for path in (".git", ".GIT", "sub/.git", ".holdfast"):
-        assert f"not restored, because it is protected: {path}\n" in done.err
+    for path in (".git", ".GIT", "sub/.git", ".holdfast", "git~1", "bare", "linked", *LINKS):
+        assert f"not restored, because it is protected or leads out of the folder: {path}\n" in done.err
     assert run("rewind", "forged", "--to", "1").code == 0
     for command in (("-n", "early", "--at", "1"), ("-n", "late")):
         assert run("fork", "forged", *command).code == 0
     assert run("rewind", "early", "--to", "1").code == 0
     written = {
-        path.name for path in (tmp_path / "holdfast/sessions").glob("*/workspace/**/*") if path.is_file()
+        path.name
+        for path in (tmp_path / "holdfast/sessions").glob("*/workspace/**/*")
+        if path.is_symlink() or not path.is_dir()
     }
     assert written == {"a.txt"}
 
@@ -257,6 +332,7 @@ def test_a_small_file_can_not_fill_the_disk_with_one_content(
 ) -> None:
     limits = RestoreLimits(content_bytes=1_000_000, manifest_bytes=100_000)
     monkeypatch.setattr(sys.modules["holdfast.session.import_archive"], "_RESTORE", limits)
+    monkeypatch.setattr(sys.modules["holdfast.session.restore_points"], "IMPORTED_LIMITS", limits)
     content = b"x" * 100_000
     repeated: dict[str, object] = {**file_entry("big", b""), "chunks": [digest_bytes(content)] * 11}
     for entries in ([repeated], [file_entry(f"f{number}", content) for number in range(11)]):
@@ -269,6 +345,18 @@ def test_a_small_file_can_not_fill_the_disk_with_one_content(
     many = [file_entry(f"f{number}", b"one") for number in range(1_000)]
     done = run("import", str(forge(tmp_path / "f.zip", entries=many, contents=(b"one",))))
     assert "more files than Holdfast reads" in done.err
+    (tmp_path / "f.zip").unlink()
+    once = [file_entry("f", content)]
+    (tmp_path / "f.zip").unlink(missing_ok=True)
+    assert (
+        run(
+            "import", str(forge(tmp_path / "f.zip", entries=once, early=[repeated], contents=(content, b"")))
+        ).code
+        == 0
+    )
+    for command in (("rewind", "forged", "--to", "1"), ("fork", "forged", "--at", "1")):
+        assert "more than 1,000,000 bytes" in run(*command).err
+    assert run("delete", "forged", "--yes").code == 0
     (tmp_path / "f.zip").unlink()
     few = [file_entry(f"f{number}", content) for number in range(9)]
     assert run("import", str(forge(tmp_path / "f.zip", entries=few, contents=(content,)))).code == 0

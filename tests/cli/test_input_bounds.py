@@ -28,6 +28,15 @@ def test_f50_a_deeply_nested_call_is_a_clear_error(
         assert "internal error" not in done.err
 
 
+def test_an_error_that_repeats_a_long_input_is_cut(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(f"policy: x\nrules:\n- name: a\n  allow: '{'x ' * 500_000}'\n")
+    call = '{"operation": "world.read", "arguments": {"path": "a"}}'
+    done = run("policy", "check", "--policy", str(tmp_path / "policy.yaml"), "--call", call)
+    assert done.code == 2
+    assert 20_000 < len(done.err) < 21_000
+    assert "(invalid-policy)" in done.err
+
+
 @pytest.mark.parametrize("lang", ["python", "lisp"])
 def test_f50_a_script_that_is_not_utf_8_is_a_clear_error(run: Run, tmp_path: Path, lang: str) -> None:
     (tmp_path / "script").write_bytes(b"print('caf\xe9')")

@@ -133,3 +133,37 @@ def test_every_key_that_approves_needs_the_long_pause() -> None:
     assert guard.chosen() is None
     clock.advance(0.02)
     assert guard.chosen() == "y"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["/approve"], "/approve"),
+        (["/status"], "/status"),
+        (["see", "/approve", "more"], None),
+        (["see", "/approve"], None),
+        (["/approve", "y"], None),
+    ],
+)
+def test_in_plain_mode_no_line_of_a_paste_is_an_answer(lines: list[str], expected: str | None) -> None:
+    clock = FakeClock()
+    keys = KeyInput(clock, Console(err=io.StringIO()), is_by_line=True)
+    pauses = [SETTLE_SECONDS + TICK_SECONDS, *(0.0 for _ in lines[1:]), 2 * SLOW_TYPING_SECONDS]
+    said = []
+    for pause, line in zip(pauses, [*lines, None], strict=True):
+        for _ in range(round(pause / TICK_SECONDS)):
+            clock.advance(TICK_SECONDS)
+            said.append(keys.answer({*"yanr"}))
+        if line is not None:
+            keys.press(line)
+    assert next(filter(None, said), None) == expected
+
+
+def test_a_key_that_a_busy_machine_missed_is_not_taken_and_the_person_hears_why() -> None:
+    clock, shown = FakeClock(), io.StringIO()
+    keys = KeyInput(clock, Console(err=shown), is_by_line=False)
+    clock.advance(1)
+    keys.press("y")
+    clock.advance(1)
+    assert keys.answer({"y"}) is None
+    assert "press the key again" in shown.getvalue()

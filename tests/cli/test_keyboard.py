@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import pty
+import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
-from holdfast.cli.terminal.keyboard import LineKeyboard
+from holdfast.cli.terminal.keyboard import LineKeyboard, RawKeyboard
 
 
 @contextmanager
@@ -42,6 +44,14 @@ async def test_lines_go_to_an_open_question() -> None:
         assert await keyboard.next() is None
 
 
+async def test_lines_that_arrive_together_are_one_message() -> None:
+    with typing() as (keyboard, hand):
+        for line in (b"first\n", b"/quit\n", b"last\n"):
+            os.write(hand, line)
+        assert await keyboard.next() == "first\n/quit\nlast"
+        os.close(hand)
+
+
 @pytest.mark.parametrize("is_asked_before", [True, False])
 async def test_the_end_of_input_answers_every_later_question(is_asked_before: bool) -> None:
     with typing() as (keyboard, hand):
@@ -59,3 +69,31 @@ async def test_the_end_of_input_answers_every_later_question(is_asked_before: bo
                 assert await heard(keys) == ["\x04"]
         assert await keyboard.line("why> ") is None
         assert await keyboard.next() is None
+
+
+async def test_a_question_takes_the_terminal_back_from_a_reader_that_gives_it_up_late() -> None:
+    ours, theirs = pty.openpty()
+    keys: list[str] = []
+    cooked = termios.tcgetattr(theirs)
+    try:
+        with RawKeyboard(theirs).listening(keys.append):
+            asyncio.get_running_loop().remove_reader(theirs)
+            termios.tcsetattr(theirs, termios.TCSANOW, cooked)
+            async with asyncio.timeout(60):
+                while "y" not in keys:
+                    os.write(ours, b"y")
+                    await asyncio.sleep(0.05)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+async def test_a_terminal_that_is_closed_ends_the_question() -> None:
+    ours, theirs = pty.openpty()
+    keys: list[str] = []
+    try:
+        with suppress(termios.error), RawKeyboard(theirs).listening(keys.append):
+            os.close(ours)
+            assert await heard(keys) == ["\x04"]
+    finally:
+        os.close(theirs)

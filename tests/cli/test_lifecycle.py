@@ -44,3 +44,13 @@ def test_f23_an_ended_session_takes_no_turns(
     assert run("exec", "--session", session, "code.lisp").code == 1
     assert run(verb, session).code == 1, "it has already ended"
     assert len(json.loads(run("proposals", "show", session, "--json").out)) == left
+
+
+def test_a_budget_added_to_an_ended_session_is_for_its_forks(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "code.lisp").write_text("1")
+    (tmp_path / "holdfast").mkdir(mode=0o700)
+    (tmp_path / "holdfast" / "config.toml").write_text("[budget]\ncalls = 10\n")
+    limited = json.loads(run("exec", "--lang", "lisp", "--json", "code.lisp").out)["session"]
+    assert run("complete", limited).code == 0
+    done = run("budget", "add", limited, "calls=1")
+    assert (done.code, f"holdfast fork {limited}" in done.err) == (0, True), done.err

@@ -39,7 +39,7 @@ def test_a_fraction_of_a_thousand_may_be_a_whole_number() -> None:
     assert parse_limits("tokens=1.5k") == Limits(tokens=1500)
 
 
-def test_an_increase_takes_the_same_words_and_units() -> None:
+def test_f25_an_increase_takes_the_same_words_and_units() -> None:
     limits = Limits(cost_usd=Decimal(1), tokens=1, wall_seconds=1.0)
     assert budget_increase(["usd=1", "tokens=50k,time=5m"], limits) == Limits(
         cost_usd=Decimal(1), tokens=50_000, wall_seconds=300.0
@@ -56,7 +56,7 @@ def test_the_limit_of_a_turn_that_ran_out_can_be_raised() -> None:
     assert budget_increase(["steps=5"], Limits(), stopped_by="steps") == Limits(steps=5)
 
 
-def test_config_takes_the_same_words_and_units(tmp_path: Path) -> None:
+def test_f25_config_takes_the_same_words_and_units(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[budget]\nusd = 1.5\ntime = "5m"\nbytes_written = 10\n')
     budget = load_config(Home(tmp_path), {}).budget
     assert budget == Limits(cost_usd=Decimal("1.5"), wall_seconds=300.0, bytes_written=10)

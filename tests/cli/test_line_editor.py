@@ -38,6 +38,24 @@ def test_pasted_lines_are_one_message_and_nothing_in_them_is_a_command(tmp_path:
     assert asked(tmp_path) == ["first\n/quit\n日本語 🪢 last"]
 
 
+def test_lines_pasted_into_a_terminal_that_does_not_mark_pastes_are_one_message(tmp_path: Path) -> None:
+    lines = [
+        "first",
+        "/quit",
+        *(f"{number} of the many lines of a long paste" for number in range(120)),
+        "last",
+    ]
+    with terminal(*prepared(tmp_path, "Read.", "Never."), home=tmp_path) as user:
+        assert user.wait_for(READY)
+        user.type("see: " + "\r".join(lines) + "\r")
+        assert user.wait_for("Enter sends them as one message")
+        assert "Read." not in user.seen, "nothing is sent before Enter"
+        user.type("\r")
+        assert user.wait_for("Read.")
+        assert user.end("\x04") == 0
+    assert asked(tmp_path) == ["see: " + "\n".join(lines)]
+
+
 def test_a_completed_name_with_spaces_is_attached(tmp_path: Path) -> None:
     words = prepared(tmp_path, "Read.")
     (tmp_path / "work" / "two words").mkdir()
@@ -113,7 +131,7 @@ def test_resizing_the_window_keeps_typed_text(tmp_path: Path) -> None:
 
 
 def test_history_search_finds_messages_but_no_answers(tmp_path: Path) -> None:
-    with terminal(*prepared(tmp_path, "One.", "Two.", "Three."), home=tmp_path) as user:
+    with terminal(*prepared(tmp_path, "One.", "Two.", "Three.", "Four."), home=tmp_path) as user:
         assert user.wait_for(READY)
         for line, expected in (
             ("look at the parser", "One."),
@@ -127,8 +145,14 @@ def test_history_search_finds_messages_but_no_answers(tmp_path: Path) -> None:
         assert user.wait_for("look at the ")
         user.type("\r\r")
         assert user.wait_for("Three.")
+        assert user.wait_for(READY)
+        user.type("\x12thank")
+        assert user.wait_for("reverse-i-search")
+        user.type("\x03")  # leaves the search
+        user.type("typed after it\r")
+        assert user.wait_for("Four.")
         assert user.end("\x04") == 0
-    assert asked(tmp_path) == ["look at the parser", "thanks", "look at the parser"]
+    assert asked(tmp_path) == ["look at the parser", "thanks", "look at the parser", "typed after it"]
     assert "/approve" not in (tmp_path / "holdfast" / "history").read_text()
 
 

@@ -13,6 +13,11 @@ MISTAKES = (
     ("sesions", 2, "there is no command 'sesions'", "hint: holdfast sessions"),
     ("sesions --here", 2, "there is no command 'sesions'", "hint: holdfast sessions"),
     ("polcy show", 2, "there is no command 'polcy'", "hint: holdfast policy"),
+    ("list", 2, "there is no command 'list'", "hint: holdfast sessions; if it is a task for the agent"),
+    ("ls --here", 2, "there is no command 'ls'", "hint: holdfast sessions"),
+    ("history", 2, "there is no command 'history'", "hint: holdfast sessions"),
+    ("dashboard", 2, "there is no command 'dashboard'", "hint: holdfast web"),
+    ("help list", 2, "there is no command 'list'", "hint: holdfast help sessions"),
     ("help polcy", 2, "there is no command 'polcy'", "hint: holdfast help policy"),
     ("help me", 2, "there is no command 'me'", "hint: holdfast help"),
     (

@@ -33,6 +33,16 @@ def test_shift_tab_cycles_through_the_modes_and_the_status_line_shows_them(tmp_p
         assert user.end("\x04") == 0
 
 
+def test_a_line_typed_while_the_mode_changes_waits_for_it(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "Hello."), home=tmp_path) as user:
+        assert user.wait_for(READY)
+        user.type(f"{SHIFT_TAB}{SHIFT_TAB}{SHIFT_TAB}{SHIFT_TAB}{SHIFT_TAB}hello\r")
+        assert user.wait_for("plan: /go carries it out")
+        assert user.end("\x04") == 0
+    assert "is closed" not in user.seen
+    assert user.seen.count("mode: plan, read-only") == 2
+
+
 def test_accepted_edits_are_committed_at_the_end_of_the_turn_and_undone_by_undo(tmp_path: Path) -> None:
     file = tmp_path / "work" / "a.txt"
     with terminal(*prepared(tmp_path, WRITES, "Done."), home=tmp_path) as user:
@@ -45,6 +55,22 @@ def test_accepted_edits_are_committed_at_the_end_of_the_turn_and_undone_by_undo(
         say(user, "/undo go", "rewound to the end of turn 0")
         assert file.read_text() == "precious\n"
         assert user.end("\x04") == 0
+
+
+def test_what_an_earlier_turn_staged_is_not_committed_with_the_accepted_edits(tmp_path: Path) -> None:
+    earlier, later = (
+        runs("open('a.txt', 'w').write('earlier\\n')"),
+        runs("open('b.txt', 'w').write('later\\n')"),
+    )
+    with terminal(*prepared(tmp_path, earlier, "Done.", later, "Done again."), home=tmp_path) as user:
+        assert user.wait_for(READY)
+        say(user, "change it", "1 staged (/diff, /commit or /reject): a.txt")
+        say(user, "/mode edits", "mode: accept edits")
+        say(user, "and the other", "committed (/undo takes the turn back): b.txt")
+        assert user.wait_for("1 staged (/diff, /commit or /reject): a.txt"), "you have not accepted it"
+        assert user.end("\x04") == 0
+    assert (tmp_path / "work" / "a.txt").read_text() == "precious\n"
+    assert (tmp_path / "work" / "b.txt").read_text() == "later\n"
 
 
 def test_in_mode_ask_nothing_is_committed(tmp_path: Path) -> None:
@@ -71,6 +97,8 @@ def test_a_plan_is_read_only_and_is_carried_out_when_it_is_accepted(tmp_path: Pa
     asked = [each["event"]["text"] for each in events if each["event"]["event"] == "message-posted"]
     assert "change nothing" in asked[0]
     assert asked[1] == "Carry out the plan."
+    [session] = json.loads(holdfast("sessions", "--json", home=tmp_path).stdout)
+    assert session["first_words"] == "what would you do?"
 
 
 def test_a_session_that_is_left_in_mode_plan_is_resumed_in_it(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.terminals import DELETE, TerminalUser, prepared, terminal
+from tests.cli.terminals import DELETE, EDITING, TerminalUser, prepared, terminal
 from tests.cli.test_approvals import QUESTION, press
 
 from holdfast.cli.terminal.notifier import notification
@@ -30,8 +30,9 @@ def test_each_terminal_is_notified_in_its_own_way(environ: dict[str, str], expec
 
 
 def start(user: TerminalUser, *keys: str) -> None:
-    assert user.wait_for(REPORT)
     assert user.wait_for("/help lists commands")
+    assert user.wait_for(EDITING)
+    assert user.wait_for(REPORT), "once the editor reads keys, and not before"
     for key in keys:
         user.type(key)
     user.type("remove it\r")

@@ -11,6 +11,7 @@ from tests.cli.commands import holdfast
 from tests.cli.terminals import at_terminal, prepared, runs, terminal
 from tests.cli.test_task import script
 
+from holdfast.cli.commands import run as run_command
 from holdfast.cli.terminal.progress import ProgressIndicator
 
 SLOW = runs("total = 0\nfor each in range(12_000_000):\n    total += each\ntotal")
@@ -53,6 +54,22 @@ def test_a_long_command_shows_progress_too(tmp_path: Path) -> None:
         assert user.wait_for("verifying the journals")
         assert user.end() == 0
     assert user.seen.endswith("\r\x1b[K")
+
+
+def test_no_progress_is_drawn_over_a_question_or_the_output_of_a_program(tmp_path: Path) -> None:
+    words = "import time, holdfast.cli.commands.verify as verify\n"
+    words += (
+        "from holdfast.cli.prompts import reading_lines\nfrom holdfast.cli.terminal.console import Console\n"
+    )
+    words += "async def run(arguments):\n"
+    words += (
+        "    with reading_lines(Console()): print('Sure?', end='', flush=True); time.sleep(1.2); return 0\n"
+    )
+    words += "verify.run = run\nfrom holdfast.cli import main\nmain(['verify'])"
+    with at_terminal([sys.executable, "-c", words], home=tmp_path) as user:
+        assert user.end() == 0
+    assert user.seen == "Sure?"
+    assert not hasattr(run_command, "PROGRESS")
 
 
 def test_a_quick_command_shows_no_progress(tmp_path: Path) -> None:

@@ -88,6 +88,22 @@ def test_a_session_is_found_by_typing_and_resumed_with_enter(home: Path) -> None
     assert "\x1b[31m" not in user.seen
 
 
+def test_resume_in_a_chat_opens_the_list(home: Path) -> None:
+    with terminal("--scratch", "-m", script(home, "One."), home=home) as user:
+        assert user.wait_for("/help")
+        user.type("/resume\r")
+        assert user.wait_for("found; Enter opens")
+        user.type("\x1b")
+        assert user.wait_for("no session was chosen")
+        user.type("/resume\r")
+        assert user.wait_for("found; Enter opens")
+        user.type("parser")
+        assert user.wait_for("| First answer.")
+        user.type("\r")
+        assert user.wait_for("switched to parser, 1 turn")
+        assert user.end("\x04") == 0
+
+
 def test_arrows_select_and_escape_quits(home: Path) -> None:
     with terminal("-r", home=home) as user:
         user.resize(24, 80)
@@ -115,7 +131,11 @@ def test_the_list_shows_the_last_exchange_and_renames_pins_and_deletes(home: Pat
         assert "  | First answer." in rows, "the last exchange is previewed"
         assert any(row.endswith("^R renames, ^T pins, ^X deletes, Esc quits") for row in rows)
         user.type("\x12")
-        assert user.wait_for("new name of parser> ")
+        assert user.wait_for("new name of parser (Enter alone keeps it)> ")
+        user.type("\x1b\n")
+        user.wait_for_row("> parser", **small)
+        user.type("\x12")
+        assert user.wait_for("new name of parser (Enter alone keeps it)> ")
         user.type("grammar\n")
         user.wait_for_row("> grammar", **small)
         user.type("\x14")

@@ -110,6 +110,60 @@ def test_the_bash_tool_of_claude_code_runs_in_the_sandbox(
     assert (project / "a.txt").read_text() == "a\n"
 
 
+def test_a_program_that_takes_too_long_is_stopped(run: Run, project: Path) -> None:
+    script = "echo started; echo b > a.txt; sleep 3600"
+    done = run("run", "--trust", "--timeout", "1", "-p", "../commands.yaml", script)
+    assert (done.code, done.out) == (137, "started\n")
+    assert "it was stopped because it took too long" in done.err
+    assert "staged, not committed: a.txt" in done.err
+
+
+@pytest.mark.parametrize("timeout", ["0", "1801", "nan", "soon"])
+def test_a_time_limit_out_of_range_is_a_mistake(run: Run, project: Path, timeout: str) -> None:
+    done = run("run", "--trust", "--timeout", timeout, "--", "true")
+    assert done.code == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "environment", "seconds", "given"),
+    [
+        (None, {}, "120", 150_000),
+        (3000, {}, "3", 33_000),
+        (3000.5, {}, "3", 33_000),
+        (600_000, {}, "570", 600_000),
+        (9_000_000, {}, "570", 600_000),
+        (-1, {}, "120", 150_000),
+        ("long", {}, "120", 150_000),
+        (1, {}, "1", 30_001),
+        (None, {"BASH_DEFAULT_TIMEOUT_MS": "300000"}, "300", 330_000),
+        (None, {"BASH_DEFAULT_TIMEOUT_MS": "900000"}, "870", 900_000),
+        (3_600_000, {"BASH_MAX_TIMEOUT_MS": "7200000"}, "1800", 3_630_000),
+        (None, {"BASH_MAX_TIMEOUT_MS": "x", "BASH_DEFAULT_TIMEOUT_MS": "0"}, "120", 150_000),
+    ],
+)
+def test_the_sandbox_stops_a_command_before_claude_code_moves_it_into_the_background(
+    run: Run,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: object,
+    environment: dict[str, str],
+    seconds: str,
+    given: int,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    request = {
+        "session_id": "0a1d",
+        "cwd": str(project),
+        "tool_name": "Bash",
+        "tool_input": {"command": "sleep 1"} | ({} if asked is None else {"timeout": asked}),
+    }
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(request).encode())))
+    updated = json.loads(run("hook", "claude", "--sandbox-bash").out)["hookSpecificOutput"]["updatedInput"]
+    assert f" --timeout {seconds} -- " in updated["command"]
+    assert updated["timeout"] == given
+
+
 @pytest.mark.promise("P01")
 def test_a_module_in_the_folder_of_claude_code_does_not_run_outside_the_sandbox(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -29,11 +29,11 @@ async def test_the_status_line_shows_activity_waiting_calls_model_cost_budget_an
         activity = Activity()
         session.follow(activity)
         await session.send("write it")
-        line = status_line(session, activity, queued=2, window_tokens=100_000)
-    amounts = r"scripted:replies · [\d.k]+ tokens · \$0\.00 · [\d.]+k tokens left · 9 calls left"
+        line = status_line(session, activity, queued=2, mode="ask", window_tokens=100_000)
+    amounts = r"turn [\d.k]+ tokens, \$0\.00 · total \$0\.00 · [\d.]+k tokens left · 9 calls left"
     working = r"[|/\\-] \d+s [\w. ]+"
     assert re.fullmatch(
-        rf"{working} · 1 waiting for you · 2 queued · {amounts} · context [\d.k]+ \(\d+%\)", line
+        rf"ask · {working} · 1 waiting for you · 2 queued · scripted:replies · {amounts} · context \d+%", line
     ), line
 
 
@@ -54,7 +54,7 @@ def test_the_status_line_is_below_the_editor(tmp_path: Path) -> None:
     words = prepared(tmp_path, runs("open('n.txt', 'w').write('new')"), "Written.")
     with terminal(*words, home=tmp_path, **ANSWERS) as user:
         wait_for_prompt(user)
-        assert user.wait_for("script.json · 0 tokens · $0.00")
+        assert user.wait_for(" ask · scripted:script.json · turn 0 tokens, $0.00 · total $0.00")
         say(user, "write it", "Written.")
         assert user.wait_for("1 staged")
 

@@ -76,6 +76,20 @@ def test_every_command_does_what_it_says(tmp_path: Path) -> None:
     assert {line.split()[0] for line, _ in TYPED} - {"/nonsense"} == COMMANDS.keys() - set(LEAVING)
 
 
+def test_quotes_keep_the_spaces_of_a_name(tmp_path: Path) -> None:
+    writes = runs("for name in ('my file', 'it', 'Makefile'): open(name, 'w').write(name)")
+    with terminal(*prepared(tmp_path, writes, "Written."), home=tmp_path) as user:
+        assert user.wait_for("/help")
+        say(user, "write it", "3 staged (/diff")
+        say(user, '/diff "my file"', "+++ b/my file")
+        say(user, "/reject 'my file'", "reject  my file")
+        say(user, '/export "to keep.zip"', "wrote to keep.zip")
+        say(user, "/commit it", "commit  it")
+        assert user.end("\x04") == 0
+    assert (tmp_path / "to keep.zip").exists()
+    assert "+++ b/it" not in user.seen
+
+
 def test_the_log_shows_messages_runs_calls_and_outcomes(tmp_path: Path) -> None:
     words = prepared(tmp_path, WRITE, "Written.", "Nothing to do.")
     with terminal("--plain", *words, home=tmp_path) as user:

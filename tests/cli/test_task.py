@@ -28,6 +28,12 @@ def test_the_answer_goes_to_stdout_and_everything_else_to_stderr(tmp_path: Path)
     assert "a.txt" in done.stderr
 
 
+def test_code_that_cannot_run_is_reported_with_its_first_problem(tmp_path: Path) -> None:
+    model = script(tmp_path, runs("a = 'x\n" + "one two\n" * 9), "Sorry.")
+    done = holdfast("-m", model, "-p", "project", "go", home=tmp_path)
+    assert "  error   line 1: missing closing quote" in done.stderr
+
+
 def test_a_task_can_be_piped_in(tmp_path: Path) -> None:
     done = holdfast_process("-m", script(tmp_path, "Yes."), home=tmp_path, stdin="are you there?\n")
     assert (done.returncode, done.stdout) == (0, "Yes.\n"), done.stderr

@@ -98,3 +98,13 @@ CHAT_COMMANDS = frozenset(
     ]
 )
 """Slash commands of a chat that are not commands here: one such word alone is rarely a task for the agent."""
+
+OTHER_NAMES = {
+    "dashboard": "web",
+    "history": "sessions",
+    "list": "sessions",
+    "ls": "sessions",
+    "ps": "sessions",
+    "ui": "web",
+}
+"""What other tools call some of our commands."""

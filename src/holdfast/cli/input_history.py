@@ -25,7 +25,7 @@ async def typed_in(home: Home, store: Store, sessions: Iterable[SessionId]) -> f
         except HoldfastError:
             continue
         typed |= {
-            each.event.text
+            each.event.typed_text
             for each in recorded
             if each.session == session and isinstance(each.event, MessagePosted)
         }

@@ -1,12 +1,13 @@
 """Entry point: find the command, load only its module, run it, and turn errors into a message, a hint and an exit code."""
 
+import errno
 import gc
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from holdfast.cli.command_list import CHAT_COMMANDS, COMMANDS, GROUPS
+from holdfast.cli.command_list import CHAT_COMMANDS, COMMANDS, GROUPS, OTHER_NAMES
 from holdfast.cli.exit_codes import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
 from holdfast.cli.std_streams import discard_output, repair_std_streams
 from holdfast.cli.terminal.console import Console
@@ -47,6 +48,7 @@ session options:
       --version               show the version
 """
 _COMMANDS_INTRO = "holdfast COMMAND --help explains a command, with examples."
+_MAX_ERROR_CHARACTERS = 20_000
 _SIMILARITY_CUTOFF = 0.75
 _GARBAGE_THRESHOLDS = (100_000, 10, 10)
 """New objects between two garbage collections. Python's default of 700 would look through what stays again and again."""
@@ -70,8 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         discard_output()
         Console().say(f"holdfast: {error}", "bad", folds=True)
+        too_many = error.errno in (errno.EMFILE, errno.ENFILE)
         Console().say(
-            "hint: the operating system refused it; holdfast doctor checks disk space and permissions"
+            "hint: raise the limit on open files and try again: ulimit -n 1024"
+            if too_many
+            else "hint: the operating system refused it; holdfast doctor checks disk space and permissions"
         )
         return ERROR
 
@@ -135,7 +140,8 @@ def _closest_command(words: list[str]) -> str | None:
         return None
     from difflib import get_close_matches
 
-    for near in get_close_matches(words[0], COMMANDS, n=1, cutoff=_SIMILARITY_CUTOFF):
+    known = OTHER_NAMES.get(words[0])
+    for near in [known] if known else get_close_matches(words[0], COMMANDS, n=1, cutoff=_SIMILARITY_CUTOFF):
         if len(words) == 1 or words[1].startswith("-") or _is_subcommand(near, words[1]):
             return near
     return None
@@ -174,7 +180,7 @@ def _run_with_error_handling(work: Coroutine[Any, Any, int], progress: str) -> i
             console.say("stopped")
             return INTERRUPTED
         except HoldfastError as error:
-            console.say(f"holdfast: {error} ({error.code})", "bad", folds=True)
+            console.say(f"holdfast: {str(error)[:_MAX_ERROR_CHARACTERS]} ({error.code})", "bad", folds=True)
             console.say(f"hint: {error.hint or f'holdfast explain {error.code}'}", folds=True)
             if isinstance(error, ModelMissing):
                 return NO_MODEL

@@ -21,7 +21,7 @@ async def open_store(
 ) -> AsyncIterator[tuple[Home, Store]]:
     """Open Holdfast's data directory and its store for the block. Repairs that the store made are printed once.
 
-    `url` names a store in PostgreSQL; without it `$HOLDFAST_STORE` does. With `only_reads`, a directory that is read-only or on a full disk is read through a temporary copy of its database.
+    `url` names a store in PostgreSQL; without it `$HOLDFAST_STORE` does, and an empty one names the data directory. With `only_reads`, a directory that is read-only or on a full disk is read through a temporary copy of its database.
     """
     home = Home.default()
     console = Console()

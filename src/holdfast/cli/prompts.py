@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from holdfast.agent import instruction_files_above
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import LineKeyboard
+from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import local_servers, usual_key_variables
@@ -30,7 +32,8 @@ def reading_lines(console: Console) -> Iterator[Callable[[str], Awaitable[str | 
     keyboard = LineKeyboard(write=lambda text: console.say(text, "ask", end=""))
     keyboard.open()
     try:
-        yield keyboard.line
+        with progress_hidden():
+            yield keyboard.line
     finally:
         keyboard.close()
 
@@ -98,8 +101,10 @@ async def _ask_for_trust(folder: Path, console: Console) -> bool:
     console.say(
         f"  folder  {escape_invisible(os.fsencode(folder).decode('utf-8', 'backslashreplace'))}", "ask"
     )
+    above = instruction_files_above(folder)
+    places = f"them and in {escape_invisible(', '.join(above))}" if above else "them"
     console.say(
-        "          The agent reads these files and may follow instructions in them. The folder's own .holdfast "
+        f"          The agent reads these files and may follow instructions in {places}. The folder's own .holdfast "
         "configuration and policy take effect. You are asked once per folder.",
         folds=True,
     )

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from holdfast.app import Runtime
 from holdfast.cli.option_types import port_number
 from holdfast.cli.terminal.console import Console
-from holdfast.services import Metrics, Traces, serve_metrics, system_tracer
+from holdfast.services import Metrics, Traces, serve_metrics, system_exporter
 
 
 def add_telemetry_options(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ async def telemetry(arguments: argparse.Namespace, runtime: Runtime, console: Co
     """What the options ask for, for the duration of the block."""
     async with AsyncExitStack() as stack:
         if arguments.traces:
-            Traces(runtime.live_sessions, system_tracer())
+            Traces(runtime.live_sessions, system_exporter())
         if arguments.metrics_port is not None:
             metrics = Metrics(runtime.live_sessions, runtime.store)
             port = await stack.enter_async_context(serve_metrics(metrics.text, arguments.metrics_port))

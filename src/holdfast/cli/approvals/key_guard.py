@@ -30,6 +30,11 @@ class AccidentGuard:
         self._candidate: str | None = None
         self._is_typing = False
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether a key was pressed since the question appeared."""
+        return self._is_typing
+
     def press(self, key: str) -> None:
         """Record a key press."""
         now = self._clock.monotonic()
@@ -37,17 +42,24 @@ class AccidentGuard:
         has_settled = now - self._shown_at >= SETTLE_SECONDS
         # This key ends the pause that an earlier candidate needed.
         self._candidate = key if is_alone and has_settled else None
-        if key in APPROVING and self._is_typing and now - self._last_press < SLOW_TYPING_SECONDS:
+        if _approves(key) and self._is_typing and now - self._last_press < SLOW_TYPING_SECONDS:
             self._candidate = None
         self._is_typing, self._last_press = True, now
 
     def chosen(self) -> str | None:
         """The accepted key, once the pause after it is over. It is returned once."""
-        needed = SLOW_TYPING_SECONDS if self._candidate in APPROVING else QUIET_SECONDS
-        if self._candidate is None or self._clock.monotonic() - self._last_press < needed:
+        if self._candidate is None:
+            return None
+        needed = SLOW_TYPING_SECONDS if _approves(self._candidate) else QUIET_SECONDS
+        if self._clock.monotonic() - self._last_press < needed:
             return None
         key, self._candidate = self._candidate, None
         return key
+
+
+def _approves(key: str) -> bool:
+    """Whether a key, or a line in plain mode, approves. A line of a paste may look like one."""
+    return key in APPROVING or key.startswith("/approve")
 
 
 MIN_TYPING_SECONDS = 0.3
@@ -67,6 +79,7 @@ class KeyInput:
         self._line = ""
         self._before = ""
         self._is_hint_shown = False
+        self._is_busy_shown = False
         self._typing_started = 0.0
         self._answer: str | None = None
         self.begin()
@@ -86,9 +99,8 @@ class KeyInput:
         if now - self._shown_at < SETTLE_SECONDS:
             return
         if self._is_by_line:
-            if key.startswith("/"):
-                self._answer = key
-        elif self._line or key == "/":
+            return
+        if self._line or key == "/":
             self._type(key, now)
         else:
             self._hint_about_enter(key)
@@ -102,9 +114,16 @@ class KeyInput:
             return answer
         if now - before >= QUIET_SECONDS:
             # The loop was delayed, so the times of the keys in between are unknown.
+            if self._guard.has_keys and not self._is_busy_shown:
+                self._is_busy_shown = True
+                self._console.say(
+                    "  this machine is busy and missed when keys were pressed; press the key again"
+                )
             self.begin()
             return None
         key = self._guard.chosen()
+        if key is not None and self._is_by_line and key.startswith("/"):
+            return key
         return key if key in keys and not self._line else None
 
     def _hint_about_enter(self, key: str) -> None:

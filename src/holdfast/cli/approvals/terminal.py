@@ -4,7 +4,6 @@ import asyncio
 import os
 import shlex
 import signal
-import subprocess
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -27,7 +26,6 @@ from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.core import Clock, Escalation, Json, Response, SystemClock, is_question
 from holdfast.core.approval_text import SAVED_MINUTES, describe_offers
 from holdfast.gate import MAX_AMOUNT
-from holdfast.services import exact_call
 from holdfast.session import Session
 
 TICK_SECONDS = 0.03
@@ -96,6 +94,8 @@ class TerminalApprover:
                         self._console.say(f"  the policy denies the edited call: {why}", "bad", folds=True)
                         edited = None
                 case "v":
+                    from holdfast.services import exact_call
+
                     workspace = None if self._session is None else self._session.workspace
                     for line in exact_call(shown.call, workspace):
                         self._console.say(f"    {line}")
@@ -221,7 +221,7 @@ class TerminalApprover:
         before = msgspec.json.format(msgspec.json.encode(escalation.call.arguments), indent=2).decode()
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
         if editor and not self._keyboard.is_by_line:
-            text = await asyncio.to_thread(_edit_in, editor, before)
+            text = await _edit_in(editor, before)
         else:
             before = msgspec.json.encode(escalation.call.arguments).decode()
             text = await self._keyboard.line("arguments> ", before)
@@ -246,16 +246,16 @@ class TerminalApprover:
         return response
 
 
-def _edit_in(editor: str, text: str) -> str | None:
-    """The text as the person saved it in an editor; None if the editor failed."""
+async def _edit_in(editor: str, text: str) -> str | None:
+    """The text as the person saved it in an editor; None if the editor failed. It takes no thread of the pool while it is open."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "arguments.json"
         file.write_text(text)
         try:
-            done = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603 the person's own editor
+            opened = await asyncio.create_subprocess_exec(*shlex.split(editor), str(file))
         except (OSError, ValueError):
             return None
-        return file.read_text(errors="replace") if done.returncode == 0 else None
+        return file.read_text(errors="replace") if await opened.wait() == 0 else None
 
 
 def parse_answer(line: str) -> Response | None:

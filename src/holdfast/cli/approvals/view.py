@@ -7,7 +7,6 @@ from holdfast.cli.terminal.console import Console, Tone
 from holdfast.cli.terminal.wrap import cell_width, ellipsize, fold
 from holdfast.core import Escalation, is_question
 from holdfast.core.approval_text import describe_effect, describe_facts, describe_time_left
-from holdfast.services import call_lines
 from holdfast.session import Session
 
 LINES_OF_ANSWERS = 4
@@ -28,6 +27,8 @@ def show_escalation(
 
     Returns whether the call was shown in full.
     """
+    from holdfast.services import call_lines  # loaded beside the first prompt, not before it
+
     size = console.screen_size
     lines, is_whole = fit_lines(
         call_lines(escalation.call, None if session is None else session.workspace),

@@ -60,8 +60,7 @@ def attach_files(text: str, files: ReadableFiles, *, model: str = "") -> Attache
     digests: list[str] = []
     notes: list[str] = []
     media: list[AttachedFile] = []
-    for path in dict.fromkeys(_mentions(text)):
-        content = _read(files, path)
+    for path, content in dict(_read(files, each) for each in _mentions(text)).items():
         shown = escape_invisible(path)
         if content is None:
             if _NAMES_A_FILE.search(path):
@@ -104,14 +103,16 @@ def _mentions(text: str) -> list[str]:
     return [found.strip('"') for found in _MENTION.findall(text)]
 
 
-def _read(files: ReadableFiles, path: str) -> bytes | None:
-    for candidate in (path, path.rstrip(_PUNCTUATION)):
+def _read(files: ReadableFiles, mentioned: str) -> tuple[str, bytes | None]:
+    """The path that a mention means, without the punctuation of its sentence, and the content; None if it is not a file."""
+    bare = mentioned.rstrip(_PUNCTUATION)
+    for candidate in (mentioned, bare):
         try:
             if files.stat(candidate).size <= MAX_FILE_BYTES:
-                return files.read(candidate)
+                return candidate, files.read(candidate)
         except (HoldfastError, OSError, ValueError):
             continue
-    return None
+    return bare, None
 
 
 def complete_path(start: str, files: ReadableFiles) -> list[str]:

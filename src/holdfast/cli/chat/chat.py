@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections import deque
+from collections.abc import Collection
 from contextlib import nullcontext, suppress
 from functools import partial
 
@@ -19,7 +20,6 @@ from holdfast.cli.chat.attachments import Attached, attach_files, complete_path
 from holdfast.cli.chat.folded import CommandOutputView, FoldedTexts, RunView
 from holdfast.cli.chat.modes import LABELS, MODES, PLAN_REQUEST, ModeTracker, commit_edits
 from holdfast.cli.chat.requests import describe_request
-from holdfast.cli.chat.slash import COMMANDS, run_slash_command
 from holdfast.cli.chat.welcome import welcome
 from holdfast.cli.input_history import input_history
 from holdfast.cli.terminal.answer_stream import AnswerStream
@@ -37,9 +37,9 @@ from holdfast.cli.views.session_log import SessionLog
 from holdfast.core import Outcome, Proposed, escape_invisible
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import EscalationOpened, ModelReplied, RecordedEvent, TurnEnded
-from holdfast.gate import SessionRequest
+from holdfast.gate import AnyControlRequest
 from holdfast.models import ModelSettings, ReplyPiece
-from holdfast.session import COMMAND_MARK, Session, TurnDriver
+from holdfast.session import COMMAND_MARK, AttachedText, Session, TurnDriver
 
 _TURN_CLOSE_SECONDS = 2.0
 """How long to wait for the end of a turn whose answer is complete: its restore point is saved after the answer."""
@@ -72,7 +72,11 @@ class Chat:
         self._more = asyncio.Event()
         self._left = asyncio.Event()
         self._turn: asyncio.Task[Outcome | None] | None = None
+        self._awaited: asyncio.Task[Outcome | None] | None = None
+        """The last turn that a slash command waits for."""
         self._running_commands: set[asyncio.Task[None]] = set()
+        self._switching: asyncio.Task[None] | None = None
+        """The last switch of the mode by its key. Lines wait for it, because it may open the session again."""
         self._window_tokens: int | None = None
         self._titling: asyncio.Future[None] | None = None
         self.source: LineSource
@@ -96,6 +100,8 @@ class Chat:
                 words = line.result()
                 if words is None:
                     break
+                if self._switching is not None:
+                    await asyncio.wait({self._switching})
                 await self.handle_line(words)
         finally:
             leaving.cancel()
@@ -120,8 +126,9 @@ class Chat:
         return exit_codes.OK
 
     async def _preload(self, session: Session) -> None:
-        """Load the model's library beside the prompt, which is there first: both take the processor."""
+        """Load what only an answer needs beside the prompt, which is there first: both take the processor."""
         await self.source.wait_until_shown()
+        _command_names()
         await session.preload_model()
 
     def attach(self, session: Session) -> None:
@@ -168,7 +175,11 @@ class Chat:
             return
         if line.startswith("/"):
             try:
-                with ProgressIndicator(lambda: line.split()[0], is_plain=self.screen.is_plain):
+                with ProgressIndicator(
+                    partial(self._progress_of, line.split()[0]), is_plain=self.screen.is_plain
+                ):
+                    from holdfast.cli.chat.slash import run_slash_command
+
                     await run_slash_command(self, line)
             except HoldfastError as error:
                 self.screen.say(f"  {escape_invisible(str(error))}", "bad", folds=True)
@@ -195,6 +206,12 @@ class Chat:
             )
         self._more.set()
 
+    def _progress_of(self, command: str) -> str:
+        """What a slash command does; one that runs a program, as /commit --check, can be stopped."""
+        if self._awaited is None or self._awaited.done() or not self.activity.doing:
+            return command
+        return f"{command}: {self.activity.doing}, Ctrl-C stops it"
+
     async def _handle_line_at_question(self, line: str) -> None:
         # In its own task: an answer may end the question, and cancel its asker, before the command is finished.
         command = asyncio.create_task(self.handle_line(line))
@@ -217,7 +234,7 @@ class Chat:
     async def run_now(self, words: str) -> Outcome | None:
         """Run a message or a command as a turn, and return its outcome; None if it was stopped. Only while no turn runs."""
         self._is_command = words.startswith(COMMAND_MARK)
-        turn = asyncio.create_task(self._driver.run(words))
+        turn = self._awaited = asyncio.create_task(self._driver.run(words))
         await self._one(turn)
         return None if turn.cancelled() or turn.exception() is not None else turn.result()
 
@@ -251,7 +268,7 @@ class Chat:
             self.session,
             self.activity,
             queued=len(self.queue),
-            mode="" if self.modes.mode == "ask" else LABELS[self.modes.mode],
+            mode=LABELS[self.modes.mode],
             window_tokens=self._window_tokens or None,
             columns=shutil.get_terminal_size().columns - 2,
         )
@@ -266,11 +283,12 @@ class Chat:
             while self.queue and not self._left.is_set():
                 words = self.queue.popleft()
                 self._is_command = words.startswith(COMMAND_MARK)
+                sent = self._attached.pop(words, Attached(words, ()))
+                added = sent.attached_text
                 if self.modes.mode == "plan" and not self._is_command:
+                    added = added or AttachedText(len(words), ())
                     words += PLAN_REQUEST
-                sent = self._attached.pop(words.removesuffix(PLAN_REQUEST), Attached(words, ()))
-                turn = self._driver.run(words, sent.files, sent.attached_text)
-                await self._one(asyncio.create_task(turn))
+                await self._one(asyncio.create_task(self._driver.run(words, sent.files, added)))
 
     async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn
@@ -328,7 +346,7 @@ class Chat:
 
     async def _commit_edits(self) -> None:
         try:
-            committed = await commit_edits(self.session)
+            committed = await commit_edits(self.session, self.modes.staged_in_turn)
         except HoldfastError as error:
             self.screen.say(f"  not committed: {escape_invisible(str(error))}", "bad", folds=True)
             return
@@ -337,13 +355,16 @@ class Chat:
             self.screen.say(f"  committed (/undo takes the turn back): {names}", "good", folds=True)
 
     def cycle_mode(self) -> None:
-        """Switch to the next mode."""
-        following = MODES[(MODES.index(self.modes.mode) + 1) % len(MODES)]
-        command = asyncio.ensure_future(self.handle_line(f"/mode {following}"))
-        self._running_commands.add(command)
-        command.add_done_callback(self._running_commands.discard)
+        """Switch to the next mode, after the switches that were asked for before."""
+        self._switching = asyncio.create_task(self._switch_mode(self._switching))
 
-    def _show_request(self, request: SessionRequest) -> None:
+    async def _switch_mode(self, before: "asyncio.Task[None] | None") -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        following = MODES[(MODES.index(self.modes.mode) + 1) % len(MODES)]
+        await self.handle_line(f"/mode {following}")
+
+    def _show_request(self, request: AnyControlRequest) -> None:
         """Show what another process requests of this session."""
         self.screen.say(
             f"  from {escape_invisible(request.transport)}: {describe_request(request)}", "ask", folds=True
@@ -393,6 +414,13 @@ class Chat:
             self._stream.end()
 
 
+def _command_names() -> Collection[str]:
+    """The slash commands. Their modules load beside the first prompt."""
+    from holdfast.cli.chat.slash import COMMANDS
+
+    return COMMANDS.keys()
+
+
 def _context_window(model: str) -> int:
     from holdfast.models import price
 
@@ -429,7 +457,7 @@ async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool
             screen,
             history=history,
             status=chat.status,
-            words=COMMANDS.keys,
+            words=_command_names,
             paths=lambda start: complete_path(start, chat.session.workspace),
             unfold=chat.folded.unfold,
             cycle_mode=chat.cycle_mode,

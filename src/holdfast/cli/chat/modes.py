@@ -5,9 +5,17 @@ policy `safe-analysis`, which changes nothing. No mode allows a call that the po
 """
 
 import asyncio
+from collections.abc import Collection
 from typing import Literal, get_args
 
-from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
+from holdfast.core.events import (
+    CallSettled,
+    CodePosted,
+    MessagePosted,
+    RecordedEvent,
+    SessionOpened,
+    SessionReconfigured,
+)
 from holdfast.session import Session
 from holdfast.world import Proposal
 
@@ -25,13 +33,22 @@ class ModeTracker:
     def __init__(self) -> None:
         self.accepts_edits = False
         self.usual_policy = ""
+        self.staged_in_turn: set[str] = set()
+        """What the last turn staged, by path."""
         self._policy = ""
 
     def __call__(self, entry: RecordedEvent) -> None:
-        if isinstance(entry.event, SessionOpened | SessionReconfigured) and entry.event.policy:
-            self._policy = entry.event.policy
-            if self._policy != PLAN_POLICY:
-                self.usual_policy = self._policy
+        match event := entry.event:
+            case SessionOpened() | SessionReconfigured() if event.policy:
+                self._policy = event.policy
+                if self._policy != PLAN_POLICY:
+                    self.usual_policy = self._policy
+            case MessagePosted() | CodePosted():
+                self.staged_in_turn.clear()
+            case CallSettled():
+                self.staged_in_turn.update(change.path for change in event.changes if change.is_staged)
+            case _:
+                pass
 
     @property
     def mode(self) -> Mode:
@@ -41,14 +58,16 @@ class ModeTracker:
         return "edits" if self.accepts_edits else "ask"
 
 
-async def commit_edits(session: Session) -> tuple[str, ...]:
-    """Commit what may be committed unseen, and return its paths. The rest stays staged. Raises CommitConflict."""
+async def commit_edits(session: Session, staged_in_turn: Collection[str]) -> tuple[str, ...]:
+    """Commit what the turn staged and may be committed unseen, and return its paths. The rest stays staged. Raises CommitConflict."""
     proposals = await asyncio.to_thread(session.proposals)
     held = [each.path for each in proposals if _must_be_seen(each)]
     paths = [
         each.path
         for each in proposals
-        if not _must_be_seen(each) and not any(path.startswith(f"{each.path}/") for path in held)
+        if each.path in staged_in_turn
+        and not _must_be_seen(each)
+        and not any(path.startswith(f"{each.path}/") for path in held)
     ]
     # INVARIANT: every path is named, because naming none would commit all, and none of them is one that must be seen.
     return await session.commit(*paths) if paths else ()

@@ -2,24 +2,26 @@
 
 from typing import assert_never
 
-from holdfast.core import escape_to_one_line, pluralize
+from holdfast.core import BUDGET_DIMENSIONS, escape_to_one_line, pluralize
 from holdfast.gate import (
     AnswerEscalation,
+    AnyControlRequest,
     CancelTurn,
     CommitProposals,
     DecideHunks,
     PostMessage,
     PreviewPort,
+    RaiseBudget,
     RejectProposals,
     RevealOutput,
+    RevokeGrant,
     RewindSession,
-    SessionRequest,
 )
 
 MAX_WORDS = 500
 
 
-def describe_request(request: SessionRequest) -> str:
+def describe_request(request: AnyControlRequest) -> str:
     """One line about a request."""
     match request:
         case PostMessage():
@@ -40,6 +42,15 @@ def describe_request(request: SessionRequest) -> str:
             return f"let the model read {escape_to_one_line(request.output[:MAX_WORDS])}"
         case AnswerEscalation():
             return f"{request.response.verdict} {request.escalation}"
+        case RaiseBudget():
+            more = {
+                each.word: each.format(amount)
+                for each in BUDGET_DIMENSIONS
+                if (amount := getattr(request.added, each.field)) is not None
+            }
+            return f"add to the budget: {', '.join(f'{word} {amount}' for word, amount in more.items())}"
+        case RevokeGrant():
+            return f"revoke the saved approval {request.grant}"
         case PreviewPort():
             return f"open port {request.port} of the sandbox to your browser"
         case _:

@@ -8,10 +8,12 @@ from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.status_line import short_model
 from holdfast.cli.terminal.wrap import cell_width, ellipsize
 from holdfast.core import Ok, Proposed, SystemClock, escape_invisible, format_age, pluralize
-from holdfast.session import Session
+from holdfast.session import COMMAND_MARK, Session, TurnRecord
 
 _SHORT_HASH = 8
-_SHORT_BRANCH = 16
+_SHORT_BRANCH = 12
+_SHORT_PLACE = 12
+_SHORT_NAME = 14
 _ASKED_CELLS = 60
 _ANSWER_LINES = 3
 _MAX_LINK_BYTES = 4096
@@ -22,8 +24,8 @@ def welcome(screen: Screen, session: Session) -> None:
     name = session.status.name or session.id
     columns = None if screen.is_plain else shutil.get_terminal_size().columns
     screen.say(surroundings(session, columns), "dim", folds=True)
-    if session.instruction_files:
-        screen.say(f"instructions: {', '.join(session.instruction_files)}", "dim", folds=True)
+    if files := session.instruction_files:
+        screen.say(f"instructions: {', '.join(map(escape_invisible, files))}", "dim", folds=True)
     screen.say(f"session {escape_invisible(name)}; /help lists commands, Ctrl-D quits", "dim", folds=True)
     show_last_exchange(screen, session)
     if waiting := session.escalations():
@@ -39,7 +41,7 @@ def show_last_exchange(screen: Screen, session: Session) -> None:
         return
     last = session.history()[-1]
     age = format_age(SystemClock().now_ms() - last.began_ms)
-    screen.say(f"  you, {age} ago: {ellipsize(_one_line(last.asked), _ASKED_CELLS)}", "dim")
+    screen.say(f"  you, {age} ago: {ellipsize(as_typed(last), _ASKED_CELLS)}", "dim")
     answer = last.outcome.value if isinstance(last.outcome, Ok | Proposed) else None
     if not isinstance(answer, str) or not answer.strip():
         return
@@ -49,6 +51,11 @@ def show_last_exchange(screen: Screen, session: Session) -> None:
     if len(lines) > _ANSWER_LINES:
         left_out = pluralize(len(lines) - _ANSWER_LINES, "more line")
         screen.say(f"  | … {left_out}; /logs shows the session", "dim")
+
+
+def as_typed(turn: TurnRecord) -> str:
+    """What started a turn, in one line as the person typed it: a command with its mark."""
+    return _one_line(f"{COMMAND_MARK}{turn.asked}" if turn.language == "shell" else turn.asked)
 
 
 def surroundings(session: Session, columns: int | None = None) -> str:
@@ -64,12 +71,14 @@ def surroundings(session: Session, columns: int | None = None) -> str:
     whole = (place, branch, model, f"{status.sandbox} sandbox · {programs}")
     compact = f"{status.sandbox}, {programs}"
     short_place = f"…/{os.path.basename(place)}" if place.count("/") > 1 else place
+    short_branch = ellipsize(branch, _SHORT_BRANCH)
     forms = (
         whole,
         (place, branch, short_model(model), whole[-1]),
         (place, branch, short_model(model), compact),
         (place, branch, _bare(model), compact),
-        (short_place, ellipsize(branch, _SHORT_BRANCH), _bare(model), compact),
+        (short_place, short_branch, _bare(model), compact),
+        (ellipsize(short_place, _SHORT_PLACE), short_branch, ellipsize(_bare(model), _SHORT_NAME), compact),
     )
     policy = f"policy {escape_invisible(os.path.basename(status.policy))}"
     lines = [
@@ -88,14 +97,14 @@ def _bare(model: str) -> str:
 def git_branch(folder: Path) -> str:
     """The branch that is checked out, or the start of the commit. Empty if it is not a repository; runs no program."""
     try:
-        git = folder / ".git"
+        git = next(each / ".git" for each in (folder, *folder.parents) if os.path.lexists(each / ".git"))
         if git.is_file():  # a linked worktree or a submodule
             with git.open("rb") as link:
                 target = link.read(_MAX_LINK_BYTES).decode("utf-8", "replace").partition("gitdir:")[2].strip()
-            git = folder / target
+            git = git.parent / target
         with (git / "HEAD").open("rb") as head:
             text = head.read(_MAX_LINK_BYTES).decode("utf-8", "replace").strip()
-    except OSError:
+    except (OSError, StopIteration):
         return ""
     name = text.removeprefix("ref: refs/heads/")
     return name if name != text else text[:_SHORT_HASH]

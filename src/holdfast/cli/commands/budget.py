@@ -84,8 +84,11 @@ async def _add(home: Home, store: Store, session: SessionId, amounts: list[str])
     added = budget_increase(amounts, limits, stopped_by=_stopped_by(recorded))
     if message := await send_control_request(home, store, session, RaiseBudget(added=added)):
         return message
-    is_code = bool(turns := Status(ReplayedHistory(recorded)).turns) and turns[-1].is_code
+    status = Status(ReplayedHistory(recorded))
     name = (await store.summary(session)).name or session
+    if status.lifecycle not in ("open", "paused"):
+        return f"added for its forks; the session was {status.lifecycle}; continue with: holdfast fork {name}"
+    is_code = bool(status.turns) and status.turns[-1].is_code
     return f"added; resume a turn that reached its limit with: holdfast {'exec --session' if is_code else '-r'} {name}"
 
 

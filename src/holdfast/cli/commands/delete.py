@@ -4,8 +4,8 @@ holdfast delete my-session           asks first
 holdfast delete my-session --yes
 
 A tombstone records that and when it was deleted. Of a team's session, the program's own record and queued messages are deleted
-too. Exit codes: 1 when there is no such session or a process has it open; 2 when no
-terminal is attached to ask at; 3 when you decline.
+too. If the database was once damaged, its old files stay in `damaged-…/`; the command names them. Exit codes: 1 when there is no
+such session or a process has it open; 2 when no terminal is attached to ask at; 3 when you decline.
 """
 
 import argparse
@@ -48,4 +48,10 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(summary)
     else:
         console.say(f"deleted {summary.id}")
+    for kept in sorted(home.root.glob("damaged-*")):
+        console.say(
+            f"{str(kept)!r} has the files of a database that was damaged, which may contain this session; "
+            "remove that folder when nothing else is missing",
+            folds=True,
+        )
     return exit_codes.OK

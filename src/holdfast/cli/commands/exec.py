@@ -18,15 +18,16 @@ from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.open_store import print_store_notices
-from holdfast.cli.option_types import add_wait_for
+from holdfast.cli.option_types import add_wait_for, seconds
 from holdfast.cli.prompts import ensure_trusted
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.result import report
 from holdfast.config import load_config
-from holdfast.core import Outcome, escape_invisible
+from holdfast.core import Error, Outcome, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import CodePosted, RecordedEvent, RunEnded, RunParked
+from holdfast.guests import check_timeout
 from holdfast.services import notify_about
 from holdfast.session import Session
 from holdfast.store import Home
@@ -48,6 +49,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-w", "--workspace", metavar="DIR", help="the folder the code works in")
     parser.add_argument("--trust", action="store_true", help="trust the folder of -w, now and later")
     parser.add_argument("-p", "--policy", metavar="NAME|FILE", help="the policy that decides about each call")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_timeout,
+        help="how long the code may run, from 1 to 300 (default: code.wall_seconds of the configuration, 30)",
+    )
     add_wait_for(parser)
     parser.add_argument("--no-escalations", action="store_true", help="deny every call that needs approval")
     parser.add_argument(
@@ -61,6 +68,8 @@ async def run(arguments: argparse.Namespace) -> int:
     code = _read(arguments.file) if arguments.file is not None else None
     if code is None and arguments.session is None:
         raise InvalidInput("no code was given", hint="pass a file, or - for stdin")
+    if code is None and arguments.timeout is not None:
+        raise InvalidInput("--timeout needs code to run", hint="resumed code keeps the limit it was given")
     home = Home.default()
     if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
@@ -97,8 +106,13 @@ async def run(arguments: argparse.Namespace) -> int:
                 if code is None:
                     outcome = await _resume_code(session)
                 else:
-                    outcome = await session.execute(code, language=arguments.lang)
-        return report(outcome, session, arguments.json, console, printed=prints.text)
+                    outcome = await session.execute(
+                        code, language=arguments.lang, timeout_seconds=arguments.timeout
+                    )
+        if arguments.workspace is None and arguments.session is None:
+            outcome = _with_folder_hint(outcome)
+        status = report(outcome, session, arguments.json, console, printed=prints.text)
+        return exit_codes.DENIED if status == exit_codes.OK and prints.has_dropped else status
     except PersonLeft:
         console.say("a call waits; answer with: holdfast approve, or holdfast deny", folds=True)
         console.say(f"then resume with: holdfast exec --session {session.id}", folds=True)
@@ -118,8 +132,17 @@ async def _resume_code(session: Session) -> Outcome:
     return outcome
 
 
+def _with_folder_hint(outcome: Outcome) -> Outcome:
+    """Explain where the code ran if it missed a file: a new session has an empty folder of its own."""
+    if not isinstance(outcome, Error) or "FileNotFoundError" not in outcome.message + outcome.code:
+        return outcome
+    return msgspec.structs.replace(
+        outcome, hint="the code ran in a new empty folder; use -w . for files of the current one"
+    )
+
+
 class _Prints:
-    """Writes what the code of the last turn prints to stdout, each piece once."""
+    """Writes what the code of the last turn prints to stdout, each piece once, and notes whether changes were dropped."""
 
     def __init__(self, console: Console, *, after: int, is_silent: bool) -> None:
         self._console = console
@@ -127,18 +150,27 @@ class _Prints:
         self._is_silent = is_silent
         self._written = ""
         self.text = ""
+        self.has_dropped = False
 
     def __call__(self, entry: RecordedEvent) -> None:
         match entry.event:
             case CodePosted():
-                self.text = ""
+                self.text, self.has_dropped = "", False
             case RunParked(printed=printed) | RunEnded(printed=printed):
                 self.text = printed
+                self.has_dropped = isinstance(entry.event, RunEnded) and bool(entry.event.dropped)
                 if entry.seq > self._after and not self._is_silent:
                     self._console.write(escape_invisible(printed.removeprefix(self._written)))
                     self._written = printed
             case _:
                 pass
+
+
+def _timeout(text: str) -> float:
+    try:
+        return check_timeout(seconds(text))
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _read(file: str) -> str:

@@ -4,7 +4,9 @@ holdfast export my-session                     to SESSION-ID.zip in this folder
 holdfast export my-session -o backup.zip
 holdfast export --all -o backup                every session, each to its own file in a new folder
 
-The file contains verify.py: `python verify.py backup.zip` verifies it with nothing but Python. A damaged session is exported as
+holdfast export --public-key                   the line that lets another data directory of yours trust these files
+
+The file is signed by this data directory, so that an import here keeps its labels. It contains verify.py: `python verify.py backup.zip` verifies it with nothing but Python. A damaged session is exported as
 far as it can be read. Exit codes: 1 when it is damaged or does not exist; 2 when the file already exists.
 """
 
@@ -16,7 +18,7 @@ from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import SessionId, SystemClock, pluralize
 from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.store import Store, private_folder
+from holdfast.store import Home, HomeSignatures, Store, export_signed, private_folder
 
 PROGRESS = "writing the session"
 
@@ -36,17 +38,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="default: SESSION-ID.zip, or holdfast-backup with --all",
     )
+    parser.add_argument(
+        "--public-key",
+        action="store_true",
+        help="print the public key that the files are signed with, and export nothing",
+    )
     parser.add_argument("--json", action="store_true", help="print the manifest as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
     """Write the file or files."""
     console = Console()
+    if arguments.public_key:
+        return _print_public_key(arguments, console)
     is_complete = True
     manifests = []
-    async with open_store(only_reads=True) as (_, store):
+    async with open_store(only_reads=True) as (home, store):
         for session, path in await _targets(store, arguments):
-            manifest = await store.export_session(session, path, now_ms=SystemClock().now_ms())
+            exported = await export_signed(store, home, session, path, now_ms=SystemClock().now_ms())
+            manifest = exported.manifest
             manifests.append(manifest)
             if not arguments.json:
                 console.print(str(path))
@@ -62,9 +72,24 @@ async def run(arguments: argparse.Namespace) -> int:
             if manifest.lost:
                 is_complete = False
                 console.say(f"{len(manifest.lost)} contents of {session} are missing or damaged", "bad")
+            if exported.unsigned_because:
+                console.say(
+                    f"not signed, so an import counts it as a stranger's: {exported.unsigned_because}", "bad"
+                )
     if arguments.json:
         console.json(manifests if arguments.all else manifests[0])
     return exit_codes.OK if is_complete else exit_codes.ERROR
+
+
+def _print_public_key(arguments: argparse.Namespace, console: Console) -> int:
+    if arguments.session is not None or arguments.all or arguments.output is not None:
+        raise InvalidInput("--public-key exports nothing", hint="use it alone")
+    key = HomeSignatures(Home.default()).public_key()
+    if arguments.json:
+        console.json({"public_key": key})
+    else:
+        console.print(key)
+    return exit_codes.OK
 
 
 async def _targets(store: Store, arguments: argparse.Namespace) -> list[tuple[SessionId, Path]]:

@@ -10,7 +10,6 @@ another session has the name; 2 when it has no such turn or event.
 """
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,10 +18,10 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
-from holdfast.core import SessionId, escape_invisible
-from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
-from holdfast.core.projection import ReplayedHistory
-from holdfast.session import RewindPlan, Status, is_imported, plan_fork
+from holdfast.core import Nonconverged, SessionId, escape_invisible
+from holdfast.core.events import SessionReconfigured, TurnEnded
+from holdfast.core.projection import unfinished_turn
+from holdfast.session import RewindPlan, fork_opening, plan_fork
 from holdfast.store import Home, SessionSummary, Store, chosen_name, shortened_note
 from holdfast.world import RestorePoints
 
@@ -90,16 +89,12 @@ async def _fork_chat(
 ) -> SessionSummary:
     name = chosen_name(arguments.name) if arguments.name is not None else None
     recorded = await store.read(source)
-    status = Status(ReplayedHistory(recorded))  # an imported session does not keep what its file chose
-    opened = msgspec.structs.replace(
-        _opened_event(recorded),
-        name=name,
-        model=status.model,
-        policy=status.policy,
-        is_imported=is_imported(recorded),
-    )
+    opened = msgspec.structs.replace(fork_opening(source, recorded, arguments.event), name=name)
     journal = await store.fork(source, at=arguments.event, opened=opened)
     await journal.append(SessionReconfigured(workspace=str(home.workspace(journal.session))))
+    if (turn := unfinished_turn(recorded[: arguments.event])) is not None:
+        # Its calls would find none of the files that they were made for.
+        await journal.append(TurnEnded(turn=turn, outcome=Nonconverged(reason="cancelled")))
     await journal.release()
     return await store.summary(journal.session)
 
@@ -132,7 +127,3 @@ def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> 
         console.say(f"would not be in the fork, because it was not saved: {escape_invisible(path)}", "bad")
     for effect in plan.stays:
         console.say(f"cannot be undone: {escape_invisible(effect)}", "bad")
-
-
-def _opened_event(recorded: Sequence[RecordedEvent]) -> SessionOpened:
-    return next(one.event for one in reversed(recorded) if isinstance(one.event, SessionOpened))

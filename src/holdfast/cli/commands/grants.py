@@ -7,6 +7,7 @@ holdfast grants revoke ID         takes effect in open sessions at their next ca
 import argparse
 
 from holdfast.cli import exit_codes
+from holdfast.cli.approvals.choose_grant import choose_grant
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import Grant, GrantId, SessionId, SystemClock, escape_invisible
@@ -22,7 +23,7 @@ PROGRESS = "reading the grants"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("action", nargs="?", choices=["list", "revoke"], default="list", help="default: list")
-    parser.add_argument("grant", nargs="?", help="id of the grant to revoke")
+    parser.add_argument("grant", nargs="?", help="id of the grant to revoke, or the start of it")
     parser.add_argument("--session", help="id, prefix, last four characters or name (default: the newest)")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 
@@ -33,15 +34,17 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_store() as (home, store):
         saved = SavedGrants.of(home, store)
         await saved.refresh()
+        active = await _active_grants(store, arguments.session, saved)
         if arguments.action == "revoke":
-            id = GrantId(arguments.grant or "")
+            # A grant for every session can be revoked in one of them already.
+            known = tuple({each.id: each for each in (*saved.load(), *active)}.values())
+            id = choose_grant(known, arguments.grant or "", hint="list them with: holdfast grants").id
             if await saved.revoke(id):
                 console.say(f"revoked {id}")
             else:
                 session = await resolve_session(store, arguments.session)
                 console.say(await _revoke(home, store, session, id))
             return exit_codes.OK
-        active = await _active_grants(store, arguments.session, saved)
     if arguments.json:
         console.json([{"grant": grant, "text": describe_grant(grant)} for grant in active])
     elif not active:

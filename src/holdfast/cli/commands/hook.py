@@ -26,6 +26,7 @@ import msgspec
 from holdfast.app import Runtime
 from holdfast.cli.commands.proxy import open_runtime
 from holdfast.cli.redaction import secret_sources
+from holdfast.commands import MAX_TIMEOUT_SECONDS
 from holdfast.config import load_config
 from holdfast.core import (
     EXTERNAL,
@@ -53,6 +54,10 @@ BLOCK_EXIT_CODE = 2
 MAX_ATTEMPTS = 100
 PAUSE_SECONDS = 0.05
 """Claude Code may run several hooks at once, each in its own process; the session accepts one at a time."""
+DEFAULT_BASH_MS, MAX_BASH_MS = 120_000, 600_000
+"""How long Claude Code waits for a command, and how long at most, unless its environment says otherwise."""
+BASH_MARGIN_MS = 30_000
+"""For the start of the sandbox, the wait for another command, and the collection of what the program changed."""
 
 
 class _HookInput(msgspec.Struct):
@@ -221,9 +226,30 @@ def _sandboxed(request: _HookInput, policy: str) -> JsonObject:
         )
         return _decision("deny", reason)
     session = f"{_session_id(request)}-commands"
-    words = (*module_command(), "run", "--in", session, "-w", request.cwd, "-p", policy, "--", command)
-    rewritten: JsonObject = {**request.tool_input, "command": shlex.join(words)}
+    milliseconds, given = _time_limits(request.tool_input.get("timeout"))
+    where = ("--in", session, "-w", request.cwd, "-p", policy, "--timeout", f"{milliseconds / 1000:g}")
+    words = (*module_command(), "run", *where, "--", command)
+    rewritten: JsonObject = {**request.tool_input, "command": shlex.join(words), "timeout": given}
     return _decision("allow", "it runs in the sandbox of Holdfast", updatedInput=rewritten)
+
+
+def _time_limits(asked: Json) -> tuple[int, int]:
+    """How long the program may run, and how long Claude Code is to wait for it, in milliseconds.
+
+    Claude Code moves a command that takes longer into the background, where it would keep the sandbox from every other one.
+    So the sandbox stops the program first.
+    """
+    usual = _milliseconds("BASH_DEFAULT_TIMEOUT_MS", DEFAULT_BASH_MS)
+    longest = max(_milliseconds("BASH_MAX_TIMEOUT_MS", MAX_BASH_MS), usual)
+    wanted = int(asked) if isinstance(asked, int | float) and asked > 0 else usual
+    margin = min(BASH_MARGIN_MS, longest // 2)
+    given = min(wanted + margin, longest)
+    return min(max(given - margin, 1000), MAX_TIMEOUT_SECONDS * 1000), given
+
+
+def _milliseconds(variable: str, default: int) -> int:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else default
 
 
 def _hook_output(answer: Answer, question: str) -> JsonObject:

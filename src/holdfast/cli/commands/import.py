@@ -5,8 +5,11 @@ holdfast import backup/*.zip         files that cannot be imported are reported,
 holdfast import backup.zip --model anthropic:claude-sonnet-5-5 -w ~/shop
 
 A file is imported completely or not at all. It decides nothing about this machine: the model, policy and folder that it names are
-shown and not used. The session continues under your own policy and model, and the files of its last turn are restored to its own
-folder, or to an empty folder (-w). Protected files, such as those in `.git` and `.holdfast`, are not restored.
+shown and not used, and its budget is at most the one of your config.toml. The session continues under your own policy and model,
+and the files of its last turn are restored to its own folder, or to an empty folder (-w). Protected files, such as those in `.git`
+and `.holdfast`, are not restored.
+
+What the file says is a stranger's, unless this data directory exported it, or one whose key is in `trusted-export-keys`.
 
 Exit codes: 1 when a file was tampered with or its session already exists; 2 when a file is not an exported session.
 """
@@ -21,14 +24,27 @@ import msgspec
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
-from holdfast.core import SystemClock, escape_to_one_line, pluralize
+from holdfast.core import (
+    BUDGET_DIMENSIONS,
+    Limits,
+    SystemClock,
+    escape_to_one_line,
+    pluralize,
+    runs_when,
+)
 from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.events import Signer
 from holdfast.store import SessionSummary
 
 if TYPE_CHECKING:
     from holdfast.session import ImportedSession
 
 PROGRESS = "checking the file"
+_SIGNED: dict[Signer, str] = {
+    "this-home": "exported here and unchanged: your words in it are yours, and its labels hold",
+    "trusted-home": "exported by a data directory that you trust, and unchanged: your words in it are yours, its files a stranger's",
+    "": "not signed by a data directory that you trust: everything in it counts as a stranger's",
+}
 MAX_SHOWN_FILES = 20
 """Files that are named one by one."""
 
@@ -52,6 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """Verify and import each file."""
+    from holdfast.config import load_config
     from holdfast.models import parse_spec
     from holdfast.session import import_archive
 
@@ -62,6 +79,7 @@ async def run(arguments: argparse.Namespace) -> int:
     found: list[object] = []
     refused: list[HoldfastError] = []
     async with open_store() as (home, store):
+        limits = load_config(home).budget
         for path in arguments.file:
             try:
                 imported = await import_archive(
@@ -71,6 +89,7 @@ async def run(arguments: argparse.Namespace) -> int:
                     now_ms=SystemClock().now_ms(),
                     model=model,
                     workspace=arguments.workspace,
+                    limits=limits,
                     is_large=arguments.large,
                 )
             except HoldfastError as problem:
@@ -80,7 +99,15 @@ async def run(arguments: argparse.Namespace) -> int:
                 refused.append(problem)
                 continue
             summary = await store.summary(imported.session)
-            found.append(msgspec.to_builtins(summary) | {"wanted": imported.wanted})
+            found.append(
+                msgspec.to_builtins(summary)
+                | {
+                    "wanted": imported.wanted,
+                    "limits": imported.limits,
+                    "executed": imported.executed,
+                    "signer": imported.signer,
+                }
+            )
             if not arguments.json:
                 _show(imported, summary, console)
     if arguments.json:
@@ -93,15 +120,41 @@ async def run(arguments: argparse.Namespace) -> int:
 def _show(imported: "ImportedSession", summary: SessionSummary, console: Console) -> None:
     console.print(imported.session)
     _show_files(imported.missing, "missing, because it was not saved", console)
-    _show_files(imported.protected, "not restored, because it is protected", console)
+    _show_files(
+        imported.protected, "not restored, because it is protected or leads out of the folder", console
+    )
+    for when, paths in _by_occasion(imported.executed).items():
+        _show_files(paths, f"this runs when you {when}", console)
+    console.say(_SIGNED[imported.signer])
     wanted = imported.wanted
     for what, name in (("model", wanted.model), ("policy", wanted.policy), ("folder", wanted.workspace)):
         if name:
             console.say(f"the file names the {what} {escape_to_one_line(name)}, which is not used here")
     reference = summary.name or imported.session
     console.say(f"imported, with {pluralize(summary.turns, 'turn')}; resume with: holdfast -r {reference}")
+    if imported.limits != wanted.limits:
+        asked = _budget(wanted.limits)
+        console.say(
+            f"the file has {f'the budget {asked}' if asked else 'no budget'}; where yours is stricter, yours applies"
+        )
+    if budget := _budget(imported.limits):
+        origin = ", as in the file" if imported.limits == wanted.limits else ""
+        console.say(f"its budget is {budget}{origin}; see it with: holdfast budget show {reference}")
     model = f"the model {summary.model}" if summary.model else "your own model (choose another with -m)"
     console.say(f"it continues with {model} and your own policy (choose another with -p)")
+
+
+def _budget(limits: Limits) -> str:
+    bounds = ((each, getattr(limits, each.field)) for each in BUDGET_DIMENSIONS)
+    return ", ".join(f"{each.word}={each.format(bound)}" for each, bound in bounds if bound is not None)
+
+
+def _by_occasion(paths: Sequence[str]) -> dict[str, list[str]]:
+    """The files by what makes them run."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(runs_when(path) or "", []).append(path)
+    return found
 
 
 def _show_files(files: Sequence[str], reason: str, console: Console) -> None:

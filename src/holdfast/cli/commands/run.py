@@ -18,17 +18,19 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.open_store import print_store_notices
+from holdfast.cli.option_types import seconds
 from holdfast.cli.prompts import ensure_trusted
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.result import print_outcome, was_refused
+from holdfast.commands import MAX_TIMEOUT_SECONDS
 from holdfast.config import load_config
 from holdfast.core import Error, Json, Ok, Outcome, Proposed, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionExists, SessionHeld, SessionNotFound
+from holdfast.guests import check_timeout
 from holdfast.services import notify_about
 from holdfast.session import Session
 from holdfast.store import Home
 
-PROGRESS = "running"
 MAX_WAIT_SECONDS, PAUSE_SECONDS = 600.0, 0.1
 MAX_NAMES = 10
 """How many staged files are named after a program."""
@@ -50,6 +52,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-w", "--workspace", metavar="DIR", help="the folder to run over (default: this one)")
     parser.add_argument("--trust", action="store_true", help="trust the folder, now and later")
     parser.add_argument("-p", "--policy", metavar="NAME|FILE", help="the policy that judges the command")
+    parser.add_argument(
+        "--timeout",
+        type=_timeout,
+        metavar="SECONDS",
+        help=f"stop the program after this time, up to {MAX_TIMEOUT_SECONDS} s (default: {MAX_TIMEOUT_SECONDS})",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -74,13 +82,20 @@ async def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             session.on_output = _write_output
         async with notify_about(runtime.live_sessions, settings.notify, home=home):
-            outcome = await session.execute(script, language="shell")
+            outcome = await session.execute(script, language="shell", timeout_seconds=arguments.timeout)
         return _report(outcome, session, console, is_json=arguments.json)
     except PersonLeft:
         console.say("the command waits; answer with: holdfast approve, or holdfast deny", folds=True)
         return exit_codes.WAITING
     finally:
         await runtime.close()
+
+
+def _timeout(text: str) -> float:
+    try:
+        return check_timeout(seconds(text), most=MAX_TIMEOUT_SECONDS)
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _script(command: list[str]) -> str:

@@ -13,8 +13,10 @@ Exit codes: 0 success, 1 error, 2 usage, 3 denied, 4 budget, 5 waits for approva
 import argparse
 import asyncio
 import sys
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,16 +34,17 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.narrator import Narrator, describe_call
 from holdfast.cli.views.result import report
-from holdfast.cli.views.resume import Resumable, choose_session
 from holdfast.config import load_config
 from holdfast.core import Needs, escape_invisible, parse_limits
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import Model
 from holdfast.policy import narrowed_by_project
-from holdfast.services import notify_about
 from holdfast.session import Session, Settings, TurnDriver, load_session_policy
 from holdfast.store import Home, chosen_name, shortened_note
 from holdfast.world import open_folder
+
+if TYPE_CHECKING:
+    from holdfast.cli.views.resume import Resumable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -138,6 +141,8 @@ async def run(arguments: argparse.Namespace) -> int:
         print_store_notices(runtime.store, console)
         left: Resumable | None = None
         if _resumes(arguments):
+            from holdfast.cli.views.resume import choose_session
+
             left = await choose_session(
                 runtime.store,
                 arguments.resume,
@@ -168,7 +173,7 @@ async def run(arguments: argparse.Namespace) -> int:
             console.say(left.notice, "dim")
         elif note := shortened_note(arguments.name):
             console.say(f"note: {note}", "ask")
-        async with notify_about(runtime.live_sessions, settings.notify, home=home):
+        async with _notifications(runtime, settings, home):
             return await _work(runtime, session, arguments, console)
     finally:
         await runtime.close()
@@ -194,6 +199,15 @@ def _chosen_folder(arguments: argparse.Namespace, home: Home, console: Console) 
         return None
 
 
+def _notifications(runtime: Runtime, settings: Settings, home: Home) -> AbstractAsyncContextManager[object]:
+    """Notify the targets of the settings, if there are any."""
+    if not settings.notify.targets:
+        return nullcontext()
+    from holdfast.services import notify_about
+
+    return notify_about(runtime.live_sessions, settings.notify, home=home)
+
+
 def _resumes(arguments: argparse.Namespace) -> bool:
     return arguments.is_continued or arguments.resume is not None
 
@@ -213,7 +227,7 @@ def _check_preapproved(arguments: argparse.Namespace, settings: Settings, home: 
     check_rule_names(arguments.yes_to, narrowed_by_project(policy, Path(folder)) if folder else policy)
 
 
-def _check_unchanged(arguments: argparse.Namespace, left: Resumable) -> None:
+def _check_unchanged(arguments: argparse.Namespace, left: "Resumable") -> None:
     """Refuse options that would have no effect: a resumed session keeps its folder and its name."""
     summary = left.summary
     if arguments.workspace and Path(arguments.workspace).resolve() != Path(summary.workspace).resolve():
@@ -226,7 +240,7 @@ def _check_unchanged(arguments: argparse.Namespace, left: Resumable) -> None:
         )
 
 
-async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Resumable | None) -> Session:
+async def _open(runtime: Runtime, arguments: argparse.Namespace, left: "Resumable | None") -> Session:
     can_ask = not arguments.no_escalations
     with ProgressIndicator(lambda: "opening the session", is_plain=arguments.plain):
         if left is not None:

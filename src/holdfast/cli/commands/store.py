@@ -6,33 +6,40 @@ holdfast store migrate URL                   bring an older schema up to date
 holdfast store status URL                    schema, size, and the processes that have it open
 holdfast store tenants URL                   list the tenants, which see nothing of each other: URL?tenant=NAME
 holdfast store tenants URL --add NAME        create one
+holdfast store tenants URL --remove NAME     remove one with all of its sessions, after a question
 holdfast store keys URL                      list the API keys for `holdfast serve`
 holdfast store keys URL --add WHO --right answer    create one, which is shown once; look, answer or operate
 holdfast store keys URL --revoke ID          revoke one
 holdfast store copy URL                      copy the sessions of this data directory to a store
 holdfast store copy URL --back               copy the sessions of a store to this data directory
 
-A copy imports each session as `holdfast import` does: its grants do not apply there, and sessions that exist are skipped.
-Every other command uses the store that $HOLDFAST_STORE names. Exit codes: 1 when a session could not be copied.
+A copy imports each session as `holdfast import` does: its grants do not apply there, and sessions that exist are skipped. The files of
+a session's own folder travel with it; a folder of yours stays where it is.
+Without URL it is the store that $HOLDFAST_STORE names, as for every other command. Other users of this machine see the words of a
+command in the list of processes: put a password into that variable, or into ~/.pgpass. Exit codes: 1 when a session could not be copied.
 """
 
 import argparse
-import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from holdfast.cli import exit_codes
 from holdfast.cli.commands.workers import describe_worker
 from holdfast.cli.open_store import open_store
+from holdfast.cli.prompts import confirm
 from holdfast.cli.redaction import LazyRedactor
+from holdfast.cli.shared_store import chosen_store
 from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.core import SessionId, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput, SessionExists
 from holdfast.core.events import RecordedEvent
+from holdfast.session import import_archive, is_own_folder
 from holdfast.store import (
     RIGHTS,
+    STORE_VARIABLE,
     Arrival,
     Home,
     SessionSummary,
@@ -44,6 +51,8 @@ from holdfast.store import (
     migrate_store,
     open_work_store,
     put_blobs_setting,
+    remove_tenant,
+    store_command,
     store_status,
 )
 from holdfast.worker import ENGINES, install_dispatch, open_dispatch
@@ -56,11 +65,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action", choices=["init", "migrate", "status", "tenants", "keys", "copy"], help="what to do"
     )
-    parser.add_argument("url", metavar="URL", help="such as postgresql://user@host/database")
+    parser.add_argument(
+        "store",
+        nargs="?",
+        metavar="URL",
+        help=f"such as postgresql://user@host/database (default: ${STORE_VARIABLE})",
+    )
     parser.add_argument("--add", metavar="NAME", help="for tenants and keys: create one with this name")
     parser.add_argument(
         "--right", choices=RIGHTS, default="look", help="for keys --add: what it allows (default: look)"
     )
+    parser.add_argument(
+        "--remove", metavar="NAME", help="for tenants: remove this one with everything it has"
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="for tenants --remove: do not ask")
     parser.add_argument("--revoke", metavar="ID", help="for keys: revoke this one")
     parser.add_argument(
         "--engine",
@@ -79,6 +97,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Carry out the action."""
     console = Console()
+    arguments.url = chosen_store(arguments)
     match arguments.action:
         case "status":
             return await _status(arguments.url, console, is_json=arguments.json)
@@ -115,7 +134,7 @@ async def _status(url: str, console: Console, *, is_json: bool) -> int:
     console.print(f"PostgreSQL {found.server}, schema {found.schema_found} of {found.schema_needed}")
     if not is_current:
         action = "init" if not found.schema_found else "migrate"
-        console.say(f"hint: holdfast store {action} {shlex.quote(url)}")
+        console.say(f"hint: {store_command(action, url)}")
         return exit_codes.OK
     counts = (pluralize(found.sessions, "session"), f"{found.waiting} waiting for a person")
     console.print(
@@ -147,6 +166,9 @@ async def _status(url: str, console: Console, *, is_json: bool) -> int:
 
 
 async def _tenants(arguments: argparse.Namespace, console: Console) -> int:
+    if arguments.remove and not await _remove_tenant(arguments, console):
+        console.say("nothing was removed")
+        return exit_codes.DENIED
     if arguments.add:
         await add_tenant(arguments.url, arguments.add)
         joint = "&" if "?" in arguments.url else "?"
@@ -158,6 +180,24 @@ async def _tenants(arguments: argparse.Namespace, console: Console) -> int:
         for name in found:
             console.print(name)
     return exit_codes.OK
+
+
+async def _remove_tenant(arguments: argparse.Namespace, console: Console) -> bool:
+    """Ask, and remove a tenant. Returns whether it was removed."""
+    base, joint = arguments.url, "&" if "?" in arguments.url else "?"
+    if not arguments.yes:
+        if not console.is_interactive:
+            raise InvalidInput("no terminal is attached to ask at", hint="--yes removes it without asking")
+        if arguments.remove in await list_tenants(base):
+            found = await store_status(f"{base}{joint}tenant={arguments.remove}")
+            console.say(f"the tenant {arguments.remove} has {pluralize(found.sessions, 'session')}")
+        question = f"Remove the tenant {arguments.remove} with its sessions, files and keys permanently?"
+        if not await confirm(question, console):
+            return False
+    with ProgressIndicator(lambda: "removing"):
+        await remove_tenant(base, arguments.remove)
+    console.say(f"removed {arguments.remove}; the data directories of its machines keep their own files")
+    return True
 
 
 async def _keys(arguments: argparse.Namespace, console: Console) -> int:
@@ -193,11 +233,15 @@ async def _change_keys(store: WorkStore, arguments: argparse.Namespace, console:
 
 
 async def _copy(url: str, console: Console, *, is_back: bool, is_json: bool) -> int:
-    async with open_store() as (home, local):
+    async with open_store(url="") as (home, local):
         shared = await open_work_store(home, url, clock=SystemClock(), redact=LazyRedactor(home.root))
         try:
-            source, target = (shared, local) if is_back else (local, shared)
-            copied, skipped, failed = await _copy_sessions(source, target, console)
+            if is_back:
+                copied, skipped, failed = await _copy_sessions(shared, partial(_bring, local, home), console)
+            else:
+                copied, skipped, failed = await _copy_sessions(
+                    local, partial(_bring_to_machines, shared), console
+                )
         finally:
             await shared.close()
     if is_json:
@@ -209,8 +253,12 @@ async def _copy(url: str, console: Console, *, is_back: bool, is_json: bool) -> 
     return exit_codes.ERROR if failed else exit_codes.OK
 
 
+Bring = Callable[[Path, SessionSummary], Awaitable[object]]
+"""Imports the archive of a session into a store."""
+
+
 async def _copy_sessions(
-    source: Store, target: Store, console: Console
+    source: Store, bring: Bring, console: Console
 ) -> tuple[list[str], list[str], list[str]]:
     """Copy every session, oldest first, so that the list keeps its order."""
     copied: list[str] = []
@@ -219,10 +267,9 @@ async def _copy_sessions(
     with tempfile.TemporaryDirectory(prefix="holdfast-copy-") as folder:
         for line in reversed(await source.sessions()):
             archive = Path(folder) / f"{line.id}.zip"
-            now_ms = SystemClock().now_ms()
             try:
-                await source.export_session(line.id, archive, now_ms=now_ms)
-                await target.import_session(archive, now_ms=now_ms, prepare=partial(_arrive, line))
+                await source.export_session(line.id, archive, now_ms=SystemClock().now_ms())
+                await bring(archive, line)
                 copied.append(line.id)
             except SessionExists:
                 skipped.append(line.id)
@@ -233,6 +280,18 @@ async def _copy_sessions(
     return copied, skipped, failed
 
 
-async def _arrive(line: SessionSummary, session: SessionId, recorded: Sequence[RecordedEvent]) -> Arrival:
-    """Its files stay where they are."""
-    return Arrival(workspace=line.workspace, model=line.model)
+async def _bring(target: Store, home: Home, archive: Path, line: SessionSummary) -> None:
+    """Import a session into a data directory. A folder of its own is filled from its last restore point."""
+    if is_own_folder(line.workspace, line.id):
+        await import_archive(target, home, archive, now_ms=SystemClock().now_ms(), model=line.model)
+    else:
+        await _bring_to_machines(target, archive, line)
+
+
+async def _bring_to_machines(target: Store, archive: Path, line: SessionSummary) -> None:
+    """Import a session whose files stay where they are; the store has its restore points."""
+
+    async def arrive(session: SessionId, recorded: Sequence[RecordedEvent]) -> Arrival:
+        return Arrival(workspace=line.workspace, model=line.model)
+
+    await target.import_session(archive, now_ms=SystemClock().now_ms(), prepare=arrive)

@@ -94,14 +94,16 @@ async def run(arguments: argparse.Namespace) -> int:
             await _stop_at_end_of_input(worker)
         await store.announce(f"worker of {', '.join(queues)}", key=signing_key_id(home.key()))
         places = pluralize(arguments.places, "session")
-        console.say(f"worker {os.getpid()}: up to {places} at once; stop it with Ctrl-C")
+        ways = "" if arguments.until_stdin_closes else "; stop it with Ctrl-C"
+        console.say(f"worker {os.getpid()}: up to {places} at once{ways}")
         served = (*queues, f"{HOST_QUEUE}{socket.gethostname()}")
         async with (
             telemetry(arguments, runtime, console),
             notify_about(runtime.live_sessions, runtime.settings.notify, home=home),
         ):
             await worker.run(places=arguments.places, queues=served)
-        console.say("stopped; another worker resumes what was open")
+        if not arguments.until_stdin_closes:  # of `holdfast up`, which says it for all
+            console.say("stopped; another worker resumes what was open")
     finally:
         await runtime.close()
     return exit_codes.OK

@@ -38,7 +38,8 @@ async def read_device_attributes(descriptor: int = 0) -> frozenset[int]:
     try:
         sys.stdout.write(_REQUEST)
         sys.stdout.flush()
-        return await asyncio.wait_for(reply, _WAIT_SECONDS)
+        async with asyncio.timeout(_WAIT_SECONDS):
+            return await reply
     except TimeoutError:
         return frozenset()
     finally:

@@ -4,14 +4,18 @@ import asyncio
 import codecs
 import os
 import re
+import select
 import termios
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
+
+from holdfast.cli.terminal.paste_guard import PAUSE_SECONDS
 
 _KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b.|.", re.DOTALL)
 _LOCAL_FLAGS, _CONTROL_CHARACTERS = 3, 6
+_LOOK_SECONDS = 0.02
 _READ_BYTES = 4096
 _END = "\x04"
 
@@ -48,15 +52,6 @@ class RawKeyboard:
     def listening(self, on_key: OnKey) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-        def read() -> None:
-            content = os.read(self._descriptor, _READ_BYTES)
-            if not content:
-                loop.remove_reader(self._descriptor)
-                on_key(_END)  # the terminal was closed
-            for key in _KEY.findall(decoder.decode(content)):
-                on_key(key)
-
         before = termios.tcgetattr(self._descriptor)
         single = termios.tcgetattr(self._descriptor)
         single[_LOCAL_FLAGS] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
@@ -64,18 +59,46 @@ class RawKeyboard:
         single[_CONTROL_CHARACTERS][termios.VTIME] = 0
         # TCSAFLUSH: input from before the question was not meant for it.
         termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, single)
-        loop.add_reader(self._descriptor, read)
+
+        timer: asyncio.Handle
+
+        def look() -> None:
+            nonlocal timer
+            timer = loop.call_later(_LOOK_SECONDS, look)
+            try:
+                content = self._read(single)
+            except (EOFError, OSError, termios.error):  # the terminal was closed
+                timer.cancel()
+                on_key(_END)
+                return
+            for key in _KEY.findall(decoder.decode(content)):
+                on_key(key)
+
+        # A timer looks for keys, not a reader of the loop: the line editor may give the terminal up after the question has
+        # taken it, and would take our reader along.
+        timer = loop.call_soon(look)
         try:
             yield
         finally:
-            loop.remove_reader(self._descriptor)
+            timer.cancel()
             termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, before)
+
+    def _read(self, single: list[Any]) -> bytes:  # as termios has it
+        """What was typed so far; raises EOFError at its end. Takes the mode of the terminal back if another has set it."""
+        if termios.tcgetattr(self._descriptor)[_LOCAL_FLAGS] & termios.ICANON:
+            termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, single)
+        if not select.select([self._descriptor], [], [], 0)[0]:
+            return b""
+        content = os.read(self._descriptor, _READ_BYTES)
+        if not content:
+            raise EOFError
+        return content
 
     async def line(self, prompt: str, text: str = "") -> str | None:
         from prompt_toolkit import PromptSession
 
         try:
-            return await PromptSession[str]().prompt_async(prompt, default=text)
+            return await PromptSession[str]().prompt_async(prompt, default=text, handle_sigint=False)
         except (EOFError, KeyboardInterrupt):
             return None
 
@@ -91,6 +114,9 @@ class LineKeyboard:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
         self._lines: deque[str] = deque()
+        self._together: list[str] = []
+        """Lines that arrive one after another without a pause: a paste, which is one message."""
+        self._pause: asyncio.TimerHandle | None = None
         self._is_at_end = False
         self._arrived = asyncio.Event()
         self._on_line: OnKey | None = None
@@ -106,6 +132,7 @@ class LineKeyboard:
     @contextmanager
     def listening(self, on_key: OnKey) -> Iterator[None]:
         self._lines.clear()
+        self._together.clear()
         self._partial = ""
         self._on_line = on_key
         if self._is_at_end:
@@ -135,6 +162,7 @@ class LineKeyboard:
         content = os.read(self._descriptor, _READ_BYTES)
         if not content:
             self.close()
+            self._deliver_together()
             self._is_at_end = True
             self._arrived.set()
             if self._on_line is not None:
@@ -147,6 +175,14 @@ class LineKeyboard:
     def _deliver(self, line: str) -> None:
         if self._on_line is not None:
             self._on_line(line.strip())
-        else:
-            self._lines.append(line)
+            return
+        self._together.append(line)
+        if self._pause is not None:
+            self._pause.cancel()
+        self._pause = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._deliver_together)
+
+    def _deliver_together(self) -> None:
+        if self._together:
+            self._lines.append("\n".join(self._together))
+            self._together.clear()
             self._arrived.set()

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import termios
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.cli.terminal.keyboard import LineKeyboard
 from holdfast.cli.terminal.notifier import FOCUS_IN, FOCUS_OUT
+from holdfast.cli.terminal.paste_guard import PAUSE_SECONDS, PasteGuard
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen
 
 if TYPE_CHECKING:
+    from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.completion import CompleteEvent, Completer
     from prompt_toolkit.document import Document
     from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -28,6 +31,7 @@ _MIN_REDRAW_SECONDS = 0.04
 _LOCAL_FLAGS = 3
 _MENTION = re.compile(r"(?<!\S)@(\"[^\"]*|\S*)$")
 _IDLE_HINT = "  no turn is running; Ctrl-D quits"
+_PASTED_HINT = "  these lines arrived together: Enter sends them as one message, Ctrl-C drops them"
 Interrupt = Callable[[], bool]
 """Stops the running turn; False if none is running."""
 
@@ -110,12 +114,14 @@ class EditedLines:
         # Tokens arrive faster than a terminal needs to be drawn.
         self._prompt.app.min_redraw_interval = _MIN_REDRAW_SECONDS
         screen.redraw = self._prompt.app.invalidate
+        self._paste = PasteGuard(time.monotonic)
+        self._paste_end: asyncio.TimerHandle | None = None
+        self._prompt.app.key_processor.before_key_press += lambda _: self._watch_key()
         self._shown = asyncio.Event()
-        self._prompt.app.after_render += lambda _: self._shown.set()
+        self._prompt.app.after_render += lambda _: self._note_shown()
 
     def open(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
-        self._screen.focus.report(True)
         _keep_typed_input_on_interrupt(True)
         # While the editor is suspended to print a line, Ctrl-C arrives as a signal instead of a key.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
@@ -135,6 +141,44 @@ class EditedLines:
 
     async def wait_until_shown(self) -> None:
         await self._shown.wait()
+
+    def _note_shown(self) -> None:
+        if not self._shown.is_set():
+            self._shown.set()
+            # Not before the editor reads keys: the terminal would print a report as typed text.
+            self._screen.focus.report(True)
+
+    def _watch_key(self) -> None:
+        self._paste.press()
+        if self._paste_end is not None:
+            self._wait_for_end_of_paste()
+
+    def _press_enter(self, buffer: "Buffer", *, has_more: bool) -> None:
+        """Send the message; in a burst, break the line and see what follows."""
+        if not self._paste.is_line_break(has_more=has_more):
+            buffer.validate_and_handle()
+            return
+        buffer.insert_text("\n")
+        self._paste.line_breaks += 1
+        self._wait_for_end_of_paste()
+
+    def _wait_for_end_of_paste(self) -> None:
+        if self._paste_end is not None:
+            self._paste_end.cancel()
+        self._paste_end = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._end_paste)
+
+    def _end_paste(self) -> None:
+        self._paste_end = None
+        line_breaks, buffer = self._paste.end(), self._prompt.default_buffer
+        if self._prompt.app.is_done:
+            return
+        ends_with_break = buffer.document.char_before_cursor == "\n"
+        if ends_with_break:
+            buffer.delete_before_cursor()
+        if ends_with_break and (line_breaks == 1 or not buffer.text.strip()):
+            buffer.validate_and_handle()  # one line, typed while nothing was read
+        else:
+            self._screen.say(_PASTED_HINT, "dim", folds=True)
 
     def _message(self, mark: str) -> "StyleAndTextTuples":
         if self._prompt.app.is_done:
@@ -158,10 +202,12 @@ class EditedLines:
 
     def _bindings(self) -> "KeyBindings":
         from prompt_toolkit.application import run_in_terminal
-        from prompt_toolkit.filters import has_completions
+        from prompt_toolkit.enums import DEFAULT_BUFFER
+        from prompt_toolkit.filters import has_completions, has_focus, is_searching
         from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
         from prompt_toolkit.key_binding import KeyBindings
         from prompt_toolkit.keys import Keys
+        from prompt_toolkit.search import stop_search
 
         # The library has no keys for focus reports; these two are on no keyboard.
         ANSI_SEQUENCES.update({FOCUS_IN: Keys.F23, FOCUS_OUT: Keys.F24})
@@ -170,6 +216,9 @@ class EditedLines:
 
         @keys.add("c-c")
         def _stop(event: "KeyPressEvent") -> None:
+            if is_searching():
+                stop_search()
+                return
             if self._interrupt():
                 return
             if not event.current_buffer.text:
@@ -192,6 +241,12 @@ class EditedLines:
         @keys.add("s-tab", filter=~has_completions)
         def _next_mode(event: "KeyPressEvent") -> None:
             self._cycle_mode()
+
+        @keys.add("enter", filter=has_focus(DEFAULT_BUFFER))
+        def _enter(event: "KeyPressEvent") -> None:
+            waiting = {press.data for press in event.key_processor.input_queue}
+            has_more = any(len(data) == 1 and (data.isprintable() or data in "\r\n\t") for data in waiting)
+            self._press_enter(event.current_buffer, has_more=has_more)
 
         @keys.add("escape", "enter")
         @keys.add("escape", "c-j")  # what the terminal sends for Alt-Enter while the editor is suspended

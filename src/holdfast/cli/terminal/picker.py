@@ -233,9 +233,7 @@ class _Picker:
         for line in self._previews.get(chosen.key, ())[:PREVIEW_ROWS] if chosen is not None else ():
             lines.append(("fg:ansibrightblack", "\n" + ellipsize(f"  {line}", columns)))
         count = len(selection.matches)
-        hidden = count - len(selection.shown)
-        more = f", {hidden} more" if hidden else ""
-        found = f"{count} found{more}" if count else "nothing matches"
+        found = f"{count:,} found" if count else "nothing matches"
         lines.append(("fg:ansibrightblack", "\n" + ellipsize(f"  {found}; {HELP}", columns)))
         return lines
 

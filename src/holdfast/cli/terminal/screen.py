@@ -9,15 +9,18 @@ import sys
 import termios
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
 
 from holdfast.cli.terminal.console import Tone, paint, paint_line
 from holdfast.cli.terminal.device_attributes import SIXEL, read_device_attributes
 from holdfast.cli.terminal.live_region import LiveRegion, Section
 from holdfast.cli.terminal.notifier import Focus
-from holdfast.cli.terminal.pictures import USUAL_CELL, Protocol, draw_picture, picture_protocol
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.terminal.wrap import fold
 from holdfast.core import escape_invisible
+
+if TYPE_CHECKING:
+    from holdfast.cli.terminal.pictures import Protocol
 
 
 class PlainScreen:
@@ -96,6 +99,8 @@ class LiveScreen:
 
     async def picture(self, content: bytes) -> None:
         """Draw a picture where the terminal can. The path that was written before says which one it is."""
+        from holdfast.cli.terminal.pictures import draw_picture, picture_protocol
+
         if self._pictures is None:
             self._pictures = (picture_protocol(os.environ) or await self._asked_protocol(),)
         columns = shutil.get_terminal_size().columns - 2
@@ -106,7 +111,7 @@ class LiveScreen:
         if drawn:
             self._put(drawn)
 
-    async def _asked_protocol(self) -> Protocol | None:
+    async def _asked_protocol(self) -> "Protocol | None":
         async with self.exclusive():
             return "sixel" if SIXEL in await read_device_attributes() else None
 
@@ -163,6 +168,8 @@ def _cell_size() -> tuple[int, int]:
         rows, columns, width, height = struct.unpack("HHHH", fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8)))
         if rows and columns and width and height:
             return width // columns or 1, height // rows or 1
+    from holdfast.cli.terminal.pictures import USUAL_CELL
+
     return USUAL_CELL
 
 

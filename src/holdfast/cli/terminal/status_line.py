@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from holdfast.cli.chat.activity import Activity
 from holdfast.cli.terminal.wrap import cell_width
-from holdfast.core import DIMENSIONS, Dimension, budget_word
+from holdfast.core import DIMENSIONS, Amount, Dimension, budget_word
 from holdfast.session import Session
 
 _MAX_NAME_LENGTH = 32
@@ -21,8 +21,10 @@ def status_line(
     window_tokens: int | None,
     columns: int | None = None,
 ) -> str:
-    """Build the status line. Of what does not fit into `columns`, the tokens go first, then the model, then the limits."""
-    spent = session.budget.spent
+    """Build the status line. Of what does not fit into `columns`, the provider of the model goes first, then the model, the
+    cost of the turn, limits and context.
+    """
+    spent, turn = session.budget.spent, session.budget.turn_spent
     # What needs the user comes first and is never left out.
     parts = [mode] if mode else []
     if activity.doing:
@@ -34,21 +36,27 @@ def status_line(
         (len(session.staged_paths()), "staged"),
     )
     parts += [f"{count} {what}" for count, what in counts if count]
-    model, tokens = _model(session.status.model), f"{short(spent.tokens)} tokens"
+    model, of_turn = _model(session.status.model), f"turn {short(turn.tokens)} tokens, {_cost(turn)}"
     remaining = remaining_limits(session)
-    parts += [
-        model,
-        tokens,
-        "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.2f}",
-        *remaining,
-    ]
-    if activity.context_tokens:
-        share = f" ({100 * activity.context_tokens // window_tokens}%)" if window_tokens else ""
-        parts.append(f"context {short(activity.context_tokens)}{share}")
-    for least in (tokens, model, *reversed(remaining)):
-        if columns is not None and cell_width(_SEPARATOR.join(parts)) > columns:
+    used = activity.context_tokens
+    context = (
+        [f"context {f'{100 * used // window_tokens}%' if window_tokens else short(used)}"] if used else []
+    )
+    parts += [model, of_turn, f"total {_cost(spent)}", *remaining, *context]
+
+    def is_too_long() -> bool:
+        return columns is not None and cell_width(_SEPARATOR.join(parts)) > columns
+
+    if is_too_long() and (bare := model.partition(":")[2]):
+        parts[parts.index(model)] = model = bare
+    for least in (model, of_turn, *reversed(remaining), *context):
+        if is_too_long():
             parts.remove(least)
     return _SEPARATOR.join(parts)
+
+
+def _cost(amount: Amount) -> str:
+    return "cost unknown" if amount.cost_usd is None else f"${amount.cost_usd:.2f}"
 
 
 def short_model(model: str) -> str:

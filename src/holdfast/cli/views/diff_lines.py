@@ -49,9 +49,10 @@ LINE_TONES: dict[LineKind, Tone] = {
 }
 
 
-def diff_lines(proposal: Proposal) -> list[DiffLine]:
-    """What is to be known about a proposal, then its diff."""
-    return [*(_line("note", note) for note in proposal_notes(proposal)), *_with_words(_diff(proposal))]
+def diff_lines(proposal: Proposal) -> Iterator[DiffLine]:
+    """What is to be known about a proposal, then its diff. One by one: the lines of a large file take ten times its size."""
+    yield from (_line("note", note) for note in proposal_notes(proposal))
+    yield from _with_words(_diff(proposal))
 
 
 def proposal_notes(proposal: Proposal) -> Iterator[str]:
@@ -75,7 +76,7 @@ def proposal_notes(proposal: Proposal) -> Iterator[str]:
 def _diff(proposal: Proposal) -> Iterator[DiffLine]:
     is_in_hunk = False
     # Not splitlines, which also splits at form feeds.
-    for line in proposal.diff.removesuffix("\n").split("\n"):
+    for line in _split(proposal.diff):
         shown = escape_invisible(line)
         is_in_hunk = is_in_hunk or line.startswith("@@ ")
         if line.startswith("@@ "):
@@ -90,11 +91,25 @@ def _diff(proposal: Proposal) -> Iterator[DiffLine]:
             yield _line("context", shown)
 
 
+def _split(diff: str) -> Iterator[str]:
+    start = 0
+    while (end := diff.find("\n", start)) >= 0:
+        yield diff[start:end]
+        start = end + 1
+    if start < len(diff) or not diff:
+        yield diff[start:]
+
+
 def _with_words(lines: Iterator[DiffLine]) -> Iterator[DiffLine]:
     """The lines, with the changed words marked where removed lines are followed by as many added ones."""
     removed: list[DiffLine] = []
     added: list[DiffLine] = []
+    is_long = False
+    """Whether this block of removed lines is too long to compare; then it is not kept."""
     for line in lines:
+        if line.kind == "removed" and is_long:
+            yield line
+            continue
         if line.kind == "removed" and not added:
             removed.append(line)
         elif line.kind == "added" and removed:
@@ -104,6 +119,10 @@ def _with_words(lines: Iterator[DiffLine]) -> Iterator[DiffLine]:
             removed, added = ([line], []) if line.kind == "removed" else ([], [])
             if line.kind != "removed":
                 yield line
+        is_long = len(removed) > MAX_PAIRED_LINES
+        if is_long or len(added) > MAX_PAIRED_LINES:
+            yield from (*removed, *added)
+            removed, added = [], []
     yield from _paired(removed, added)
 
 

@@ -30,7 +30,7 @@ class _File:
         self.proposal = proposal
         self.count = unit_count(proposal)
         self.choices: dict[int, Choice] = {}
-        self.whole = diff_lines(proposal)
+        self.whole = list(diff_lines(proposal))
         self._cells = 0
         self.lines: list[DiffLine] = []
         self.starts = [0]

@@ -29,6 +29,7 @@ from holdfast.core.events import (
     EscalationOpened,
     ForkMerged,
     HostJudged,
+    InstructionsRead,
     ModelReplied,
     Noted,
     ProcessEnded,
@@ -39,6 +40,7 @@ from holdfast.core.events import (
     RunStarted,
     ToolReturned,
 )
+from holdfast.world import READ_IN_PIECES
 
 Say = Callable[[str, Tone], None]
 
@@ -80,10 +82,14 @@ class Narrator:
                 self._print_decision(event.decision, event.call)
             case CallRefused():
                 self._print_decision(event.decision, event.call)
+            case CallSettled() if event.status == "error" and READ_IN_PIECES in event.error:
+                # Not a failure yet: `open` reads the pieces. Other code fails with this error, which is printed then.
+                sizes = event.error.partition("] ")[2].partition(";")[0]
+                self._say(f"  large   {_shown(sizes)}, so it is read in pieces", "dim")
             case CallSettled():
                 self._call_error = event.error
                 if event.status != "ok":
-                    self._say(f"  {event.status:<8}{_shown(event.error)}", "bad")
+                    self._say(f"  {event.status:<7} {_shown(event.error)}", "bad")
             case EscalationOpened():
                 self._print_decision(event.escalation.decision, event.escalation.call)
             case EscalationAnswered():
@@ -101,7 +107,7 @@ class Narrator:
             case RunEnded() if event.status != "ok":
                 # A failed call mostly fails its run with the same message: print it once.
                 if (why := run_error_summary(event)) != self._call_error:
-                    self._say(f"  {event.status:<8}{_shown(why)}", "bad")
+                    self._say(f"  {event.status:<7} {_shown(why)}", "bad")
                 self._call_error = ""
             case RunEnded() if self._shows_code and event.printed.strip():
                 for line in _shown(event.printed.rstrip()).splitlines():
@@ -131,6 +137,8 @@ class Narrator:
                 self._say(
                     f"  budget  {budget_word(event.dimension)}: {event.spent} of {event.limit} spent", "ask"
                 )
+            case InstructionsRead():
+                self._say(f"  follows {_path_list([event.file])}, the instructions for its folder", "dim")
             case Noted():
                 self._say(f"  note    {_shown(event.text)}", "dim")
             case _:
@@ -199,9 +207,14 @@ def describe_call(call: Call, width: int = 60) -> str:
 
 
 def run_error_summary(run: RunEnded) -> str:
-    """Why a run failed: the last line of its traceback, or the limit that stopped it."""
+    """Why a run failed: the exception below its traceback, the first problem of code that did not run, or the limit."""
     lines = run.error[-MAX_SHOWN_CHARACTERS:].strip().splitlines()
-    return " ".join(lines[-1:] if run.status == "error" else lines[-2:])
+    if run.status != "error":
+        return " ".join(lines[-2:])
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    if not frames:
+        return run.error[:MAX_SHOWN_CHARACTERS].strip().partition("\n")[0]
+    return next((line for line in lines[frames[-1] :] if not line.startswith(" ")), lines[-1])
 
 
 def _tone(verdict: Verdict) -> Tone:

@@ -15,7 +15,6 @@ from holdfast.core import (
     budget_word,
     escape_invisible,
 )
-from holdfast.services import answer_text, describe_outcome
 from holdfast.session import Session
 
 
@@ -39,6 +38,8 @@ def report(
             }
         )
     elif isinstance(outcome, Ok | Proposed) and outcome.value is not None:
+        from holdfast.services import answer_text
+
         console.print(escape_invisible(answer_text(outcome.value)))
     print_outcome(outcome, console)
     if isinstance(outcome, Error) and was_refused(session):
@@ -63,6 +64,8 @@ def was_refused(session: Session) -> bool:
 
 def print_outcome(outcome: Outcome, console: MessageOutput) -> None:
     """Print everything but the answer: what was staged, what waits, or what went wrong, with a hint."""
+    from holdfast.services import describe_outcome  # loaded beside the first prompt, not before it
+
     match outcome:
         case Ok():
             return
@@ -83,7 +86,14 @@ def print_outcome(outcome: Outcome, console: MessageOutput) -> None:
     elif isinstance(outcome, Proposed):
         console.say("hint: review with holdfast proposals show, then commit or reject")
     elif isinstance(outcome, Error):
-        console.say(f"hint: {outcome.hint or f'holdfast explain {outcome.code}'}", folds=True)
+        console.say(f"hint: {outcome.hint or f'holdfast explain {_explained(outcome.code)}'}", folds=True)
+
+
+def _explained(code: str) -> str:
+    """The code, or that of any failed code if a program chose it: the name of an exception, or a word of its own."""
+    from holdfast.cli.error_help import load_error_help
+
+    return code if code in load_error_help() else "guest-error"
 
 
 def exit_code(outcome: Outcome) -> int:

@@ -34,6 +34,9 @@ from holdfast.core.events import (
 from holdfast.core.projection import without_rewound
 from holdfast.store import SessionSummary, Store, chosen_name, wait_until_released
 
+_ESCAPE = "\x1b"
+"""Of the Esc key, or of an arrow: no part of a name."""
+
 
 def resume_notice(summary: SessionSummary, recorded: Sequence[RecordedEvent], *, now_ms: int) -> str:
     """The notice: name, times, number of messages, first topic, and what is unfinished."""
@@ -185,10 +188,10 @@ class _SessionPicker:
                 keyboard = LineKeyboard(write=lambda text: self._console.say(text, "ask", end=""))
                 keyboard.open()
                 try:
-                    given = await keyboard.line(f"new name of {name}> ")
+                    given = await keyboard.line(f"new name of {name} (Enter alone keeps it)> ")
                 finally:
                     keyboard.close()
-                if not given or not given.strip():
+                if not given or not given.strip() or _ESCAPE in given:
                     return
                 await self._record(session, SessionRenamed(name=chosen_name(given.strip())))
             case "pin":
@@ -216,7 +219,7 @@ def exchange_lines(recorded: Sequence[RecordedEvent]) -> list[str]:
     asked, answer = "", ""
     for entry in without_rewound(recorded):
         match entry.event:
-            case MessagePosted(text=text):
+            case MessagePosted(typed_text=text):
                 asked, answer = text, ""
             case ModelReplied(message=message) if message.text.strip():
                 answer = message.text

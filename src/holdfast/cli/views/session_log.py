@@ -16,6 +16,7 @@ from holdfast.core.events import (
     EscalationExpired,
     EscalationOpened,
     HistoryCompacted,
+    InstructionsRead,
     MessagePosted,
     ModelFailed,
     ModelReplied,
@@ -27,7 +28,6 @@ from holdfast.core.events import (
     SessionRewound,
     TurnEnded,
 )
-from holdfast.services import describe_outcome
 
 MAX_EVENTS = 10_000
 """`holdfast show --events` shows the rest of a longer session."""
@@ -93,6 +93,8 @@ def _label_and_text(entry: RecordedEvent) -> tuple[str, str] | None:
             return "answer", f"none: {event.reason}"
         case HistoryCompacted():
             return "note", f"turns up to {event.through} were summarized"
+        case InstructionsRead():
+            return "note", f"the model got {event.file}, the instructions for its folder"
         case OutputRevealed():
             return "note", f"{event.output} was shown to the model by {event.principal}"
         case SessionRewound():
@@ -102,6 +104,8 @@ def _label_and_text(entry: RecordedEvent) -> tuple[str, str] | None:
         case Noted():
             return "note", f"{event.code}: {event.text}"
         case TurnEnded():
+            from holdfast.services import describe_outcome
+
             return "turn", f"{event.turn} {describe_outcome(event.outcome)}, {event.wall_seconds:.1f} s"
         case _:
             return None

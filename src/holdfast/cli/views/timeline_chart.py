@@ -37,7 +37,8 @@ def _line(entry: TimelineEntry, part: Timeline, width: int) -> str:
     bar = " " * start + (mark if length_ms == 0 and not lasts else mark * cells)
     result = f" {entry.result}" if entry.result not in ("", "ok", "stop") else ""
     indent = "" if entry.kind == "turn" else "  "
-    label = f"{indent}{entry.kind} {escape_to_one_line(entry.what)}{escape_to_one_line(result)}"
+    what = escape_to_one_line(" ".join(entry.what.split()))
+    label = f"{indent}{entry.kind} {what}{escape_to_one_line(result)}"
     took = "..." if lasts else "" if length_ms == 0 else _seconds(length_ms)
     return f"{pad(ellipsize(label, _LABEL), _LABEL)} {pad(bar, room)} {took:>9}".rstrip()
 

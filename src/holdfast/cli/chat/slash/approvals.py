@@ -37,21 +37,20 @@ def _chosen(waiting: tuple[Escalation, ...], number: str) -> Escalation:
 
 async def grants(chat: ChatContext, rest: str) -> None:
     """List the active grants, or revoke one."""
+    from holdfast.cli.approvals.choose_grant import choose_grant
     from holdfast.gate import describe_grant
 
     grants = chat.session.grants()
-    word, _, id = rest.partition(" ")
+    word, _, reference = rest.partition(" ")
     if word == "revoke":
-        revoked = next((grant for grant in grants if grant.id == id.strip()), None)
-        if revoked is None:
-            raise InvalidInput(f"there is no active grant {id.strip()!r}", hint="/grants lists them")
+        revoked = choose_grant(grants, reference, hint="/grants lists them", is_numbered=True)
         await chat.session.revoke(revoked.id)
         everywhere = f" in this session; everywhere: holdfast grants revoke {revoked.id}"
         chat.screen.say(
             f"  revoked {revoked.id}{everywhere if revoked.scope == 'always' else ''}", folds=True
         )
         return
-    for grant in grants:
-        chat.screen.say(f"  {grant.id}  {escape_invisible(describe_grant(grant))}", folds=True)
+    for number, grant in enumerate(grants, 1):
+        chat.screen.say(f"  {number}  {grant.id}  {escape_invisible(describe_grant(grant))}", folds=True)
     if not grants:
         chat.screen.say("  no saved approvals")

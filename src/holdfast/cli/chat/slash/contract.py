@@ -1,5 +1,6 @@
 """The contract of slash commands: what a command is, and the chat that it acts on."""
 
+import shlex
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
@@ -80,3 +81,11 @@ async def check_ready(chat: ChatContext) -> None:
     """Refuse a command that must not run during a turn. Raises InvalidInput."""
     if not await chat.wait_until_idle():
         raise InvalidInput("a turn is running", hint="wait for it, or stop it with Ctrl-C")
+
+
+def split_words(rest: str) -> list[str]:
+    """The words after a command, such as paths. Quotes keep spaces, as in a shell; an apostrophe alone is a letter."""
+    try:
+        return shlex.split(rest)
+    except ValueError:
+        return rest.split()

@@ -4,7 +4,8 @@ import asyncio
 import shlex
 from collections.abc import Sequence
 
-from holdfast.cli.chat.slash.contract import ChatContext, check_ready
+from holdfast.cli.chat.slash.contract import ChatContext, check_ready, split_words
+from holdfast.cli.chat.welcome import as_typed
 from holdfast.cli.terminal.diff_viewer import review as review_hunks
 from holdfast.cli.terminal.line_review import review_by_line
 from holdfast.cli.terminal.progress import progress_hidden
@@ -27,7 +28,7 @@ async def diff(chat: ChatContext, rest: str) -> None:
     if rest.split()[:1] == [_PICK]:
         await review(chat, rest.partition(_PICK)[2])
         return
-    proposals = await _chosen(chat, rest.split())
+    proposals = await _chosen(chat, split_words(rest))
     if not proposals:
         chat.screen.say("  nothing is staged")
     for proposal in proposals:
@@ -40,7 +41,7 @@ async def diff(chat: ChatContext, rest: str) -> None:
 async def review(chat: ChatContext, rest: str) -> None:
     """Accept or reject the staged changes hunk by hunk, on the full screen; in plain mode by questions."""
     await check_ready(chat)
-    proposals = await _chosen(chat, rest.split())
+    proposals = await _chosen(chat, split_words(rest))
     if not proposals:
         raise InvalidInput("nothing is staged")
     async with chat.screen.exclusive():
@@ -70,7 +71,7 @@ async def commit(chat: ChatContext, rest: str) -> None:
         return
     await chat.session.commit(*paths)
     if asking := [each for each in chat.session.proposals() if each.asks]:
-        names = " ".join(escape_invisible(each.path) for each in asking)
+        names = escape_invisible(shlex.join(each.path for each in asking))
         chat.screen.say(
             f"  still staged, because you must approve it by name: /commit {names}", "ask", folds=True
         )
@@ -79,7 +80,7 @@ async def commit(chat: ChatContext, rest: str) -> None:
 def _commit_words(rest: str) -> tuple[str | None, list[str]]:
     """The command of `--check`, and the paths."""
     try:
-        words = shlex.split(rest) if "--check" in rest else rest.split()
+        words = shlex.split(rest) if "--check" in rest else split_words(rest)
     except ValueError as error:
         raise InvalidInput(f"cannot read {rest!r}: {error}", hint="/commit --check 'pytest -q'") from None
     if "--check" not in words:
@@ -98,9 +99,14 @@ async def _passes(chat: ChatContext, command: str) -> bool:
     code = result.get("code") if isinstance(result, dict) else None
     if code == 0:
         return True
-    how = "did not run" if code is None else f"exited with {code}"
+    if outcome is None:
+        how = "was stopped"
+    elif code is None:
+        how = "did not run"
+    else:
+        how = f"exited with {code}; the agent knows the result"
     chat.screen.say(
-        f"  nothing was committed: {escape_invisible(command)} {how}; the agent knows the result",
+        f"  nothing was committed: {escape_invisible(command)} {how}",
         "bad",
         folds=True,
     )
@@ -149,7 +155,7 @@ def _say_commits(chat: ChatContext, offered: CommitsProposed) -> None:
 async def reject(chat: ChatContext, rest: str) -> None:
     """Reject the staged changes."""
     _check_staged(chat)
-    await chat.session.reject(*rest.split())
+    await chat.session.reject(*split_words(rest))
 
 
 def _check_staged(chat: ChatContext) -> None:
@@ -162,7 +168,7 @@ async def rewind(chat: ChatContext, rest: str) -> None:
     turn, _, word = rest.partition(" ")
     if not turn.isdigit():
         for record in chat.session.history():
-            chat.screen.say(f"  {record.number:>3}  {' '.join(escape_invisible(record.asked).split())[:70]}")
+            chat.screen.say(f"  {record.number:>3}  {as_typed(record)[:70]}")
         chat.screen.say("  /rewind N previews a rewind to the end of turn N; /rewind N go does it")
         return
     await check_ready(chat)

@@ -71,6 +71,8 @@ async def status(chat: ChatContext, rest: str) -> None:
     chat.screen.say(f"  mode:     {LABELS[chat.modes.mode]}")
     chat.screen.say(f"  context:  {_context(chat)}")
     chat.screen.say(f"  cost:     {describe_cost(session)}", folds=True)
+    files = ", ".join(map(escape_invisible, session.instruction_files))
+    chat.screen.say(f"  follows:  {files or 'no instructions of the project'}", folds=True)
     chat.screen.say(f"  limits:   {', '.join(remaining_limits(session)) or 'none'}", folds=True)
     chat.screen.say(f"  waiting:  {', '.join(_waiting(chat)) or 'nothing'}", folds=True)
     sandbox = session.sandbox_status

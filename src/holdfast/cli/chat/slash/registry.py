@@ -64,7 +64,7 @@ _ALL = (
     Command("/reveal [NAME]", "list what is kept from the model, or let it read one", inspect.reveal),
     Command("/why [CALL]", "explain the decision about the last call, or this one", inspect.why),
     Command("/sessions", "list sessions", session.sessions),
-    Command("/resume SESSION", "switch to another session", session.resume),
+    Command("/resume [SESSION]", "switch to another session, named or picked from a list", session.resume),
     Command("/rename NAME", "rename this session", session.rename),
     Command("/files [PATTERN]", "list the files of the workspace", files.files),
     Command("/copy", "copy the last answer to the clipboard of the terminal", session.copy),

@@ -7,14 +7,17 @@ from pathlib import Path
 from textwrap import indent
 
 from holdfast.cli.chat.modes import GO_REQUEST, LABELS, MODES, PLAN_POLICY
-from holdfast.cli.chat.slash.contract import ChatContext, check_ready
+from holdfast.cli.chat.slash.contract import ChatContext, check_ready, split_words
 from holdfast.cli.chat.welcome import show_last_exchange, shown_folder
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.cli.views.merge import merge_lines
 from holdfast.cli.views.session_table import heading, row
-from holdfast.core import Ok, Proposed, SystemClock, escape_invisible, pluralize
+from holdfast.core import Ok, Proposed, SessionId, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
 from holdfast.policy import named_policies
+from holdfast.store import export_signed
 
 MODEL_LINES = 20
 """How many models `/model` lists; `/model all` lists the others."""
@@ -31,13 +34,19 @@ async def sessions(chat: ChatContext, rest: str) -> None:
 
 
 async def resume(chat: ChatContext, rest: str) -> None:
-    """Switch to another session."""
+    """Switch to another session: the one named, or the one that the user picks."""
     from holdfast.cli.views.resume import resume_notice_for
 
-    if not rest:
-        raise InvalidInput("no session given", hint="/sessions lists them")
+    if not rest and chat.screen.is_plain:
+        await sessions(chat, "")
+        raise InvalidInput(
+            "no session given", hint="/resume with the last four characters of an id, or a name"
+        )
     await check_ready(chat)
-    found = await chat.runtime.store.find(rest)
+    found = await chat.runtime.store.find(rest) if rest else await _pick_session(chat)
+    if found is None:
+        chat.screen.say("  no session was chosen", "dim")
+        return
     if found == chat.session.id:
         raise InvalidInput("this is the current session")
     notice = await resume_notice_for(chat.runtime.store, found)
@@ -49,6 +58,17 @@ async def resume(chat: ChatContext, rest: str) -> None:
         f"  switched to {session.status.name or session.id}, {pluralize(len(session.history()), 'turn')}"
     )
     show_last_exchange(chat.screen, session)
+
+
+async def _pick_session(chat: ChatContext) -> SessionId | None:
+    from holdfast.cli.views.resume import choose_session
+
+    async with chat.screen.exclusive():
+        with progress_hidden():
+            chosen = await choose_session(
+                chat.runtime.store, True, Console(is_plain=chat.screen.is_plain), is_plain=False
+            )
+    return None if chosen is None else chosen.summary.id
 
 
 async def rename(chat: ChatContext, rest: str) -> None:
@@ -101,16 +121,37 @@ async def model(chat: ChatContext, rest: str) -> None:
     if rest in ("", "all"):
         await _show_models(chat, is_complete=rest == "all")
         return
-    await _reopen(chat, model=rest)
-    chat.screen.say(f"  model: {rest}")
+    chosen = rest if ":" in rest else await _offered_model(chat, rest)
+    await _reopen(chat, model=chosen)
+    chat.screen.say(f"  model: {escape_invisible(chosen)}")
+
+
+async def _offered_model(chat: ChatContext, name: str) -> str:
+    """The model of the current provider that a name without its provider means: exactly that one, or the only one that has it."""
+    offered = await _offered(chat)
+    fitting = [each for each in offered if each.partition(":")[2] == name] or [
+        each for each in offered if name in each
+    ]
+    if len(fitting) > 1:
+        raise InvalidInput(
+            f"{name!r} fits several models", hint=f"one of {escape_invisible(', '.join(fitting[:5]))}"
+        )
+    return fitting[0] if fitting else name
+
+
+async def _offered(chat: ChatContext) -> tuple[str, ...]:
+    from holdfast.models import list_models
+
+    current = chat.session.status.model
+    return await list_models(current, settings=chat.runtime.settings.model_requests) if current else ()
 
 
 async def _show_models(chat: ChatContext, *, is_complete: bool) -> None:
-    from holdfast.models import list_models, price
+    from holdfast.models import price
 
     current = chat.session.status.model
     chat.screen.say(f"  {escape_invisible(current)}; switch with /model PROVIDER:NAME")
-    offered = await list_models(current, settings=chat.runtime.settings.model_requests) if current else ()
+    offered = await _offered(chat)
     priced = sorted(((price(spec), spec) for spec in offered), key=lambda each: (each[0] is None, each[1]))
     shown = priced if is_complete else priced[:MODEL_LINES]
     width = max((len(spec) for _, spec in shown), default=0)
@@ -185,9 +226,13 @@ async def copy(chat: ChatContext, rest: str) -> None:
 
 async def export(chat: ChatContext, rest: str) -> None:
     """Write this session to an archive."""
-    path = Path(rest or f"{chat.session.id}.zip").expanduser()
-    manifest = await chat.runtime.store.export_session(chat.session.id, path, now_ms=SystemClock().now_ms())
-    chat.screen.say(f"  wrote {path}, {pluralize(manifest.events, 'event')}", folds=True)
+    words = split_words(rest)
+    path = Path(words[0] if len(words) == 1 else rest or f"{chat.session.id}.zip").expanduser()
+    runtime = chat.runtime
+    exported = await export_signed(
+        runtime.store, runtime.home, chat.session.id, path, now_ms=SystemClock().now_ms()
+    )
+    chat.screen.say(f"  wrote {path}, {pluralize(exported.manifest.events, 'event')}", folds=True)
 
 
 async def leave(chat: ChatContext, rest: str) -> None:
