@@ -1,7 +1,8 @@
-"""Generate docs/reference from the code: commands, configuration, events, errors, exit codes and the Python API.
+"""Generate docs/reference from the code: commands, configuration, events, errors, exit codes and the Python API; and the parsed
+form of the default policies.
 
-python scripts/make_reference.py            write the pages
-python scripts/make_reference.py --check    report stale pages without writing
+python scripts/make_reference.py            write the files
+python scripts/make_reference.py --check    report stale files without writing
 """
 
 import ast
@@ -28,7 +29,8 @@ from holdfast.config.renamed_keys import RENAMED_KEYS, RENAMED_TABLES
 from holdfast.core import Value, events
 from holdfast.web.openapi import openapi
 
-FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "reference"
 _MADE = "<!-- Made by scripts/make_reference.py from the code. Do not edit. -->\n"
 
 
@@ -326,16 +328,17 @@ def _type(annotation: object) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Write the pages, or check them."""
+    """Write the files, or check them."""
+    files = {FOLDER / name: make for name, make in PAGES.items()}
     stale = []
-    for name, make in PAGES.items():
-        path, text = FOLDER / name, make()
+    for path, make in files.items():
+        text = make()
         if "--check" not in words:
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(name)
+            stale.append(path.relative_to(ROOT))
     for name in stale:
-        print(f"docs/reference/{name} is stale: python scripts/make_reference.py", file=sys.stderr)
+        print(f"{name} is stale: python scripts/make_reference.py", file=sys.stderr)
     return 1 if stale else 0
 
 

@@ -26,6 +26,20 @@ def policy_file(folder: Path) -> None:
     _refused(lambda: load_policy(str(folder / "large.yaml")))
 
 
+def policy_values(folder: Path) -> None:
+    """A policy with as many values, globs and patterns as one may have."""
+    from holdfast.policy import load_policy
+
+    rules = "".join(f"- {{name: r{number}, allow: world.read}}\n" for number in range(38_000))
+    globs = ", ".join(str(number) + "*a" * 400 for number in range(300))
+    letters = "".join(map(chr, range(0x400, 0x4E0)))  # each its own class of characters, for 8,000 states
+    patterns = ", ".join(f"'{number}(a|b)*a(a|b){{11}}{letters}'" for number in range(3))
+    test = f"- {{name: p, allow: llm.intent, arguments: {{intent: {{matches: [{patterns}]}}}}}}\n"
+    paths = f"- {{name: g, allow: world.read, paths: [{globs}]}}\n"
+    (folder / "values.yaml").write_text(f"policy: x\nrules:\n{rules}{paths}{test}")
+    load_policy(str(folder / "values.yaml"))
+
+
 def archive_bomb(folder: Path) -> None:
     """An archive whose journal expands to 2 GB."""
     from holdfast.store.archive.format import ArchiveReader
@@ -201,6 +215,22 @@ def large_diff(folder: Path) -> None:
     assert len(proposal.diff) < 1000
 
 
+def shown_proposal(folder: Path) -> None:
+    """`holdfast proposals show` of a new text of 60 MB, which another process staged."""
+    if (child := os.fork()) == 0:
+        asyncio.run(_stage(folder, 600_000))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    from holdfast.cli import main
+
+    os.environ["HOLDFAST_HOME"] = str(folder / "home")
+    with (folder / "shown").open("w") as sys.stdout:
+        code = main(["proposals", "show"])
+    sys.stdout = sys.__stdout__
+    assert code == 0
+    assert (folder / "shown").stat().st_size > 60_000_000
+
+
 def value_in_variable(folder: Path) -> None:
     """Code that keeps a text of 60 MB in a variable, and replaces it in a later run."""
     _run(folder, "python", "x = 'a' * (60 << 20)", "1", "x = 'b' * (60 << 20)")
@@ -274,8 +304,8 @@ def lisp_text(folder: Path) -> None:
 CASES: dict[str, Callable[[Path], None]] = {
     each.__name__: each
     for each in (
-        policy_file, archive_bomb, archive_line, archive_history, archive_content, archive_files, shown_argument, nested_call, model_line, mcp_line, mcp_endless, mcp_parts,
-        stray_files, roster, large_text, large_binary, large_diff, value_in_variable, file_in_variable, value_at_the_end,
+        policy_file, policy_values, archive_bomb, archive_line, archive_history, archive_content, archive_files, shown_argument, nested_call, model_line, mcp_line, mcp_endless, mcp_parts,
+        stray_files, roster, large_text, large_binary, large_diff, shown_proposal, value_in_variable, file_in_variable, value_at_the_end,
         value_of_controls, large_exception, large_argument, read_controls, system_text, system_controls, system_many, wasi_text,
         wasi_exception, lisp_text,
     )
@@ -353,6 +383,26 @@ def _edit(folder: Path, piece: bytes, count: int, read: str, write: str) -> None
             await runtime.close()
 
     asyncio.run(work())
+
+
+async def _stage(folder: Path, lines: int) -> None:
+    """Stage a new file of different lines."""
+    from holdfast.app import Runtime
+    from holdfast.core import Proposed
+    from holdfast.guests import GuestLimits
+    from holdfast.policy import FixedPolicy
+    from holdfast.session import Settings
+
+    settings = Settings(code=GuestLimits(seconds=120, wall_seconds=240))
+    runtime = await Runtime.start(home=folder / "home", settings=settings, servers=())
+    try:
+        policy = FixedPolicy(default="allow", verdicts={"world.write": "stage"})
+        session = await runtime.create(policy=policy, needs_model=False)
+        code = f"world.write(path='g', content=''.join('%099d\\n' % i for i in range({lines})))"
+        outcome = await session.execute(code)
+        assert isinstance(outcome, Proposed), outcome
+    finally:
+        await runtime.close()
 
 
 def _run(

@@ -1,6 +1,7 @@
 """The layers hold: imports go down, a package is entered through its `__init__`, and there is no import cycle."""
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -184,6 +185,11 @@ LATER = (
         "httpx2",
         "configparser",
         "pydantic_monty",
+        "email",
+        "importlib.metadata",
+        "importlib.resources",
+        "tomllib",
+        "csv",
     ),
     *(
         "holdfast.mcp",
@@ -191,18 +197,48 @@ LATER = (
         "holdfast.teams",
         "holdfast.guests.lisp.lang",
         "holdfast.store.postgres",
+        "holdfast.services",
+        "holdfast.worker",
+        "holdfast.cli.chat.slash",
+        "holdfast.cli.terminal.picker",
+        "holdfast.cli.terminal.pictures",
     ),
     *("holdfast.agent.lisp_flow", "holdfast.store.recovery.recovered_rows", "holdfast.models.provider_model"),
 )
 """What a chat loads after its prompt is on the screen, if at all."""
 
 
-def test_a_chat_loads_only_what_its_prompt_needs() -> None:
+def test_a_chat_loads_only_what_its_prompt_needs(tmp_path: Path) -> None:
     script = (
-        "import sys\n"
+        "import asyncio, os, sys\n"
+        "from pathlib import Path\n"
         "import holdfast.cli.main, holdfast.cli.commands.session, holdfast.cli.chat.chat\n"
+        "from holdfast.app import Runtime, configured_servers\n"
+        "from holdfast.config import load_config\n"
+        "from holdfast.store import Home\n"
         "from prompt_toolkit import PromptSession\n"
-        "print('\\n'.join(sys.modules))"
+        "async def opened():\n"
+        "    home, project = Home.default(), Path('project')\n"
+        "    settings = load_config(home, project=project)\n"
+        "    runtime = await Runtime.start(home=home.root, settings=settings, servers=configured_servers(home))\n"
+        "    await runtime.create(workspace=str(project))\n"
+        "    print('\\n'.join(sys.modules))\n"
+        "    await runtime.close()\n"
+        "asyncio.run(opened())"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    (tmp_path / "project").mkdir()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "HOLDFAST_HOME": str(tmp_path / "home"),
+        "ANTHROPIC_API_KEY": "a key of nobody",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=environment,
+    )
     assert not {*LATER} & {*done.stdout.split()}

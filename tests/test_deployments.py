@@ -1,6 +1,7 @@
 """The example deployments start what there is: every command and option in them exists, and a stop waits for the drain."""
 
 import configparser
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,6 +18,17 @@ DEPLOY = Path(__file__).parents[1] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 COMPOSE: Any = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 MANIFESTS: list[Any] = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+
+
+def test_f52_no_set_up_builds_a_package_of_somebody_else() -> None:
+    """A source package could run its build."""
+    root = DEPLOY.parent
+    files = (root / "Makefile", root / "scripts/setup", DEPLOY / "Dockerfile")
+    text = "\n".join(file.read_text() for file in files).replace("\\\n", " ")
+    installs = re.findall(r"pip (?:install|sync)\b[^&|\n]*", text)
+    assert len(installs) >= 6
+    for each in installs:
+        assert "--only-binary :all:" in each or "--no-deps" in each, each
 
 
 def unit(path: Path) -> configparser.ConfigParser:

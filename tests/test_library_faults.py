@@ -2,14 +2,22 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.commands import Run, run
 from tests.store.test_session_cases import NAMES, REFUSED_IDS, REFUSED_NAMES
 
 import holdfast
-from holdfast import Error, Runtime, ScriptedModel, workspace
-from holdfast.core.errors import ContextExceeded, HoldfastError, InvalidId, InvalidInput, InvalidName
+from holdfast import Error, FixedPolicy, Runtime, ScriptedModel, workspace
+from holdfast.core.errors import (
+    ContextExceeded,
+    HoldfastError,
+    InvalidId,
+    InvalidInput,
+    InvalidName,
+    InvalidPolicy,
+)
 from holdfast.guests import ScriptedEngine
 from holdfast.store import Home
 
@@ -189,3 +197,40 @@ def test_f26_every_name_of_the_cases_is_stored_by_both_doors(run: Run, session_i
         assert (done.code, f'"{kept}"' in done.out) == (0, True), (case, done)
     for case, (given, _) in REFUSED_NAMES.items():
         assert run("rename", "--", session_id, given).code == 2, case
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"polcy": "project"}, "Did you mean 'policy'"),
+        ({"policy": {"rules": []}}, "'policy'"),
+        ({"budget": {"calls": 2}}, "usd=1"),
+        ({"toolsets": {"stock.count": len}}, "'toolsets'"),
+        ({"toolsets": [len]}, "'toolsets'"),
+        ({"dirs": "/srv/notes"}, "'dirs'"),
+        ({"approver": "terminal"}, "'approver'"),
+        ({"needs_model": "no"}, "'needs_model'"),
+        ({"sandbox": 3}, "'sandbox'"),
+    ],
+)
+async def test_an_option_with_another_name_or_type_is_an_error(
+    home: Path, options: dict[str, Any], word: str
+) -> None:
+    runtime = await Runtime.start(home=home, servers=())
+    with pytest.raises(TypeError, match=word):
+        await runtime.create(**{"needs_model": False, **options})
+    assert await runtime.store.sessions() == []
+    await runtime.close()
+
+
+async def test_a_session_with_a_policy_of_the_program_says_that_it_must_be_given_again(home: Path) -> None:
+    runtime = await Runtime.start(home=home, servers=())
+    policy = FixedPolicy(default="allow")
+    session = await runtime.create(policy=policy, needs_model=False)
+    assert session.id in repr(session)
+    await session.close()
+    with pytest.raises(InvalidPolicy, match="the session's policy was 'fixed'") as refused:
+        await runtime.resume(session.id, needs_model=False)
+    assert "policy=" in str(refused.value.hint)
+    await runtime.resume(session.id, policy=policy, needs_model=False)
+    await runtime.close()

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
@@ -20,7 +21,6 @@ from holdfast.core.errors import (
     PathRefused,
     SessionNotFound,
 )
-from holdfast.guests import GuestLimits
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 from holdfast.teams import load_roster
@@ -85,7 +85,7 @@ def a_session(home: Path) -> str:
     return asyncio.run(create())
 
 
-def in_library(home: Path, cases: Cases, attempt: Callable[[Runtime, str], Awaitable[str]]) -> dict[str, str]:
+def in_library(home: Path, cases: Cases, attempt: Callable[[Runtime, Any], Awaitable[str]]) -> dict[str, str]:
     async def work() -> dict[str, str]:
         async with library(home) as runtime:
             return {case: await attempt(runtime, given) for case, (given, _) in cases.items()}
@@ -135,11 +135,30 @@ async def session_path(runtime: Runtime, given: str) -> str:
     return f"ok:{path}"
 
 
+_SLEEP = "import time\ntime.sleep(1e6)"
+_SLEPT = re.compile(r"sleep longer than its (\d+) s|(from 1 to 300)")
+
+
+async def run_seconds(runtime: Runtime, given: float | None) -> str:
+    session = await created(runtime)
+    try:
+        return _seconds_in(repr(await session.execute(_SLEEP, timeout_seconds=given)))
+    except InvalidInput as refusal:
+        assert not session.history()
+        return _seconds_in(str(refusal))
+
+
+def _seconds_in(text: str) -> str:
+    found = _SLEPT.search(text)
+    assert found is not None, text
+    return found[1] or "error:invalid"
+
+
 @pytest.mark.parametrize(
-    "attempt", [save_name, load_id, session_id, session_path], ids=lambda each: each.__name__
+    "attempt", [save_name, load_id, session_id, session_path, run_seconds], ids=lambda each: each.__name__
 )
 def test_the_library_gives_the_right_results(
-    tmp_path: Path, attempt: Callable[[Runtime, str], Awaitable[str]]
+    tmp_path: Path, attempt: Callable[[Runtime, Any], Awaitable[str]]
 ) -> None:
     cases = cases_of(attempt.__name__)
     assert in_library(tmp_path / "home", cases, attempt) == right(cases)
@@ -237,19 +256,11 @@ def test_the_library_and_the_command_line_wait_as_long_as_the_cases_say(tmp_path
             assert (done.code == 2) == is_refused, (case, done.err)
 
 
-def test_the_library_and_the_command_line_limit_the_time_of_a_run(tmp_path: Path, run: Run) -> None:
-    config = tmp_path / "holdfast" / "config.toml"
-    config.parent.mkdir()
-    for case, (given, result) in cases_of("run_seconds").items():
-        if case in ("V3", "V6"):  # fractions and more than five minutes are limits too
-            result = str(given)
-        config.write_text("" if given is None else f"[code]\nwall_seconds = {given}\n")
-        shown = run("config", "--json")
-        if result == "error:invalid":
-            assert "wall_seconds" in shown.err, case
-            with pytest.raises(InvalidInput):
-                GuestLimits(wall_seconds=given)
-        else:
-            assert f"{float(result)}" in shown.out, case
-            limits = GuestLimits() if given is None else GuestLimits(wall_seconds=given)
-            assert limits.wall_seconds == float(result)
+def test_the_command_line_limits_the_time_of_a_run(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "sleep.py").write_text(_SLEEP)
+    cases, seen = cases_of("run_seconds"), {}
+    for case, (given, _) in cases.items():
+        done = run("exec", str(tmp_path / "sleep.py"), *(() if given is None else ("--timeout", str(given))))
+        seen[case] = _seconds_in(done.out + done.err)
+        assert done.code == (2 if seen[case] == "error:invalid" else 1), done.err
+    assert seen == right(cases)
