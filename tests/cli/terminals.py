@@ -107,6 +107,8 @@ class TerminalUser:
 
     def stacks(self) -> str:
         """Where the threads of a program from `terminal` stand, for a test that waited in vain."""
+        if (code := self.process.poll()) is not None:
+            return f"the program ended with {code}"
         self.process.send_signal(signal.SIGUSR1)
         start = len(self.seen)
         while self.read(2) and select.select([self._descriptor], [], [], 0)[0]:

@@ -18,6 +18,8 @@ def press(user: TerminalUser, key: str, until: str) -> None:
         user.type(key)
         if user.wait_for(until, seconds=2):
             return
+        if user.process.poll() is not None:
+            break
     raise AssertionError(f"{until!r} never came in\n{user.stacks()}\n{user.seen[-3000:]}")
 
 

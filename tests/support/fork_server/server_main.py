@@ -32,6 +32,8 @@ PACKAGES = (
     "holdfast.teams",
 )
 """Packages whose modules are all loaded."""
+_FLUSH_FAILED = 120
+"""The exit code of an interpreter that cannot write its last output."""
 PRELOADED = (
     "anyio._backends._asyncio",
     "encodings.ascii",
@@ -145,12 +147,16 @@ class Programs:
             return
         pid = os.fork()
         if pid == 0:
-            self._listener.close()
-            for known in {*self._by_descriptor.values()}:
-                os.close(known.ended)
-                known.client.close()
-            connection.close()
-            run(request, descriptors)
+            # INVARIANT: the child never returns from here, or it would end the other programs as the server does at its end.
+            try:
+                self._listener.close()
+                for known in {*self._by_descriptor.values()}:
+                    os.close(known.ended)
+                    known.client.close()
+                connection.close()
+                run(request, descriptors)
+            finally:
+                os._exit(_FLUSH_FAILED)
         for descriptor in descriptors:
             os.close(descriptor)
         program = Program(pid, os.pidfd_open(pid), connection)
@@ -219,8 +225,11 @@ def run(request: Request, descriptors: list[int]) -> NoReturn:
         traceback.print_exc()
         code = 1
     # Taking all the loaded modules apart would cost more than the program did.
-    sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # nobody reads its output any more
+        code = _FLUSH_FAILED
     os._exit(code if isinstance(code, int) else 1)
 
 
