@@ -98,11 +98,14 @@ class EventFeed:
         self._live: dict[str, dict[str, LiveText]] = {}
         self.row = 0
         """The last row that was passed on."""
+        self._has_started = asyncio.Event()
+        """Set once `row` is that of the store. A browser that comes back before would seem to be ahead of it."""
 
     async def run(self) -> None:
         """Pass on every new event until cancelled."""
         with self._store.watch() as watch:
             self.row = await self._store.last_row()
+            self._has_started.set()
             while True:
                 while some := await self._store.events_after(self.row):
                     for streamed in some:
@@ -144,6 +147,7 @@ class EventFeed:
         self._readers.add(reader)
         try:
             yield b"retry: 500\n\n"
+            await self._has_started.wait()
             last = self.row if after is None else after
             if self.row - last > MAX_BEHIND or last > self.row:
                 yield RESET
