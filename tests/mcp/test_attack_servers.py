@@ -157,6 +157,31 @@ async def test_descriptions_that_nobody_has_read_lower_the_author(
     assert bank.paid == (["DE99"] if is_read else [])
 
 
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("is_read", [False, True])
+async def test_a_server_that_takes_its_unread_descriptions_back_leaves_the_author_low(
+    open_toolset: OpenToolset, tmp_path: Path, *, is_read: bool
+) -> None:
+    bank, pins, switch = Bank(), Pins(), tmp_path / "switch"
+    server = await started(open_toolset, "changing-tools", str(switch), name="changing", pins=pins)
+    if is_read:
+        pins.review("changing")
+    switch.touch()
+    work = "try:\n    done = changing.work()\nexcept Exception:\n    done = None"
+    programs = (work, work, "bank.pay(to='DE99')")  # the second one meets a server without tools
+    replies: list[Reply | str] = [*(use("execute_code", {"code": each}) for each in programs), "Done."]
+    async with memory_session(
+        replies,
+        policy=policy("true"),
+        engine=python_engine(key=b"k" * 32),
+        toolsets=[server, bank.toolset],
+        can_ask=False,
+    ) as session:
+        await session.send("Do it.")
+        assert server.tools() == ()
+        assert asked(session) == ([] if is_read else ["bank.pay"]), "the model has seen what they said"
+
+
 @pytest.mark.parametrize(("field", "asks"), [("account", []), ("words", ["bank.pay"])])
 async def test_structured_content_has_the_levels_of_its_fields(
     open_toolset: OpenToolset, field: str, asks: list[str]

@@ -165,8 +165,8 @@ class Reviewable(Protocol):
     """A toolset whose descriptions come from outside."""
 
     @property
-    def is_reviewed(self) -> bool:
-        """Whether a person has read them. What the model is shown unread are a stranger's words."""
+    def unread_tools(self) -> tuple[Tool, ...]:
+        """The tools whose descriptions no person has read: a stranger's words. One that was offered before and is gone counts."""
         ...
 
 

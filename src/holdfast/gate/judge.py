@@ -92,10 +92,12 @@ class ToolRegistry:
         return self._offered
 
     def has_unread_description(self, could_allow: Callable[[Tool], bool]) -> bool:
-        """Whether the model is shown a description that nobody has read."""
+        """Whether the model is or was shown a description that nobody has read."""
         return any(
-            isinstance(each.toolset, Reviewable) and not each.toolset.is_reviewed and could_allow(each.tool)
-            for each in self._current().values()
+            could_allow(annotate(tool, self._policy))
+            for toolset in self._toolsets
+            if isinstance(toolset, Reviewable)
+            for tool in toolset.unread_tools
         )
 
     def _current(self) -> dict[str, RegisteredTool]:

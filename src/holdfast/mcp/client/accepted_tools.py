@@ -8,7 +8,7 @@ from holdfast.mcp.client.tool_definitions import RefusedTool, ToolDefinition, re
 from holdfast.mcp.config.servers import ServerSpec
 from holdfast.mcp.contract import ToolsPendingReview
 from holdfast.mcp.trust.argument_roles import Annotations
-from holdfast.mcp.trust.pins import Pins
+from holdfast.mcp.trust.pins import PinnedServer, Pins
 
 
 class AcceptedTools:
@@ -29,15 +29,23 @@ class AcceptedTools:
         """The protocol version of the last connection."""
         self.refused: tuple[RefusedTool, ...] = ()
         """Listed tools that nothing can call."""
+        self._unread: tuple[PinnedServer, tuple[Tool, ...]] | None = None
         self._by_name: dict[str, Tool] = {}
         self.tools: tuple[Tool, ...] = ()
         self._set_tools(trusted.tools.values() if trusted else ())
 
     @property
-    def is_reviewed(self) -> bool:
-        """Whether a person has read the definitions that are offered."""
+    def unread(self) -> tuple[Tool, ...]:
+        """The tools whose definitions no person has read. A server cannot unsay one: it stays pinned when it is not listed."""
         pinned = self._pins.server(self._spec.name)
-        return pinned is not None and pinned.is_reviewed
+        if pinned is None:
+            return self.tools
+        if pinned.is_reviewed:
+            return ()
+        if self._unread is None or self._unread[0] is not pinned:
+            tools = tuple(self._annotations.apply(self._spec, each) for each in pinned.tools.values())
+            self._unread = pinned, tools
+        return self._unread[1]
 
     def __len__(self) -> int:
         return len(self._by_name)

@@ -132,9 +132,8 @@ class McpToolset:
         return self._accepted.tools
 
     @property
-    def is_reviewed(self) -> bool:
-        """Whether a person has read the descriptions of its tools, so that they are not a stranger's words."""
-        return self._accepted.is_reviewed
+    def unread_tools(self) -> tuple[Tool, ...]:
+        return self._accepted.unread
 
     async def start(self) -> None:
         """Start the server and compare its tools with the pins. Raises ToolError if it does not start."""
