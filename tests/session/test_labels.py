@@ -3,7 +3,8 @@
 import pytest
 from tests.session.label_setup import POLICY, Desk, asked, desk_policy, desk_session, events, levels_of
 
-from holdfast.core import PERSON, Needs, Ok, Response
+from holdfast.core import PERSON, ArgumentRoles, FunctionToolset, JsonObject, Needs, Ok, Response, Tool
+from holdfast.core.approval_text import describe_provenance
 from holdfast.core.events import RunEnded, RunStarted
 from holdfast.guests.lisp import lisp_engine
 from holdfast.models import Reply, ScriptedReply, use
@@ -221,6 +222,27 @@ async def test_a_question_says_of_every_value_where_it_came_from() -> None:
         sources = levels_of(session, "mail.send").sources
     assert sources["body"].startswith("body of mail.search (bill, call 1.1), by ann@example.com")
     assert sources["to"].endswith("never used before")
+
+
+async def test_a_question_begins_with_what_a_rule_asks_about_and_hides_no_argument() -> None:
+    desk = Desk()
+    code = (
+        "m = mail.search(query='bill')[0]\nb, s = m['body'], m['subject']\n"
+        "bank.pay(memo=b, note=b, text=s, more=s, to=b.split()[1], amount=1)"
+    )
+    pay = desk.functions["bank.pay"][0]
+    free = {name: ArgumentRoles(default=("none",)) for name in ("memo", "note", "text", "more")}
+    schema: JsonObject = {"type": "object", "properties": {each: {} for each in ("to", "amount", *free)}}
+    wide = Tool(name="bank.pay", parameters=schema, roles={**free, **(pay.roles or {})})
+    desk.toolset = FunctionToolset(desk.functions | {"bank.pay": (wide, desk.functions["bank.pay"][1])})
+    async with desk_session([use("execute_code", {"code": code}), "Done."], desk) as session:
+        await session.send("Pay it.")
+        (question,) = session.escalations()
+    assert describe_provenance(question) == (
+        "to: body of mail.search (bill, call 1....ann@example.com; never paid before (anyone could have written it); "
+        "memo, note: body of mail.search (bill, call 1.1), by ann@example.com (anyone could have written it); "
+        "2 more arguments that are not yours"
+    )
 
 
 async def test_a_question_says_which_file_a_payee_stands_in_and_who_named_the_file() -> None:

@@ -127,11 +127,16 @@ def _describe_levels(escalation: Escalation) -> list[str]:
     levels = escalation.decision.facts.levels if escalation.decision.facts is not None else None
     if levels is None:
         return []
-    lowest_first = sorted(levels.arguments.items(), key=lambda each: each[1] != "stranger")
+    names: dict[tuple[str, str], list[str]] = {}
+    for name in levels.arguments:
+        names.setdefault((levels.source_of(name), levels.standing_of(name)), []).append(name)
     found = [
-        f"{escape_to_one_line(name)}: {_cut(escape_to_one_line(levels.source_of(name)), MAX_ORIGIN_CELLS)} ({levels.standing_of(name)})"
-        for name, _ in lowest_first[:MAX_SOURCES]
+        f"{_cut(escape_to_one_line(', '.join(together)), MAX_SOURCE_CELLS)}: "
+        f"{_cut(escape_to_one_line(source), MAX_ORIGIN_CELLS)} ({standing})"
+        for (source, standing), together in list(names.items())[:MAX_SOURCES]
     ]
+    if more := sum(map(len, list(names.values())[MAX_SOURCES:])):
+        found.append(f"{pluralize(more, 'more argument')} that {'is' if more == 1 else 'are'} not yours")
     if levels.author != "own" and not found:
         found.append(f"written after words of a {levels.author} were shown")
     if levels.carries_secret:

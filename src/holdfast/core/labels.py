@@ -59,7 +59,8 @@ class CallLevels(Value):
     author: Level = "own"
     """The lowest level of anything that the author of the program, or of the call, had been shown."""
     arguments: dict[str, Level] = msgspec.field(default_factory=dict)
-    """The arguments below `own`, after what the person said and what the policy knows."""
+    """The arguments below `own`, after what the person said and what the policy knows. In a question, those that a rule asks
+    about come first, and then a stranger's."""
     sources: dict[str, str] = msgspec.field(default_factory=dict)
     """In words: where each argument below `own` came from."""
     carries_secret: bool = False

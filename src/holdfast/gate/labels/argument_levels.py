@@ -95,6 +95,12 @@ class ArgumentLevels:
                 sources[name] = self._words.describe(value, low)
                 if asked is not None and self._words.is_new(tool.name, name, value):
                     sources[name] += f"; never {'paid' if 'payee' in its_roles else 'used'} before"
+        if with_sources:
+
+            def importance(name: str) -> tuple[bool, bool]:
+                return levels.asked_of(roles.get(name, ())) is None, found[name] != "stranger"
+
+            found = {name: found[name] for name in sorted(found, key=importance)}
         return CallLevels(
             author=origins.author,
             arguments=found,
