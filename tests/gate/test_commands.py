@@ -253,6 +253,16 @@ def test_a_grant_given_from_another_process_is_what_was_shown(
     assert len(by_grant) == more
 
 
+def test_a_waiting_call_says_where_its_values_come_from_and_whether_it_can_be_undone(
+    terminal: Terminal,
+) -> None:
+    (terminal.home / "x.lisp").write_text('(world/write "a" "1")')
+    terminal("exec", "--lang", "lisp", "-p", "ask-always", "x.lisp", code=5)
+    shown = " ".join(terminal("waiting").split())
+    [call] = json.loads(terminal("waiting", "--json"))
+    assert f"values from: {call['values_from']} can be undone: {call['undo']}" in shown
+
+
 @pytest.mark.parametrize("scope", ["always", "times", "times=0", "times=-1", "times=9999999", "turn=2", "x"])
 def test_an_invalid_scope_is_not_an_approval(terminal: Terminal, scope: str) -> None:
     (terminal.home / "x.lisp").write_text('(world/write "a" "1")')

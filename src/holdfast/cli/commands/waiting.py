@@ -54,7 +54,9 @@ async def run(arguments: argparse.Namespace) -> int:
         if each.is_question:
             console.show(f"  answer with: holdfast answer {escalation.id} TEXT", folds=True)
             continue
-        console.show(f"  reason: {each.reason}", folds=True)
+        console.show(f"  reason:        {each.reason}", folds=True)
+        console.show(f"  values from:   {each.values_from}", folds=True)
+        console.show(f"  can be undone: {each.undo}", folds=True)
         for number, words in list(enumerate(each.offers, 1))[1:]:
             console.show(f"  with --offer {number}  {words}", folds=True)
         if each.covers:
