@@ -315,6 +315,27 @@ async def test_a_piece_of_a_strangers_file_is_a_strangers_in_a_new_folder(
     assert await _asks(again) == ["bank.pay"]
 
 
+@pytest.mark.parametrize("way", [(), ("--back",)], ids=["there", "back"])
+async def test_a_copy_between_stores_is_not_signed_and_a_strangers(
+    tmp_path: Path, postgres_databases: "Databases", way: tuple[str, ...]
+) -> None:
+    url = await postgres_databases.take()
+    source, target = (url, None) if way else (None, url)
+    try:
+        runtime = await Runtime.start(home=tmp_path / ("machine" if way else "holdfast"), store_url=source)
+        session = await _open(runtime, Desk(), READ)
+        await runtime.close()
+        copied = await asyncio.to_thread(holdfast, "store", "copy", url, *way, home=tmp_path)
+        assert "copied 1 session" in copied.stderr, copied.stderr
+        runtime = await Runtime.start(home=tmp_path / "holdfast", store_url=target)
+        options: dict[str, Any] = {"policy": desk_policy(), "toolsets": [Desk().toolset], "can_ask": False}
+        again = await runtime.resume(session.id, model=_then(PAY), **options)
+        assert await _asks(again) == ["bank.pay"]
+        await runtime.close()
+    finally:
+        postgres_databases.give_back(url)
+
+
 async def test_labels_survive_export_and_import_in_postgresql(
     tmp_path: Path, postgres_databases: "Databases"
 ) -> None:

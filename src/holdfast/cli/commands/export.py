@@ -6,8 +6,9 @@ holdfast export --all -o backup                every session, each to its own fi
 
 holdfast export --public-key                   the line that lets another data directory of yours trust these files
 
-The file is signed by this data directory, so that an import here keeps its labels. It contains verify.py: `python verify.py backup.zip` verifies it with nothing but Python. A damaged session is exported as
-far as it can be read. Exit codes: 1 when it is damaged or does not exist; 2 when the file already exists.
+The file is signed by this data directory, so that an import here keeps its labels. It contains verify.py: `python verify.py backup.zip`
+verifies it with nothing but Python. A damaged session is exported as far as it can be read, without a signature. Exit codes: 1 when it is
+damaged or does not exist; 2 when the file already exists.
 """
 
 import argparse

@@ -80,7 +80,7 @@ class HomeSignatures:
 async def export_signed(
     store: Store, home: Home, session: SessionId, path: Path, *, now_ms: int
 ) -> ExportedSession:
-    """Export a session and sign it. A home without a key that cannot be written exports without a signature.
+    """Export a session and sign it. If the home has no key and none can be written, or the key is damaged, it is not signed.
 
     Raises InvalidInput, SessionNotFound.
     """
