@@ -90,6 +90,16 @@ def test_quotes_keep_the_spaces_of_a_name(tmp_path: Path) -> None:
     assert "+++ b/it" not in user.seen
 
 
+def test_an_export_that_cannot_be_signed_says_so(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "Hello."), home=tmp_path) as user:
+        assert user.wait_for("/help")
+        (tmp_path / "holdfast" / "export-key").write_bytes(b"short")
+        say(user, "hi", "Hello.")
+        say(user, "/export out.zip", "not signed, so an import counts it as a stranger's")
+        assert user.end("\x04") == 0
+    assert (tmp_path / "out.zip").exists()
+
+
 def test_the_log_shows_messages_runs_calls_and_outcomes(tmp_path: Path) -> None:
     words = prepared(tmp_path, WRITE, "Written.", "Nothing to do.")
     with terminal("--plain", *words, home=tmp_path) as user:

@@ -160,6 +160,12 @@ class ExportedSession(Value):
     unsigned_because: str = ""
     """Why it has no signature; empty if it has one."""
 
+    @property
+    def warning(self) -> str:
+        """What a missing signature means, in words; empty if it has one."""
+        reason = self.unsigned_because
+        return f"not signed, so an import counts it as a stranger's: {reason}" if reason else ""
+
 
 class ArchiveLimits(Value):
     """How much of an archive is read. A history is held in memory, and so is a content when its event is looked at."""

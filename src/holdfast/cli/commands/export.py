@@ -73,10 +73,8 @@ async def run(arguments: argparse.Namespace) -> int:
             if manifest.lost:
                 is_complete = False
                 console.say(f"{len(manifest.lost)} contents of {session} are missing or damaged", "bad")
-            if exported.unsigned_because:
-                console.say(
-                    f"not signed, so an import counts it as a stranger's: {exported.unsigned_because}", "bad"
-                )
+            if exported.warning:
+                console.say(exported.warning, "bad")
     if arguments.json:
         console.json(manifests if arguments.all else manifests[0])
     return exit_codes.OK if is_complete else exit_codes.ERROR

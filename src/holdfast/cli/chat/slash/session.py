@@ -233,6 +233,8 @@ async def export(chat: ChatContext, rest: str) -> None:
         runtime.store, runtime.home, chat.session.id, path, now_ms=SystemClock().now_ms()
     )
     chat.screen.say(f"  wrote {path}, {pluralize(exported.manifest.events, 'event')}", folds=True)
+    if exported.warning:
+        chat.screen.say(f"  {exported.warning}", "bad", folds=True)
 
 
 async def leave(chat: ChatContext, rest: str) -> None:
