@@ -210,6 +210,14 @@ def test_the_hook_tells_the_user_of_claude_code_what_would_happen(project: Proje
     assert "Makefile (this runs when you run make)" in shown["permissionDecisionReason"]
 
 
+def test_the_reason_to_ask_is_true_of_a_write_inside_the_project(project: Project) -> None:
+    given = {"file_path": str(project.folder / "a.py"), "content": "x"}
+    asked = {"session_id": "c0ffee", "cwd": str(project.folder), "tool_name": "Write", "tool_input": given}
+    shown = json.loads(project.run("hook", "claude", stdin=json.dumps(asked)).stdout)["hookSpecificOutput"]
+    assert shown["permissionDecision"] == "ask"
+    assert "or changes it directly" in shown["permissionDecisionReason"]
+
+
 @pytest.mark.parametrize(
     "stdin",
     [
