@@ -18,3 +18,11 @@ def test_the_output_of_a_program_leaves_the_screen_with_its_end() -> None:
     view.follow(recorded(CommandEnded(call=CallId("2"))))
     view("two\n")
     assert shown == ["one\n", "", "two\n"]
+
+
+def test_a_line_that_a_terminal_ended_is_shown_as_a_line() -> None:
+    shown: list[str] = []
+    view = CommandOutputView(shown.append)
+    view("one\r")
+    view("\ntwo\r\n")
+    assert shown[-1] == "one\ntwo\n"

@@ -71,7 +71,8 @@ class CommandOutputView:
 
     def __call__(self, text: str) -> None:
         self._tail = (self._tail + text)[-_TAIL_CHARACTERS:]
-        self._live(self._tail)
+        # A terminal ends each line with both characters.
+        self._live(self._tail.replace("\r\n", "\n"))
 
     def follow(self, entry: RecordedEvent) -> None:
         """Clear it when the program has ended: the next one starts with its own output."""
