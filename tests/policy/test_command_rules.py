@@ -212,6 +212,18 @@ def test_explain_shows_each_command_with_the_rule_that_decides_it() -> None:
     assert "not r (t.yaml:3): the command does not begin with its words" in lines
 
 
+@pytest.mark.parametrize(
+    ("arguments", "because"),
+    [
+        ({"script": "pytest $(id)"}, "the script is opaque"),
+        ({"argv": ["pytest"], "env": {"PATH": "."}}, "the call sets environment variables"),
+    ],
+)
+def test_explain_says_why_words_that_fit_do_not_allow_a_command(arguments: JsonObject, because: str) -> None:
+    request = request_for_example(ALLOW, Example(operation="shell.run", arguments=arguments))
+    assert f"not r (t.yaml:3): {because}" in "\n".join(explain(ALLOW, request).lines())
+
+
 def test_explain_shows_the_tier_and_the_groups_that_held() -> None:
     one = policy("  - {name: r, allow: shell.run, tier: full}")
     example = Example(operation="shell.run", arguments={"argv": ["ls"]}, tier="copy")

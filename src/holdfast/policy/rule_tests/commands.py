@@ -28,6 +28,14 @@ class CommandMatcher(TargetTest):
         self._for_deny = for_deny
         self._prefixes = tuple(map(_folded, test.prefixes)) if for_deny else test.prefixes
 
+    def mismatch_of(self, target: Target | None) -> str:
+        if isinstance(target, CommandTarget) and not self._for_deny:
+            if target.is_opaque:
+                return "the script is opaque: what it runs is not certain"
+            if target.sets_environment:
+                return "the call sets environment variables, which can change what a program name means"
+        return self.mismatch
+
     def matches(self, target: Target, request: Request) -> bool:
         if not isinstance(target, CommandTarget) or target.is_opaque:
             return False

@@ -30,6 +30,10 @@ class TargetTest(RuleTest):
 
     roles: frozenset[Role]
 
+    def mismatch_of(self, target: Target | None) -> str:
+        """Why the rule does not match this target."""
+        return self.mismatch
+
     def matches(self, target: Target, request: Request) -> bool:
         """Whether the whole target matches."""
         raise NotImplementedError

@@ -53,7 +53,7 @@ class PreparedRule:
             return "it applies to arguments that the call does not have"
         for test in self.target_tests:
             if not _passes(test, role, target, request):
-                return test.mismatch
+                return test.mismatch_of(target)
         is_partial = self.rule.is_restrictive
         for call_test in self.call_tests:
             if not (call_test.matches_part(request) if is_partial else call_test.matches(request)):
