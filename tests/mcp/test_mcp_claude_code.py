@@ -18,6 +18,7 @@ from tests.support.fork_server import forked_python
 from tests.support.provider_stub import StubServer
 from tests.teams.claude_program import claude_program
 
+from holdfast.commands import probe_sandbox
 from holdfast.core import JsonObject, ModelMessage, TextPart, ToolCallPart, Usage
 from holdfast.models import Reply
 
@@ -27,6 +28,11 @@ rules:
   - {name: inside, allow: "*", roles: [read-path], inside: true}
   - {name: says, escalate: friendly.echo, because: it echoes}
   - {name: shell, allow: claude.Bash, arguments: {command: {one_of: ["touch allowed"]}}}
+"""
+
+COMMANDS = """\
+  - {name: run, allow: "shell.*"}
+  - {name: propose, stage: "world.*", roles: [write-path, delete-path], inside: true}
 """
 
 
@@ -127,6 +133,24 @@ async def test_its_own_tools_do_what_the_gate_allows_and_nothing_else(claude_pro
         ("claude.Write", "deny"),
     ]
     assert "use Write" in await claude_project.output_of(str(claude_project.program), "show")
+
+
+async def test_its_bash_tool_runs_in_the_sandbox_and_its_edits_become_proposals(
+    claude_project: ClaudeProject,
+) -> None:
+    if (await probe_sandbox(claude_project.home / "probe")).tier != "full":
+        pytest.skip("the full sandbox does not stand here")
+    claude_project.policy.write_text(POLICY + COMMANDS)
+    await claude_project.install("--sandbox-bash")
+    (claude_project.folder / "a.txt").write_text("hello\n")
+    edit, look = "sed -i s/hello/edited/ a.txt", "echo inside: $(cat a.txt)"
+    output = await claude_project.claude(("Bash", {"command": edit}), ("Bash", {"command": look}))
+    assert "inside: edited" in output
+    assert (claude_project.folder / "a.txt").read_text() == "hello\n"
+    told = re.search(r"holdfast (proposals show \S+-commands)", output)
+    assert told is not None
+    staged = await claude_project.output_of(str(claude_project.program), *told[1].split())
+    assert "-hello\n+edited" in staged
 
 
 async def test_a_missing_hook_program_blocks_its_tools(claude_project: ClaudeProject) -> None:
