@@ -154,7 +154,7 @@ for change in (
 ):
     try: change(); print("LIMITED")
     except OSError: pass
-os.setpriority(os.PRIO_PROCESS, 0, 1)
+os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0))
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 os.sched_setaffinity(0, os.sched_getaffinity(0))
 print("OWN")
