@@ -216,19 +216,43 @@ def large_diff(folder: Path) -> None:
 
 
 def shown_proposal(folder: Path) -> None:
-    """`holdfast proposals show` of a new text of 60 MB, which another process staged."""
-    if (child := os.fork()) == 0:
-        asyncio.run(_stage(folder, 600_000))
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    from holdfast.cli import main
+    """`holdfast proposals show` of a new text of the largest size that one call takes, which another process staged."""
+    _show_proposal(folder, "''.join('%099d\\n' % i for i in range(671_000))", 67_000_000)
 
-    os.environ["HOLDFAST_HOME"] = str(folder / "home")
-    with (folder / "shown").open("w") as sys.stdout:
-        code = main(["proposals", "show"])
-    sys.stdout = sys.__stdout__
-    assert code == 0
-    assert (folder / "shown").stat().st_size > 60_000_000
+
+def shown_proposal_as_json(folder: Path) -> None:
+    """`holdfast proposals show --json` of the same text."""
+    _show_proposal(folder, "''.join('%099d\\n' % i for i in range(671_000))", 67_000_000, "--json")
+
+
+def shown_proposal_of_emoji(folder: Path) -> None:
+    """`holdfast proposals show` of 60 MB of emoji, which take 4 bytes each, also in memory."""
+    _show_proposal(folder, "('\U0001f600' * 24 + '%03d\\n' % 7) * 590_000", 60_000_000)
+
+
+def shown_proposal_of_emoji_as_json(folder: Path) -> None:
+    """`holdfast proposals show --json` of the same emoji."""
+    _show_proposal(folder, "('\U0001f600' * 24 + '%03d\\n' % 7) * 590_000", 59_000_000, "--json")
+
+
+def shown_proposal_with_an_emoji(folder: Path) -> None:
+    """`holdfast proposals show` of 60 MB with one emoji, which makes every other character take 4 bytes in memory."""
+    _show_proposal(folder, "'\U0001f600' + ('a' * 99 + '\\n') * 600_000", 0)
+
+
+def shown_proposal_of_controls(folder: Path) -> None:
+    """`holdfast proposals show` of 60 MB of control characters, which are shown as eight, in lines of 4 MB."""
+    _show_proposal(folder, "('\\x01' * 4_000_000 + '\\n') * 15", 480_000_000)
+
+
+def shown_proposal_of_controls_as_json(folder: Path) -> None:
+    """`holdfast proposals show --json` of 60 MB of control characters, which take 360 MB as JSON."""
+    _show_proposal(folder, "('\\x01' * 4_000_000 + '\\n') * 15", 360_000_000, "--json")
+
+
+def shown_proposal_of_one_line(folder: Path) -> None:
+    """`holdfast proposals show` of 60 MB in one line."""
+    _show_proposal(folder, "'\\x01' * 60_000_000", 0)
 
 
 def value_in_variable(folder: Path) -> None:
@@ -305,7 +329,9 @@ CASES: dict[str, Callable[[Path], None]] = {
     each.__name__: each
     for each in (
         policy_file, policy_values, archive_bomb, archive_line, archive_history, archive_content, archive_files, shown_argument, nested_call, model_line, mcp_line, mcp_endless, mcp_parts,
-        stray_files, roster, large_text, large_binary, large_diff, shown_proposal, value_in_variable, file_in_variable, value_at_the_end,
+        stray_files, roster, large_text, large_binary, large_diff, shown_proposal, shown_proposal_as_json,
+        shown_proposal_of_emoji, shown_proposal_of_emoji_as_json, shown_proposal_with_an_emoji, shown_proposal_of_controls,
+        shown_proposal_of_controls_as_json, shown_proposal_of_one_line, value_in_variable, file_in_variable, value_at_the_end,
         value_of_controls, large_exception, large_argument, read_controls, system_text, system_controls, system_many, wasi_text,
         wasi_exception, lisp_text,
     )
@@ -385,8 +411,24 @@ def _edit(folder: Path, piece: bytes, count: int, read: str, write: str) -> None
     asyncio.run(work())
 
 
-async def _stage(folder: Path, lines: int) -> None:
-    """Stage a new file of different lines."""
+def _show_proposal(folder: Path, content: str, shown_bytes: int, *options: str) -> None:
+    """Show a new file, in this process; another one, whose memory does not count, staged it."""
+    if (child := os.fork()) == 0:
+        asyncio.run(_stage(folder, content))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    from holdfast.cli import main
+
+    os.environ["HOLDFAST_HOME"] = str(folder / "home")
+    with (folder / "shown").open("w", encoding="utf-8") as sys.stdout:
+        code = main(["proposals", "show", *options])
+    sys.stdout = sys.__stdout__
+    assert code == 0
+    assert (folder / "shown").stat().st_size > shown_bytes
+
+
+async def _stage(folder: Path, content: str) -> None:
+    """Stage a new file with the content that an expression makes."""
     from holdfast.app import Runtime
     from holdfast.core import Proposed
     from holdfast.guests import GuestLimits
@@ -398,7 +440,7 @@ async def _stage(folder: Path, lines: int) -> None:
     try:
         policy = FixedPolicy(default="allow", verdicts={"world.write": "stage"})
         session = await runtime.create(policy=policy, needs_model=False)
-        code = f"world.write(path='g', content=''.join('%099d\\n' % i for i in range({lines})))"
+        code = f"world.write(path='g', content={content})"
         outcome = await session.execute(code)
         assert isinstance(outcome, Proposed), outcome
     finally:

@@ -1,12 +1,22 @@
 """Escaping of invisible characters, and plurals."""
 
+import json
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import escape_invisible, escape_to_one_line, has_invisible, mark_lookalikes, pluralize
+from holdfast.core import (
+    Json,
+    escape_invisible,
+    escape_to_one_line,
+    has_invisible,
+    json_pieces,
+    mark_lookalikes,
+    pluralize,
+)
+from holdfast.core import text as text_module
 
 
 @pytest.mark.parametrize(
@@ -80,3 +90,35 @@ def test_characters_that_only_look_latin_are_marked(text: str) -> None:
 @pytest.mark.parametrize("text", ["naïve café", "Größe", "привет мир", "日本語.txt", "العربية", "plain.txt"])
 def test_words_of_other_languages_are_not_marked(text: str) -> None:
     assert mark_lookalikes(text) == text
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "\x01", "\u200d", "\ufe0f", "\U0001f469", "\u2764", "1", "\u20e3"]), max_size=60
+    )
+)
+def test_a_long_text_is_escaped_in_pieces_as_it_is_whole(characters: list[str]) -> None:
+    text = "".join(characters)
+    with pytest.MonkeyPatch.context() as patch:
+        whole = escape_invisible(text)
+        patch.setattr(text_module, "_PIECE_CHARACTERS", 3)
+        assert escape_invisible(text) == whole
+
+
+def test_an_emoji_without_end_does_not_make_a_piece_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_module, "_PIECE_CHARACTERS", 8)
+    pieces = list(text_module._pieces("\U0001f469\u200d" * 1000))
+    assert max(map(len, pieces)) <= 72
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@given(_JSON)
+def test_json_in_pieces_is_the_indented_document(value: Json) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_module, "_PIECE_CHARACTERS", 3)
+        assert "".join(json_pieces(value)) == json.dumps(value, indent=2, ensure_ascii=False)

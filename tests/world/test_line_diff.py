@@ -63,8 +63,9 @@ def changed(diff: str) -> list[str]:
 @given(text=TEXTS)
 def test_the_diff_of_a_new_or_deleted_file_is_the_one_that_a_comparison_gives(text: str) -> None:
     for old, new in ((text, ""), ("", text)):
-        short = diff_of(old, new)
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(line_diff, "_PIECE_CHARACTERS", 2)
+            short = diff_of(old, new)
             patch.setattr(line_diff, "_one_sided_diff", lambda *_: pytest.fail("not compared"))
             patch.setattr(line_diff, "_is_one_sided", lambda *_: False)
             assert diff_of(old, new) == short
@@ -116,7 +117,7 @@ def test_long_texts_with_nothing_in_common_are_removed_and_added() -> None:
     assert apply(old, diff) == new
 
 
-@pytest.mark.parametrize("limit", ["MAX_CHARACTERS", "MAX_LINES", "MAX_DIFFERENT_LINES"])
+@pytest.mark.parametrize("limit", ["MAX_LINES", "MAX_DIFFERENT_LINES"])
 def test_texts_that_are_too_large_to_compare_have_no_diff(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -124,3 +125,15 @@ def test_texts_that_are_too_large_to_compare_have_no_diff(
     assert unified_diff(old, new, NAMES)
     monkeypatch.setattr(line_diff, limit, 149)
     assert unified_diff(old, new, NAMES) is None
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_text_with_a_line_that_nobody_can_read_has_no_diff(
+    monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(line_diff, "MAX_LINE_CHARACTERS", 10)
+    longest = f"a\n{'b' * 9}\n{'c' * 10}{end}"
+    assert unified_diff("", longest, NAMES) is not None
+    for text in (f"a\n{'b' * 11}\nc\n{end}", f"a\n{'b' * 11}{end}", "b" * 11):
+        assert unified_diff("", text, NAMES) is None
+        assert unified_diff(text, "a\n", NAMES) is None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from holdfast.core import Change, digest_bytes
 from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused, QuotaExceeded
 from holdfast.world import FolderWorld, MemoryWorld, Quota, StagedWorld, UndoJournal, World
+from holdfast.world.staging import proposals
 
 BASES: dict[str, Callable[[Path], World]] = {"memory": lambda folder: MemoryWorld(), "folder": FolderWorld}
 
@@ -428,6 +429,31 @@ def test_a_change_that_is_too_large_to_compare_is_described(
     (proposal,) = staged.proposals()
     assert proposal.diff.startswith("large file kept: 5 bytes, ")
     assert "-> 6 bytes, " in proposal.diff
+
+
+@pytest.mark.parametrize(
+    ("content", "text_bytes"),
+    [(b"abc\n", 4), ("\u00e9\u00fc\n".encode(), 3), ("\u4e2d\n".encode(), 4), ("abc\U0001f600".encode(), 16)],
+)
+def test_a_text_that_takes_too_much_memory_is_described(
+    monkeypatch: pytest.MonkeyPatch, staged: StagedWorld, content: bytes, text_bytes: int
+) -> None:
+    monkeypatch.setattr(proposals, "_PIECE_BYTES", 1)
+    staged.write("new", content)
+    monkeypatch.setattr(proposals, "MAX_TEXT_BYTES", text_bytes)
+    (proposal,) = staged.proposals()
+    assert proposal.diff.startswith("--- /dev/null\n+++ b/new\n")
+    monkeypatch.setattr(proposals, "MAX_TEXT_BYTES", text_bytes - 1)
+    (proposal,) = staged.proposals()
+    assert proposal.diff.startswith("large file new: nothing -> ")
+    assert not proposal.is_binary
+
+
+@pytest.mark.parametrize("content", [b"a\0", b"\xff", b"a\xe4\xb8", b"\xed\xa0\x80"])
+def test_what_is_not_utf_8_is_binary(staged: StagedWorld, content: bytes) -> None:
+    staged.write("new", content)
+    (proposal,) = staged.proposals()
+    assert proposal.is_binary
 
 
 def test_the_kinds_of_staged_changes_are_those_of_the_proposals(staged: StagedWorld) -> None:

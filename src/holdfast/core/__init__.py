@@ -136,6 +136,7 @@ from holdfast.core.text import (
     escape_to_one_line,
     format_age,
     has_invisible,
+    json_pieces,
     mark_lookalikes,
     pluralize,
 )
@@ -306,6 +307,7 @@ __all__ = [
     "is_success",
     "is_this_machine",
     "is_too_deep",
+    "json_pieces",
     "link_destination",
     "link_problem",
     "lowest",

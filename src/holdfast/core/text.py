@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from holdfast.core.values import Json
+from holdfast.core.values import Json, encode
 
 
 def pluralize(number: float, noun: str, plural: str = "") -> str:
@@ -68,7 +68,30 @@ def escape_invisible(text: str) -> str:
     """Replace invisible characters with their code points: `a\\u200bb` becomes `a<U+200B>b`."""
     if _PLAIN_ASCII.fullmatch(text):
         return text
+    return "".join(map(_escape_piece, _pieces(text)))
+
+
+def _escape_piece(text: str) -> str:
     return "".join(f"<U+{ord(char):04X}>" if is_hidden else char for char, is_hidden in _characters(text))
+
+
+_PIECE_CHARACTERS = 1 << 16
+_MAX_EMOJI_CHARACTERS = 64
+"""An emoji with more, of people and joiners, is not one that anybody wrote; a piece may end in it."""
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in pieces that end outside of emoji: the characters of a long text, one by one, take fifty times its memory."""
+    start = 0
+    while start < len(text):
+        end = start + _PIECE_CHARACTERS
+        limit = end + _MAX_EMOJI_CHARACTERS
+        while end < min(len(text), limit) and (
+            text[end] in "\u200d\ufe0f\u20e3" or text[end - 1] == "\u200d"
+        ):
+            end += 1
+        yield text[start:end]
+        start = end
 
 
 def escape_to_one_line(text: str) -> str:
@@ -85,6 +108,34 @@ _OBEYED_IN_JSON = re.compile(
 def escape_json(document: str) -> str:
     """A JSON document with control, bidirectional and invisible characters as `\\u` escapes. Parsed, it is the same document."""
     return _OBEYED_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], document)
+
+
+def json_pieces(value: Json | tuple[Json, ...], indent: str = "\n") -> Iterator[str]:
+    """The JSON of a value, indented, in pieces: that of one long text can be six times as large as the text."""
+    match value:
+        case str():
+            yield '"'
+            for start in range(0, len(value), _PIECE_CHARACTERS):
+                yield json.dumps(value[start : start + _PIECE_CHARACTERS], ensure_ascii=False)[1:-1]
+            yield '"'
+        case dict() if value:
+            before = "{"
+            for name, each in value.items():
+                yield f"{before}{indent}  "
+                yield from json_pieces(name)
+                yield ": "
+                yield from json_pieces(each, f"{indent}  ")
+                before = ","
+            yield f"{indent}}}"
+        case list() | tuple() if value:
+            before = "["
+            for each in value:
+                yield f"{before}{indent}  "
+                yield from json_pieces(each, f"{indent}  ")
+                before = ","
+            yield f"{indent}]"
+        case _:
+            yield encode(value).decode()
 
 
 _WORD = re.compile(r"[^\W\d_]+")

@@ -125,7 +125,7 @@ async def _passes(session: Session, arguments: argparse.Namespace, console: Cons
 def _show(staged: StagedWorld, arguments: argparse.Namespace, console: Console) -> None:
     proposals = choose_proposals(staged, arguments.paths)
     if arguments.json:
-        console.json(proposals)
+        console.stream_json(proposals)
         return
     if not proposals:
         console.say("nothing is staged")

@@ -54,6 +54,18 @@ class Console:
 
         self.print(escape_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
+    def stream_json(self, value: object) -> None:
+        """Like `json`, piece by piece: a text in the value may be so long that its JSON does not fit into memory."""
+        import msgspec
+
+        from holdfast.core import escape_json, json_pieces
+
+        with progress_hidden():
+            for piece in json_pieces(msgspec.to_builtins(value, str_keys=True)):
+                self._out.write(escape_json(piece))
+            self._out.write("\n")
+            self._out.flush()
+
     def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n", folds: bool = False) -> None:
         """Write a message to stderr. Control characters in it are escaped, so that the terminal does not obey them."""
         text = _escape(text)

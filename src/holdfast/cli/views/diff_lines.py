@@ -16,6 +16,8 @@ LineKind = Literal["note", "header", "hunk", "context", "added", "removed"]
 MAX_PAIRED_LINES = 60
 MAX_COMPARED_CHARACTERS = 500
 """Longer blocks and lines are coloured as a whole: comparing words takes time, and highlights there help nobody."""
+MAX_PAIRED_CHARACTERS = 1_000_000
+"""Of a block that is kept, to be compared."""
 _MIN_LIKENESS = 0.4
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 
@@ -106,6 +108,7 @@ def _with_words(lines: Iterator[DiffLine]) -> Iterator[DiffLine]:
     added: list[DiffLine] = []
     is_long = False
     """Whether this block of removed lines is too long to compare; then it is not kept."""
+    kept = 0
     for line in lines:
         if line.kind == "removed" and is_long:
             yield line
@@ -116,13 +119,15 @@ def _with_words(lines: Iterator[DiffLine]) -> Iterator[DiffLine]:
             added.append(line)
         else:
             yield from _paired(removed, added)
-            removed, added = ([line], []) if line.kind == "removed" else ([], [])
+            removed, added, kept = ([line], [], 0) if line.kind == "removed" else ([], [], 0)
             if line.kind != "removed":
                 yield line
-        is_long = len(removed) > MAX_PAIRED_LINES
+        kept += len(line.pieces[0].text)
+        is_large = kept > MAX_PAIRED_CHARACTERS
+        is_long = len(removed) > MAX_PAIRED_LINES or (is_large and bool(removed))
         if is_long or len(added) > MAX_PAIRED_LINES:
             yield from (*removed, *added)
-            removed, added = [], []
+            removed, added, kept = [], [], 0
     yield from _paired(removed, added)
 
 

@@ -12,8 +12,10 @@ from difflib import Match, SequenceMatcher
 from itertools import islice
 
 CONTEXT_LINES = 3
-MAX_CHARACTERS = 64 << 20
-"""Of both texts together, as are the next two."""
+MAX_TEXT_BYTES = 64 << 20
+"""In memory, of both texts together, as are the next two. A text with one emoji takes four bytes a character."""
+MAX_LINE_CHARACTERS = 4 << 20
+"""A person cannot read a longer line, and an invisible character in it is shown as eight."""
 MAX_LINES = 4_000_000
 MAX_DIFFERENT_LINES = 1_200_000
 MAX_COMPARED_LINES = 3000
@@ -24,6 +26,7 @@ MAX_COMPARISONS = 20_000_000
 _GROUP_LINES = 8
 _JOINED_LINES = 1000
 """Joined at a time: a list of all lines would take more memory than their text."""
+_PIECE_CHARACTERS = 1 << 20
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _ABSENT, _REPEATED = -1, -2
 _Lines = Sequence[int]
@@ -35,8 +38,8 @@ _Anchoring = Callable[[_Lines, _Lines], Iterable[_Pair]]
 
 
 def unified_diff(old: str, new: str, names: tuple[str, str]) -> str | None:
-    """The diff with three lines of context, which `git apply` can apply; None if the texts are too large to compare."""
-    if len(old) + len(new) > MAX_CHARACTERS or old.count("\n") + new.count("\n") > MAX_LINES:
+    """The diff with three lines of context, which `git apply` can apply; None if the texts have too many or too long lines."""
+    if old.count("\n") + new.count("\n") > MAX_LINES or _has_long_line(old) or _has_long_line(new):
         return None
     if _is_one_sided(old, new):
         return _one_sided_diff(old, new, names)
@@ -62,13 +65,22 @@ def _one_sided_diff(old: str, new: str, names: tuple[str, str]) -> str:
     breaks, is_ended = text.count("\n"), text.endswith("\n")
     place = _range(0, breaks if is_ended else breaks + 1)
     ranges = f"-{place} +{_range(0, 0)}" if old else f"-{_range(0, 0)} +{place}"
-    return "".join(
-        (
-            f"--- {names[0]}\n+++ {names[1]}\n@@ {ranges} @@\n{sign}",
-            text.replace("\n", f"\n{sign}", breaks - is_ended),
-            "" if is_ended else _NO_NEWLINE,
-        )
-    )
+    diff = f"--- {names[0]}\n+++ {names[1]}\n@@ {ranges} @@\n{sign}"
+    end = len(text) - is_ended
+    for start in range(0, end, _PIECE_CHARACTERS):
+        # Appended in place: joining the parts would take the memory of the text twice.
+        diff += text[start : min(start + _PIECE_CHARACTERS, end)].replace("\n", f"\n{sign}")
+    diff += "\n" if is_ended else _NO_NEWLINE
+    return diff
+
+
+def _has_long_line(text: str) -> bool:
+    start = 0
+    while len(text) - start > MAX_LINE_CHARACTERS:
+        start = text.rfind("\n", start, start + MAX_LINE_CHARACTERS + 1) + 1
+        if start == 0:
+            return True
+    return False
 
 
 def _numbered(text: str, numbers: dict[str, int]) -> _Lines:

@@ -1,11 +1,17 @@
 """Proposals: staged changes that are not yet committed, shown as unified diffs."""
 
+import codecs
 import os
+import re
 from typing import Literal
 
 from holdfast.core import LINK_MODE, Value, pluralize, runs_when
 from holdfast.world.contract import fingerprint_of
-from holdfast.world.staging.line_diff import unified_diff
+from holdfast.world.staging.line_diff import MAX_TEXT_BYTES, unified_diff
+
+_PIECE_BYTES = 1 << 20
+_TWO_BYTES_WIDE, _FOUR_BYTES_WIDE = re.compile(rb"[\xc4-\xef]"), re.compile(rb"[\xf0-\xf4]")
+"""The first bytes of characters that make a text take two and four bytes a character in memory."""
 
 
 class Proposal(Value):
@@ -44,13 +50,15 @@ def describe(
             path=path, kind=kind, diff=f"{path}: {what}\n", is_binary=True, mode=mode, asks=asks,
             runs_when=runs_when(path),
         )  # fmt: skip
-    old, new = _text(before), _text(after)
-    is_binary = old is None or new is None
+    sizes = [_text_bytes(content or b"") for content in (before, after)]
+    is_binary = None in sizes
     names = (
         "/dev/null" if before is None else f"a/{path}",
         "/dev/null" if after is None else f"b/{path}",
     )
-    compared = None if old is None or new is None else unified_diff(old, new, names)
+    compared = None
+    if not is_binary and sum(size or 0 for size in sizes) <= MAX_TEXT_BYTES:
+        compared = unified_diff((before or b"").decode(), (after or b"").decode(), names)
     if compared is None:
         what = "binary" if is_binary else "large"
         diff = f"{what} file {path}: {_size_and_hash(before)} -> {_size_and_hash(after)}\n"
@@ -85,16 +93,20 @@ def _empty_file(path: str, kind: str, mode: int | None) -> str:
     return f"diff --git a/{path} b/{path}\n{verb} file mode {git_mode}\n\n"  # a blank line ends the header
 
 
-def _text(content: bytes | None) -> str | None:
-    """The content as text, empty if there is no file; None if it is binary."""
-    if content is None:
-        return ""
+def _text_bytes(content: bytes) -> int | None:
+    """How many bytes of memory a content takes as text; None if it is binary. It is decoded in pieces, to find out."""
     if b"\0" in content:
         return None
+    decoder, characters = codecs.getincrementaldecoder("utf-8")(), 0
     try:
-        return content.decode()
+        for start in range(0, len(content), _PIECE_BYTES):
+            characters += len(decoder.decode(content[start : start + _PIECE_BYTES]))
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return None
+    return characters * (
+        4 if _FOUR_BYTES_WIDE.search(content) else 2 if _TWO_BYTES_WIDE.search(content) else 1
+    )
 
 
 def _name_and_content(content: bytes | None, mode: int | None) -> str:
