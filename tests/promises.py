@@ -65,7 +65,7 @@ PROMISES = (
     ),
     Promise(
         "P09",
-        "A secret that you hand to a server or a provider is in no record and no log, is not shown, and is not handed to anyone else. Files of "
+        "A secret that you hand to a server, a provider or a messenger, and a key of the data directory, is in no record and no log, is not shown, and is not handed to anyone else. Files of "
         "the workspace and the variables of a guest are kept as they are.",
         "the server or the provider itself, a guest that encodes what it was allowed to read, and you, if you type a key of the keyring "
         "into a command that does not use the keyring",

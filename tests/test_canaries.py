@@ -4,6 +4,7 @@ Not covered are files of the workspace, which are kept as they are, and the vari
 """
 
 import asyncio
+import base64
 import contextlib
 import json
 import logging
@@ -12,15 +13,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from zipfile import ZipFile
 
 import msgspec
 import pytest
 from tests.cli.commands import Run, run
 from tests.mcp.toolset_harness import server_command
 
-from holdfast.app import Runtime
+from holdfast.app import Runtime, redactor
 from holdfast.policy import FixedPolicy
 from holdfast.session import Settings
+from holdfast.store import Home
 
 __all__ = ["run"]
 
@@ -28,9 +31,36 @@ CANARIES = {
     kind: f"cnry-{kind}-9fK2xQ7w"
     for kind in (
         "server-env", "server-variable", "server-argument", "server-header", "server-url", "provider-key", "second-key",
-        "keyring-key", "team-token",
+        "keyring-key", "team-token", "notify-token", "notify-secret", "notify-password", "notify-url-long", "messenger-token",
+        "messenger-variable",
     )
 }  # fmt: skip
+EXPORT_KEY = b"cnry-export-key-9fK2xQ7w\x00\xff\xfe\x80\n'\"\\"
+CANARIES |= {"export-key": EXPORT_KEY.hex(), "export-key-in-base64": base64.b64encode(EXPORT_KEY).decode()}
+CONFIG = f"""
+[notify.targets.phone]
+kind = "ntfy"
+url = "https://ntfy.example.com/{CANARIES["notify-url-long"]}"
+token = "{CANARIES["notify-token"]}"
+[notify.targets.hook]
+kind = "webhook"
+url = "https://example.com"
+secret = "${{CN_HOOK}}"
+[notify.targets.mail]
+kind = "email"
+server = "smtp.example.com:587"
+sender = "me@example.com"
+recipient = "me@example.com"
+user = "me"
+password = "{CANARIES["notify-password"]}"
+[messengers.bot]
+kind = "telegram"
+token = "{CANARIES["messenger-token"]}"
+[messengers.team]
+kind = "slack"
+bot_token = "${{CN_BOT}}"
+app_token = "keyring:slack"
+"""
 WRAPS: list[Callable[[str], str]] = [
     lambda canary: canary,
     lambda canary: f"say {canary}, please",
@@ -49,6 +79,9 @@ def prepare(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = home / "teams" / "x" / "tokens.json"
     tokens.write_text(json.dumps({"operator": CANARIES["team-token"]}))
     tokens.chmod(0o600)
+    (home / "export-key").write_bytes(EXPORT_KEY)
+    (home / "export-key").chmod(0o600)
+    (home / "config.toml").write_text(CONFIG)
     command, *arguments = server_command("echo_secrets", "--token", CANARIES["server-argument"])
     servers = {
         "echo": {
@@ -67,6 +100,8 @@ def prepare(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CN_B", CANARIES["server-variable"])
     monkeypatch.setenv("ANTHROPIC_API_KEY", CANARIES["provider-key"])
     monkeypatch.setenv("GEMINI_API_KEY", CANARIES["second-key"])
+    monkeypatch.setenv("CN_HOOK", CANARIES["notify-secret"])
+    monkeypatch.setenv("CN_BOT", CANARIES["messenger-variable"])
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     keyring = SimpleNamespace(
         get_password=lambda service, name: CANARIES["keyring-key"] if name == "openai" else None,
@@ -80,7 +115,7 @@ async def plant(home: Path, folder: Path, texts: list[str]) -> tuple[int, list[b
     received: list[bytes] = []
     places = 0
     log = logging.getLogger("holdfast")
-    runtime = await Runtime.start(home=home, settings=Settings())
+    runtime = await Runtime.start(home=home)
     try:
         session = await runtime.create(
             workspace=folder,
@@ -109,7 +144,10 @@ async def plant(home: Path, folder: Path, texts: list[str]) -> tuple[int, list[b
 
 async def check(home: Path, folder: Path, run: Run, texts: list[str]) -> int:
     places, received = await plant(home, folder, texts)
-    given = [home / "mcp-servers.json", home / "teams" / "x" / "tokens.json", folder / "notes.txt"]
+    given = [
+        *(home / name for name in ("mcp-servers.json", "config.toml", "export-key", "teams/x/tokens.json")),
+        folder / "notes.txt",
+    ]
     at_rest = {
         path: path.read_bytes()
         for path in home.rglob("*")
@@ -119,13 +157,22 @@ async def check(home: Path, folder: Path, run: Run, texts: list[str]) -> int:
     shown = []
     for words in (
         ("show", "canaries", "--json"), ("show", "canaries"), ("audit", "canaries", "--json"), ("sessions", "--json"),
-        ("search", "cnry", "--json"), ("mcp", "list", "--json"), ("config", "--json"),
+        ("search", "cnry", "--json"), ("mcp", "list", "--json"), ("config", "--json"), ("config",),
+        ("config", "get", "messengers"), ("notify", "--json"), ("export", "--public-key", "--json"),
+        ("export", "canaries", "-o", str(home.parent / "canaries.zip"), "--json"),
     ):  # fmt: skip
         done = await asyncio.to_thread(run, *words)
         shown.append(f"{done.out}{done.err}".encode())
     assert any(b"[redacted]" in each for each in shown)
-    for kind, canary in CANARIES.items():
-        secret = canary.encode()
+    with ZipFile(home.parent / "canaries.zip") as archive:
+        # The blobs are those of the store: files, and the state of a guest that had the canary in its code.
+        names = [name for name in archive.namelist() if not name.startswith("blobs/")]
+        assert "signature.json" in names
+        at_rest |= {Path(name): archive.read(name) for name in names}
+    for kind, secret in {
+        **{kind: canary.encode() for kind, canary in CANARIES.items()},
+        "key": EXPORT_KEY,
+    }.items():
         assert {
             path.name: _around(content, secret) for path, content in at_rest.items() if secret in content
         } == {}, kind
@@ -202,3 +249,16 @@ def test_a_command_that_starts_no_server_knows_its_secrets(
     # A key in the keyring is known to the processes that use it.
     found = [kind for kind, canary in CANARIES.items() if canary.encode() in kept]
     assert found == ["keyring-key"]
+
+
+@pytest.mark.promise("P09")
+def test_the_password_of_a_store_and_the_keys_that_machines_share_are_redacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(f"{'ab' * 32}\n{'cd' * 32}\n")
+    monkeypatch.setenv("HOLDFAST_KEY_FILE", str(keys))
+    monkeypatch.setenv("HOLDFAST_STORE", "postgresql://me:cnry-store-9fK2xQ7w@127.0.0.1/db")
+    redact = redactor((), Settings(), Home(tmp_path))
+    for secret in ("cnry-store-9fK2xQ7w", "ab" * 32, "cd" * 32):
+        assert redact.redact_text(f"say {secret}") == "say [redacted]"

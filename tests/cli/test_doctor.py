@@ -107,6 +107,18 @@ def test_a_data_directory_that_others_can_read_is_a_problem(tmp_path: Path) -> N
     assert home.fix == f"chmod 700 {tmp_path}/holdfast"
 
 
+@pytest.mark.parametrize("mode", [0o604, 0o640, 0o602])
+@pytest.mark.parametrize("name", ["export-key", "key"])
+def test_a_key_that_others_can_read_is_a_problem(tmp_path: Path, name: str, mode: int) -> None:
+    home = Home(tmp_path / "holdfast")
+    home.key(), home.export_key()
+    assert home_results(tmp_path)["home"].state == "ok"
+    (home.root / name).chmod(mode)
+    found = home_results(tmp_path)["home"]
+    assert (found.state, found.fix) == ("bad", f"chmod 600 {home.root / name}")
+    assert "other users can read" in found.detail
+
+
 def test_an_invalid_configuration_or_policy_is_a_problem(run: Run, tmp_path: Path) -> None:
     run("init")
     (tmp_path / "holdfast" / "policies" / "mine.yaml").write_text("policy: mine\nrules: 3\n")

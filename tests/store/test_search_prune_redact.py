@@ -215,7 +215,12 @@ async def test_pruning_removes_blob_files_without_a_row(
 
 async def test_half_written_files_are_removed_at_the_next_start(home: Home, clock: FakeClock) -> None:
     home.prepare()
-    left = [home.blobs / ".abc-1", home.root / ".key-1", home.process_locks / ".1-abc"]
+    left = [
+        home.blobs / ".abc-1",
+        home.root / ".key-1",
+        home.root / ".export-key-1",
+        home.process_locks / ".1-abc",
+    ]
     for path in left:
         path.write_bytes(b"half")
     store = await SqliteStore.start(home, clock=clock)

@@ -1,7 +1,8 @@
 """Composing what the sessions of one data directory share, and the redactor that knows every secret we pass on."""
 
+import base64
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,26 @@ from holdfast.config import read_config
 from holdfast.core import Clock, SystemClock
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines
-from holdfast.models import ModelSettings, secrets
+from holdfast.models import secrets
 from holdfast.process.memory import return_large_blocks
 from holdfast.session import LiveSessions, Settings, SharedResources
-from holdfast.store import MIN_SECRET_LENGTH, Home, Redactor, Store, open_store, read_plain
+from holdfast.store import (
+    KEY_FILE_VARIABLE,
+    MIN_SECRET_LENGTH,
+    STORE_VARIABLE,
+    Home,
+    Redactor,
+    Store,
+    open_store,
+    read_own,
+    read_plain,
+)
 
 if TYPE_CHECKING:
     from holdfast.mcp import ServerSpec
+
+_SECRET_FIELDS = ("url", "token", "secret", "password", "bot_token", "app_token")
+"""Of a messenger or a target of notifications."""
 
 
 async def compose_resources(
@@ -42,7 +56,7 @@ async def compose_resources(
     servers = servers if servers is not None else configured_servers(directory)
     directory.prepare()
     # Also of servers that this process does not start: their secrets may be in a file or in what a person types.
-    redact = redactor((*servers, *_known_servers(directory)), settings.model_requests, directory)
+    redact = redactor((*servers, *_known_servers(directory)), settings, directory)
     return SharedResources(
         home=directory,
         settings=settings,
@@ -84,15 +98,42 @@ def _team_tokens(home: Home) -> Iterator[str]:
         yield from kept.values()
 
 
-def redactor(
-    servers: "Sequence[ServerSpec]", model_requests: ModelSettings, home: Home | None = None
-) -> Redactor:
-    """A redactor for the secrets we pass on: keys of providers, values that server entries name, and tokens of teams."""
-    of_servers: list[str] = []
-    if servers:
+def redactor(servers: "Sequence[ServerSpec]", settings: Settings, home: Home | None = None) -> Redactor:
+    """A redactor for the secrets we pass on or keep: keys of providers, values that entries of servers, messengers and targets of
+    notifications name, the password of the store, tokens of teams, and the keys of the data directory.
+    """
+    handed: list[str] = []
+    if specs := [*servers, *_services(settings, os.environ)]:
         from holdfast.mcp import secrets_of
 
-        of_servers = [one for spec in servers for one in secrets_of(spec, os.environ)]
-    of_teams = _team_tokens(home) if home is not None else ()
-    known = (*secrets(os.environ, model_requests), *of_servers, *of_teams)
+        handed = [one for spec in specs for one in secrets_of(spec, os.environ)]
+    of_home = (*_team_tokens(home), *_home_keys(home)) if home is not None else ()
+    known = (*secrets(os.environ, settings.model_requests), *handed, *of_home)
     return Redactor(*(secret for secret in known if len(secret) >= MIN_SECRET_LENGTH))
+
+
+def _services(settings: Settings, environ: Mapping[str, str]) -> "Iterator[ServerSpec]":
+    """Who gets a secret and is not an MCP server, as if it were one: what counts as a secret is the same for all."""
+    store = environ.get(STORE_VARIABLE, "")
+    services = {**settings.notify.targets, **settings.messengers}
+    if not store and not services:
+        return
+    from holdfast.mcp import ServerSpec
+
+    yield ServerSpec(name="store", env={STORE_VARIABLE: store})
+    for name, service in services.items():
+        given = {field: getattr(service, field, "") for field in _SECRET_FIELDS}
+        # An entry of the keyring is known to the process that uses it.
+        yield ServerSpec(
+            name=name,
+            env={field: text for field, text in given.items() if not text.startswith("keyring:")},
+        )
+
+
+def _home_keys(home: Home) -> Iterator[str]:
+    """The keys of a data directory, as programs show bytes, and those that machines share."""
+    for path in (home.key_file, home.export_key_file):
+        if content := read_own(path):
+            yield from (content.hex(), base64.b64encode(content).decode())
+    if given := os.environ.get(KEY_FILE_VARIABLE):
+        yield from (read_own(Path(given)) or b"").decode("ascii", "replace").split()

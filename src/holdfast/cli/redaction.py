@@ -7,7 +7,7 @@ from holdfast.core.errors import HoldfastError
 
 if TYPE_CHECKING:
     from holdfast.mcp import ServerSpec
-    from holdfast.models import ModelSettings
+    from holdfast.session import Settings
     from holdfast.store import Redactor
 
 
@@ -19,11 +19,11 @@ def known_secrets(root: Path) -> "Redactor":
     return redactor(*secret_sources(root), Home(root))
 
 
-def secret_sources(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
-    """The MCP servers and model settings that may hold secrets, as far as they can be read."""
+def secret_sources(root: Path) -> "tuple[tuple[ServerSpec, ...], Settings]":
+    """The MCP servers and the settings that may hold secrets, as far as they can be read."""
     from holdfast.config import load_config
     from holdfast.mcp import McpFiles
-    from holdfast.models import ModelSettings
+    from holdfast.session import Settings
     from holdfast.store import Home
 
     try:
@@ -31,10 +31,10 @@ def secret_sources(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]"
     except (OSError, HoldfastError):
         servers = ()  # the command that needs them reports the error
     try:
-        model_requests = load_config(Home(root)).model_requests
+        settings = load_config(Home(root))
     except (OSError, HoldfastError):
-        model_requests = ModelSettings()
-    return servers, model_requests
+        settings = Settings()
+    return servers, settings
 
 
 class LazyRedactor:

@@ -43,6 +43,7 @@ from holdfast.store.files.file_watch import FileWatch
 from holdfast.store.files.private_files import locked, read_own, read_plain, read_settings, remove
 from holdfast.store.files.rmtree import remove_tree
 from holdfast.store.home import (
+    KEY_FILE_VARIABLE,
     Home,
     create_private,
     private_folder,
@@ -81,6 +82,7 @@ __all__ = [
     "API_KEY_PREFIX",
     "COUNTS",
     "HOST_QUEUE",
+    "KEY_FILE_VARIABLE",
     "LARGE_ARCHIVE",
     "MIN_SECRET_LENGTH",
     "RIGHTS",

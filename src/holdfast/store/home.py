@@ -59,6 +59,11 @@ class Home(Value, kw_only=False):
         return self.root / "trusted-folders.json"
 
     @property
+    def key_file(self) -> Path:
+        """The key that signs snapshots of guests."""
+        return self.root / "key"
+
+    @property
     def export_key_file(self) -> Path:
         """The key that signs exports; created with the first one."""
         return self.root / "export-key"
@@ -190,7 +195,7 @@ class Home(Value, kw_only=False):
         """
         if given := os.environ.get(KEY_FILE_VARIABLE):
             return _read_keys(Path(given))
-        return self._secret(self.root / "key", loss="guests that wait for an answer start over")
+        return self._secret(self.key_file, loss="guests that wait for an answer start over")
 
     def export_key(self) -> bytes:
         """Return the key that signs the exports of this home, 32 random bytes. The first caller creates it.

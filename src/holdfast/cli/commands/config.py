@@ -19,6 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.cli import exit_codes
+from holdfast.cli.redaction import known_secrets
 from holdfast.cli.terminal.console import Console
 from holdfast.config import (
     ConfigField,
@@ -80,7 +81,8 @@ async def run(arguments: argparse.Namespace) -> int:
             field = _field(arguments.key)
             rows, _ = _read(home, None)
             [row] = [row for row in rows if row.key == field.key]
-            console.print("" if row.value is None else _text(row.value))
+            redact = known_secrets(home.root)
+            console.print("" if row.value is None else redact.redact_text(_text(row.value)))
         case "set":
             _set(console, home, _field(arguments.key), arguments.value)
         case _:
@@ -114,12 +116,13 @@ def _with_default_model(row: _Row) -> _Row:
 
 
 def _show(console: Console, home: Home, rows: list[_Row], project: Path | None, *, is_json: bool) -> None:
+    redact = known_secrets(home.root)
     if is_json:
-        console.json([row._asdict() for row in rows])
+        console.json(msgspec.Raw(redact(msgspec.json.encode([row._asdict() for row in rows]))))
         return
     width = max(len(row.key) for row in rows)
     for row in rows:
-        value = "-" if row.value is None or row.value == "" else _text(row.value)
+        value = "-" if row.value is None or row.value == "" else redact.redact_text(_text(row.value))
         source = row.source.removeprefix(f"{home.root}{os.sep}").removeprefix(f"{project}{os.sep}")
         console.print(f"{row.key:<{width}}  {escape_invisible(value):<24}  {source}")
     where = "" if home.config.exists() else " (does not exist; holdfast init writes one)"

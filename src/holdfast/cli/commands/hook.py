@@ -137,8 +137,9 @@ async def _notify(request: _HookInput) -> int:
 
 def _open_runtime() -> AbstractAsyncContextManager[Runtime]:
     """Open the runtime. Only the secrets to redact are read from the configuration, so a broken one blocks no tool."""
-    servers, model_requests = secret_sources(Home.default().root)
-    return open_runtime(Settings(model_requests=model_requests), servers)
+    servers, found = secret_sources(Home.default().root)
+    settings = Settings(model_requests=found.model_requests, notify=found.notify, messengers=found.messengers)
+    return open_runtime(settings, servers)
 
 
 async def _session_exists(runtime: Runtime, request: _HookInput) -> bool:

@@ -72,7 +72,7 @@ def _permissions(home: Home) -> Iterator[CheckResult]:
         yield _bad(f"{home.root} is not writable", f"chmod 700 {home.root}")
     else:
         yield CheckResult(part="home", state="ok", detail=f"{home.root}, private (mode {mode:04o})")
-    for path in (home.database, home.config, home.grants, home.root / "key", home.export_key_file):
+    for path in (home.database, home.config, home.grants, home.key_file, home.export_key_file):
         if path.exists() and path.stat().st_mode & 0o077:
             yield _bad(f"other users can read {path}", f"chmod 600 {path}")
 

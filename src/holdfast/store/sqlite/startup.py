@@ -69,5 +69,5 @@ def _hint_for(problem: OSError) -> str:
 
 def _remove_drafts(home: Home) -> None:
     """Remove half-written files of a crash. No other process has the store open, so none is in use."""
-    for draft in (*home.blobs.glob(".*"), *home.root.glob(".key-*"), *home.process_locks.glob(".*")):
+    for draft in (*home.blobs.glob(".*"), *home.root.glob(".*key-*"), *home.process_locks.glob(".*")):
         draft.unlink(missing_ok=True)
