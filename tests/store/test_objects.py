@@ -5,21 +5,18 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
 from tests.store.sample_events import opened, said
+from tests.support.postgres import Databases, of_tenant
 from tests.support.s3_standin import S3StandIn, s3_standin
 
 from holdfast.core import SystemClock, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, StoreUnavailable
 from holdfast.core.events import RestorePointMade
 from holdfast.store import Home, add_tenant, connect_database, put_blobs_setting
-
-if TYPE_CHECKING:
-    from tests.support.postgres import Databases
-
-    from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.postgres.store import PostgresStore
 
 LIMIT = 1000
 LARGE, SMALL = b"large " * 500, b"small"
@@ -80,10 +77,8 @@ class Stores:
         self._folder = folder
         self._stack = stack
 
-    async def open(self, *, tenant: str = "default") -> "PostgresStore":
-        from holdfast.store.postgres.store import PostgresStore
-
-        url = self.url if tenant == "default" else f"{self.url}&tenant={tenant}"
+    async def open(self, *, tenant: str = "default") -> PostgresStore:
+        url = self.url if tenant == "default" else of_tenant(self.url, tenant)
         home = Home(self._folder / tenant)
         store = await PostgresStore.start(url, home=home, clock=SystemClock(), large_bytes=LIMIT)
         self._stack.push_async_callback(store.close)
@@ -91,7 +86,7 @@ class Stores:
 
 
 @pytest.fixture
-async def stores(postgres_databases: "Databases", tmp_path: Path) -> AsyncIterator[Stores]:
+async def stores(postgres_databases: Databases, tmp_path: Path) -> AsyncIterator[Stores]:
     url = await postgres_databases.take()
     async with AsyncExitStack() as stack:
         stack.callback(postgres_databases.give_back, url)
@@ -145,7 +140,7 @@ async def test_large_blobs_are_objects_and_small_ones_rows(
     assert (tmp_path / "copy").read_bytes() == LARGE + SMALL
 
 
-async def copied(store: "PostgresStore", digest: str, path: Path) -> None:
+async def copied(store: PostgresStore, digest: str, path: Path) -> None:
     target = os.open(path, os.O_RDWR | os.O_CREAT)
     try:
         (await store.open_blobs([digest]))[digest].copy_to(target)

@@ -5,28 +5,21 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tests.support.postgres import SOCKET_NAME, Databases, open_server, through_socket
 
 from holdfast.core import SystemClock
 from holdfast.core.errors import StoreUnavailable
 from holdfast.services.doctor.shared_store import check_store
 from holdfast.store import Home, list_tenants, open_work_store, store_status
 
-if TYPE_CHECKING:
-    from tests.support.postgres import Databases
-
-NAME = ".s.PGSQL.5432"
 REFUSAL = b"SERROR\0C08P01\0Munsupported startup parameter: search_path\0\0"
 
 
 @asynccontextmanager
 async def pooler(url: str, *, ignores_settings: bool) -> AsyncIterator[str]:
     """What PgBouncer does with the settings of a connection: it refuses them, or drops them where it was told to."""
-    parts = urlsplit(url)
-    (target,) = parse_qs(parts.query)["host"]
     connections: set[asyncio.Task[None]] = set()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,14 +35,14 @@ async def pooler(url: str, *, ignores_settings: bool) -> AsyncIterator[str]:
         words = start[4:].split(b"\0")
         given = dict(zip(words[::2], words[1::2], strict=False))
         kept = b"".join(b"%s\0%s\0" % (name, given[name]) for name in (b"user", b"database"))
-        there, back = await asyncio.open_unix_connection(f"{target}/{NAME}")
+        there, back = await open_server(url)
         back.write((len(kept) + 9).to_bytes(4, "big") + start[:4] + kept + b"\0")
         await asyncio.gather(pump(reader, back), pump(there, writer))
         await back.wait_closed()
 
     with tempfile.TemporaryDirectory(prefix="holdfast-pooler-") as folder:
-        server = await asyncio.start_unix_server(accept, Path(folder) / NAME)
-        yield parts._replace(query=f"host={folder}").geturl()
+        server = await asyncio.start_unix_server(accept, Path(folder) / SOCKET_NAME)
+        yield through_socket(url, folder)
         server.close()
         await asyncio.gather(*connections)  # the clients have left
 
@@ -63,7 +56,7 @@ async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> No
 
 @pytest.mark.parametrize("ignores_settings", [False, True])
 async def test_a_pooler_in_front_of_the_database_is_refused_with_the_way_out(
-    postgres_databases: "Databases", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ignores_settings: bool
+    postgres_databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ignores_settings: bool
 ) -> None:
     address = await postgres_databases.take()
     try:

@@ -2,15 +2,12 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.commands import Run, run
+from tests.support.postgres import Databases, of_user
 
 from holdfast.store import STORE_VARIABLE, DatabaseLogin
-
-if TYPE_CHECKING:
-    from tests.support.postgres import Databases
 
 __all__ = ["run"]
 
@@ -36,9 +33,9 @@ def test_no_error_shows_the_password_of_an_address(run: Run, tmp_path: Path, add
 
 
 def test_no_hint_shows_the_password_of_a_store_that_answers(
-    run: Run, postgres_databases: "Databases", monkeypatch: pytest.MonkeyPatch
+    run: Run, postgres_databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blank = asyncio.run(postgres_databases.take_blank()).replace("postgres@", "postgres:hunter2secret@", 1)
+    blank = of_user(asyncio.run(postgres_databases.take_blank()), "postgres", "hunter2secret")
     monkeypatch.setenv(STORE_VARIABLE, blank)
     for words in (
         ("store", "status", blank),

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.store.sample_events import opened, said, turn
+from tests.support.postgres import Databases, of_tenant, of_user
 
 from holdfast.core import SessionId, SystemClock, digest_bytes
 from holdfast.core.errors import (
@@ -34,9 +35,6 @@ from holdfast.store import (
     remove_tenant,
 )
 from holdfast.worker import install_dispatch, open_dispatch, post_message
-
-if TYPE_CHECKING:
-    from tests.support.postgres import Databases
 
 ID, NAME = SessionId("the-secret-session"), "secret-name"
 SECRET = b"a secret content"
@@ -66,11 +64,11 @@ class Tenants:
 
     @property
     def our_url(self) -> str:
-        return f"{self.url}&tenant=ours"
+        return of_tenant(self.url, "ours")
 
 
 @pytest.fixture
-async def tenants(postgres_databases: "Databases", tmp_path: Path) -> AsyncIterator[Tenants]:
+async def tenants(postgres_databases: Databases, tmp_path: Path) -> AsyncIterator[Tenants]:
     url = await postgres_databases.take()
     async with AsyncExitStack() as stack:
         stack.callback(postgres_databases.give_back, url)
@@ -79,7 +77,7 @@ async def tenants(postgres_databases: "Databases", tmp_path: Path) -> AsyncItera
         clock = SystemClock()
         theirs = await open_work_store(Home(tmp_path / "theirs"), url, clock=clock)
         stack.push_async_callback(theirs.close)
-        ours = await open_work_store(Home(tmp_path / "ours"), f"{url}&tenant=ours", clock=clock)
+        ours = await open_work_store(Home(tmp_path / "ours"), of_tenant(url, "ours"), clock=clock)
         stack.push_async_callback(ours.close)
         journal, key = await fill(theirs, url)
         archive = tmp_path / "theirs.zip"
@@ -122,7 +120,7 @@ async def test_a_removed_tenant_leaves_nothing_and_the_others_keep_everything(
     await put_blobs_setting(tenants.url, f"file://{places}")
     with pytest.raises(InvalidInput, match="in use by"):
         await remove_tenant(tenants.url, "ours")
-    url = tenants.url + "&tenant=gone"
+    url = of_tenant(tenants.url, "gone")
     await add_tenant(tenants.url, "gone")
     store = await open_work_store(Home(tmp_path / "gone"), url, clock=SystemClock())
     journal, _ = await fill(store, url)
@@ -388,7 +386,7 @@ async def test_jobs_of_a_tenant_reach_only_its_workers(tenants: Tenants) -> None
 async def test_a_tenant_must_exist_and_its_name_must_be_one(tenants: Tenants, tmp_path: Path) -> None:
     assert await list_tenants(tenants.url) == ("default", "ours")
     with pytest.raises(StoreUnavailable, match="no tenant 'nobody'") as refusal:
-        await open_work_store(Home(tmp_path / "x"), f"{tenants.url}&tenant=nobody", clock=SystemClock())
+        await open_work_store(Home(tmp_path / "x"), of_tenant(tenants.url, "nobody"), clock=SystemClock())
     assert "--add nobody" in str(refusal.value.hint)
     for name in ("", "Big", "a b", "a'b", "x" * 40, "-a"):
         with pytest.raises(InvalidInput):
@@ -421,7 +419,7 @@ async def test_a_key_counts_for_its_tenant_until_it_is_revoked(tenants: Tenants)
 
 
 async def test_an_owner_without_the_right_to_create_roles_has_one_tenant(
-    postgres_databases: "Databases", tmp_path: Path
+    postgres_databases: Databases, tmp_path: Path
 ) -> None:
     import asyncpg
 
@@ -434,12 +432,12 @@ async def test_an_owner_without_the_right_to_create_roles_has_one_tenant(
         await admin.execute(
             f"GRANT CREATE ON DATABASE {await admin.fetchval('SELECT current_database()')} TO holdfast_plain"
         )
-        plain = url.replace("postgres@", "holdfast_plain@")
+        plain = of_user(url, "holdfast_plain")
         await migrate(plain)
         store = await open_work_store(Home(tmp_path), plain, clock=SystemClock())
         await store.create(opened(), session=ID)
         await store.close()
-        other = await connect_database(f"{plain}&tenant=other")
+        other = await connect_database(of_tenant(plain, "other"))
         assert await other.fetchval("SELECT current_user") == "holdfast_plain"
         assert not await other.fetchval("SELECT count(*) FROM session"), "an owner is separated as well"
         await other.close()

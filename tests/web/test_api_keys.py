@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, MutableMapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.store.sample_events import opened, said, turn
+from tests.support.postgres import Databases, of_tenant
 from tests.web.asgi import WebClient, web_client
 
 from holdfast.core import Needs, SessionId
@@ -20,9 +21,6 @@ from holdfast.session import Session
 from holdfast.store import Right, WorkStore, add_tenant, create_api_key
 from holdfast.web.application import ROUTES, WebApplication
 from holdfast.worker import MemoryDispatch, Worker, install_dispatch
-
-if TYPE_CHECKING:
-    from tests.support.postgres import Databases
 
 ASK = FixedPolicy(default="allow", verdicts={"world.write": "escalate"})
 SECRET = "xylophone"
@@ -58,14 +56,16 @@ class Program(WebClient):
 
 
 @pytest.fixture
-async def servers(postgres_databases: "Databases", tmp_path: Path) -> AsyncIterator[Servers]:
+async def servers(postgres_databases: Databases, tmp_path: Path) -> AsyncIterator[Servers]:
     url = await postgres_databases.take()
     async with AsyncExitStack() as stack:
         stack.callback(postgres_databases.give_back, url)
         await install_dispatch(url)
         await add_tenant(url, "ours")
         theirs = await stack.enter_async_context(web_client(tmp_path / "theirs", store_url=url))
-        ours = await stack.enter_async_context(web_client(tmp_path / "ours", store_url=f"{url}&tenant=ours"))
+        ours = await stack.enter_async_context(
+            web_client(tmp_path / "ours", store_url=of_tenant(url, "ours"))
+        )
         yield Servers(theirs, ours)
 
 

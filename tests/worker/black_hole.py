@@ -4,25 +4,23 @@ import asyncio
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
-_NAME = ".s.PGSQL.5432"
+from tests.support.postgres import SOCKET_NAME, open_server, through_socket
 
 
 class BlackHole:
     """Listens on a socket of its own, and passes bytes on until it is told not to."""
 
     def __init__(self, url: str) -> None:
-        self._parts = urlsplit(url)
-        (self._target,) = parse_qs(self._parts.query)["host"]
+        self._server_url = url
         self._passes = asyncio.Event()
         self._passes.set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> "BlackHole":
         self._folder = tempfile.TemporaryDirectory(prefix="holdfast-hole-")
-        self._server = await asyncio.start_unix_server(self._accept, Path(self._folder.name) / _NAME)
-        self.url = self._parts._replace(query=f"host={self._folder.name}").geturl()
+        self._server = await asyncio.start_unix_server(self._accept, Path(self._folder.name) / SOCKET_NAME)
+        self.url = through_socket(self._server_url, self._folder.name)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -46,7 +44,7 @@ class BlackHole:
         self._tasks.add(task)
         try:
             await self._passes.wait()
-            there, back = await asyncio.open_unix_connection(f"{self._target}/{_NAME}")
+            there, back = await open_server(self._server_url)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._pump(reader, back))
                 tasks.create_task(self._pump(there, writer))
