@@ -315,3 +315,7 @@ def _p95(times: list[float]) -> float:
 
 def _milliseconds(times: list[float]) -> str:
     return f"median {statistics.median(times) * 1e3:.0f} ms, 95th percentile {_p95(times) * 1e3:.0f} ms"
+
+
+if __name__ == "__main__":
+    main()

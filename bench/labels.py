@@ -158,3 +158,7 @@ def _mail() -> FunctionToolset:
     return FunctionToolset(
         {"mail.search": (search, lambda _: list(found)), "mail.send": (send, lambda _: None)}
     )
+
+
+if __name__ == "__main__":
+    main()

@@ -438,3 +438,7 @@ async def _value(url: str, statement: str) -> int:
         return int(await connection.fetchval(statement))
     finally:
         await connection.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -13,9 +13,9 @@ holdfast store keys URL --revoke ID          revoke one
 holdfast store copy URL                      copy the sessions of this data directory to a store
 holdfast store copy URL --back               copy the sessions of a store to this data directory
 
-A copy imports each session as `holdfast import` does: its grants do not apply there, and sessions that exist are skipped. A copy is not
-signed, so under a policy with labels everything in it counts as a stranger's. The files of a session's own folder travel with it; a
-folder of yours stays where it is.
+A copy imports each session as `holdfast import` does: its grants do not apply there, and sessions that exist are skipped. It is not signed,
+so for labels everything in it counts as a stranger's; to keep labels, use `holdfast export` and `holdfast import`. The files of a session's
+own folder travel with it; a folder of yours stays where it is.
 Without URL it is the store that $HOLDFAST_STORE names, as for every other command. Other users of this machine see the words of a
 command in the list of processes: put a password into that variable, or into ~/.pgpass. Exit codes: 1 when a session could not be copied.
 """
@@ -251,6 +251,10 @@ async def _copy(url: str, console: Console, *, is_back: bool, is_json: bool) -> 
         console.say(
             f"copied {pluralize(len(copied), 'session')}, skipped {len(skipped)}, failed {len(failed)}"
         )
+        if copied:
+            console.say(
+                "a copy is not signed: for labels, everything in it counts as a stranger's", folds=True
+            )
     return exit_codes.ERROR if failed else exit_codes.OK
 
 
