@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import pytest
 from tests.cli.commands import environment, holdfast
 from tests.cli.test_task import runs, script
 from tests.support.fork_server import forked_python
+
+from holdfast.store import connect_database
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
@@ -41,6 +44,30 @@ def test_a_store_is_prepared_once_and_says_so(blank: str, tmp_path: Path) -> Non
     assert json.loads(holdfast("store", "migrate", blank, "--json", home=tmp_path).stdout) == {"steps": []}
     status = json.loads(holdfast("store", "status", blank, "--json", home=tmp_path).stdout)
     assert (status["status"]["schema_found"], status["backlog"]) == (status["status"]["schema_needed"], 0)
+
+
+def test_the_status_of_a_newer_schema_says_to_upgrade(blank: str, tmp_path: Path) -> None:
+    holdfast("store", "init", blank, home=tmp_path)
+    asyncio.run(add_migration_of_the_future(blank))
+    status = holdfast("store", "status", blank, home=tmp_path)
+    assert "schema 1000 of" in status.stdout
+    assert status.stderr == "hint: upgrade Holdfast on this machine\n"
+
+
+async def add_migration_of_the_future(url: str) -> None:
+    connection = await connect_database(url, is_admin=True)
+    await connection.execute("INSERT INTO migration (number, title) VALUES (1000, 'of the future')")
+    await connection.close()
+
+
+def test_a_session_in_a_folder_of_this_machine_says_that_it_stays_here(url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    task = ("-m", script(tmp_path, "Hello."), "-p", "project", "hi")
+    here = holdfast("-w", str(folder), "--trust", *task, home=tmp_path, HOLDFAST_STORE=url)
+    assert f"only workers here run it (host:{socket.gethostname()})" in here.stderr
+    anywhere = holdfast("--scratch", *task, home=tmp_path, HOLDFAST_STORE=url)
+    assert "only workers here" not in anywhere.stderr
 
 
 def backlog(url: str, home: Path) -> int:

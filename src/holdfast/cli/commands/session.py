@@ -40,11 +40,14 @@ from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import Model
 from holdfast.policy import narrowed_by_project
 from holdfast.session import Session, Settings, TurnDriver, load_session_policy
-from holdfast.store import Home, chosen_name, shortened_note
+from holdfast.store import Home, chosen_name
 from holdfast.world import open_folder
 
 if TYPE_CHECKING:
     from holdfast.cli.views.resume import Resumable
+
+_SAID_AT_CREATION = ("name-shortened", "host-pinned")
+"""Notes of a new session, which are on record before anybody follows it."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -171,8 +174,10 @@ async def run(arguments: argparse.Namespace) -> int:
             session = await _open(runtime, arguments, left)
         if left is not None:
             console.say(left.notice, "dim")
-        elif note := shortened_note(arguments.name):
-            console.say(f"note: {note}", "ask")
+        else:
+            for noted in session.notes():
+                if noted.code in _SAID_AT_CREATION:
+                    console.say(f"note: {noted.text}", "ask", folds=True)
         async with _notifications(runtime, settings, home):
             return await _work(runtime, session, arguments, console)
     finally:

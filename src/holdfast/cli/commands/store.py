@@ -135,7 +135,8 @@ async def _status(url: str, console: Console, *, is_json: bool) -> int:
     console.print(f"PostgreSQL {found.server}, schema {found.schema_found} of {found.schema_needed}")
     if not is_current:
         action = "init" if not found.schema_found else "migrate"
-        console.say(f"hint: {store_command(action, url)}")
+        is_newer = found.schema_found > found.schema_needed
+        console.say(f"hint: {'upgrade Holdfast on this machine' if is_newer else store_command(action, url)}")
         return exit_codes.OK
     counts = (pluralize(found.sessions, "session"), f"{found.waiting} waiting for a person")
     console.print(
