@@ -18,6 +18,9 @@ BLOCKS = (
     "A word about Vec<String>, <module> and a < b > c.",
     "HTML: <b>bold</b> <script>alert(1)</script> &lt;kept&gt; &amp;",
     "| name | kind |\n|------|------|\n| a<T> | list |\n| b | Grüße 北京 |",
+    "| name | kind | why |\n|------|------|-----|\n| a | str | None | its value |\n| only |",
+    "> | name | kind |\n> |---|---|\n> | quoted | int | None |",
+    "``` src/app.py\na fence with a path\n```",
     "```python\nfor x in y:\n\n    print(f'<{x}>')\n```",
     "````\na fence with ``` inside\n\n```\nstill inside\n```\n````",
     "~~~\nother fence\n~~~",
@@ -92,6 +95,12 @@ def test_blocks_are_the_same_however_the_text_arrives(text: str, cuts: list[int]
     second = [block for piece in pieces_of(text, cuts) for block in in_pieces.add(piece)]
     assert [*second, in_pieces.end()] == first
     assert "".join(first) == text
+
+
+def test_a_code_block_names_its_file() -> None:
+    screen = FakeScreen()
+    stream_to(screen, "```python src/app.py:12\nx = 1\n```\n\n```12:15:src/b.py\ny = 2\n```\n").end()
+    assert screen.text.split() == ["src/app.py:12", "x", "=", "1", "12:15:src/b.py", "y", "=", "2"]
 
 
 def test_an_unfinished_block_is_visible_at_once_and_gone_when_it_is_printed() -> None:

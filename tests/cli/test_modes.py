@@ -57,6 +57,23 @@ def test_accepted_edits_are_committed_at_the_end_of_the_turn_and_undone_by_undo(
         assert user.end("\x04") == 0
 
 
+def test_an_undo_asks_before_it_drops_what_someone_else_changed(tmp_path: Path) -> None:
+    file = tmp_path / "work" / "a.txt"
+    with terminal(
+        *prepared(tmp_path, runs("open('a.txt', 'w').write('changed\\n')"), "Done."), home=tmp_path
+    ) as user:
+        assert user.wait_for(READY)
+        say(user, "/mode edits", "mode: accept edits")
+        say(user, "change it", "committed (/undo takes the turn back): a.txt")
+        file.write_text("edited since then\n")
+        say(user, "/undo", "would also drop a change that the turn did not make: a.txt")
+        assert user.wait_for("nothing has changed yet; /undo go does it")
+        assert file.read_text() == "edited since then\n"
+        say(user, "/undo go", "rewound to the end of turn 0")
+        assert file.read_text() == "precious\n"
+        assert user.end("\x04") == 0
+
+
 def test_what_an_earlier_turn_staged_is_not_committed_with_the_accepted_edits(tmp_path: Path) -> None:
     earlier, later = (
         runs("open('a.txt', 'w').write('earlier\\n')"),

@@ -54,6 +54,7 @@ TYPED = (
     ("/fork again", "no finished turn to fork"),
     ("/merge", "is not a fork"),
     ("/undo", "there is no turn to undo"),
+    ("/budget \x1b\r/grants", "these are several commands; nothing was done"),
 )
 LEAVING = ("/quit", "/exit")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -270,3 +271,26 @@ async def test_an_undo_leaves_what_was_committed_before_the_turn(runtime: Runtim
     await session.undo()
     assert files(session) == {"a.txt": b"one"}
     assert session.proposals() == ()
+
+
+@pytest.mark.parametrize("verdict", ["allow", "stage"])
+async def test_a_planned_undo_names_files_that_someone_else_changed(
+    runtime: Runtime, verdict: Literal["allow", "stage"]
+) -> None:
+    policy = FixedPolicy(default="allow", verdicts={"world.write": verdict})
+    session = await runtime.create(policy=policy, needs_model=False)
+    assert isinstance(session.workspace, FolderWorld)
+    root = Path(session.workspace.root.real)
+    await session.execute("open('a.txt', 'w').write('one')\nopen('b.txt', 'w').write('one')")
+    if verdict == "stage":
+        await session.commit()
+    (root / "a.txt").write_text("edited before the turn")
+    await session.execute("for name in 'abc':\n    open(f'{name}.txt', 'w').write('two')")
+    if verdict == "stage":
+        await session.commit()
+    plan = await session.plan_undo()
+    assert [change.path for change in plan.changes] == ["a.txt", "b.txt", "c.txt"]
+    assert plan.by_others == ("a.txt",)
+    (root / "c.txt").write_text("edited after the turn")
+    (root / "d.txt").write_text("new")
+    assert (await session.plan_undo()).by_others == ("a.txt", "c.txt", "d.txt")

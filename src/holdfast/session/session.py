@@ -69,7 +69,7 @@ from holdfast.models import OnPiece, estimate_media_tokens
 from holdfast.policy import Policy
 from holdfast.session.approver import Approver, ask_approver
 from holdfast.session.branches.merge import Merge, MergePlan, MergeSide, fork_base, parent_of
-from holdfast.session.branches.rewind_fork import RewindPlan, plan_rewind
+from holdfast.session.branches.rewind_fork import RewindPlan, changed_by_others, plan_rewind
 from holdfast.session.commands.session_commands import SessionCommands
 from holdfast.session.diagnostics import Diagnostic, diagnostics_of
 from holdfast.session.event_stream import EventStream
@@ -608,7 +608,8 @@ class Session:
         kept = committed_since(recorded, plan.seq)
         shown = await self._restore_points.preview(plan)
         changes = tuple(change for change in shown.changes if change.path not in kept)
-        return msgspec.structs.replace(shown, changes=changes), kept
+        plan = msgspec.structs.replace(shown, changes=changes)
+        return msgspec.structs.replace(plan, by_others=changed_by_others(recorded, plan)), kept
 
     @property
     def _has_open_ports(self) -> bool:

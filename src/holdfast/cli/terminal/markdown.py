@@ -1,8 +1,12 @@
-"""Markdown style of the chat: headings left-aligned, code blocks indented and without a frame."""
+"""Markdown style of the chat: headings left-aligned, code blocks indented and without a frame, no text dropped."""
 
-from typing import ClassVar
+import re
+from typing import ClassVar, Self
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_block.table import escapedSplit, getLine
+from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.padding import Padding
@@ -24,7 +28,18 @@ class _LeftHeading(Heading):
 class _OpenCode(CodeBlock):
     """A code block on the terminal's own background, readable on light themes and free of frame characters when copied."""
 
+    label = ""
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> Self:
+        language, label = _read_fence_info(token.info)
+        block = cls(language or "text", markdown.code_theme)
+        block.label = label
+        return block
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.label:
+            yield Padding(Text(self.label, style="dim"), _INDENT)
         code = Syntax(
             str(self.text).rstrip(),
             self.lexer_name,
@@ -46,6 +61,7 @@ class LeftMarkdown(Markdown):
         # hyperlinks=False: print the target of a link instead of hiding it behind its text.
         super().__init__("", hyperlinks=False)
         parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+        parser.block.ruler.at("table", _table_with_all_cells, {"alt": ["paragraph", "reference"]})
         self.markup = markup
         self.parsed = parser.disable([*_NOT_INTERPRETED]).parse(markup)
 
@@ -55,3 +71,42 @@ class LeftMarkdown(Markdown):
         "fence": _OpenCode,
         "code_block": _OpenCode,
     }
+
+
+def _read_fence_info(info: str) -> tuple[str, str]:
+    """The language of a code block, and what else stands behind its fence, such as the name of a file."""
+    match = re.fullmatch(r"([\w+#-]*)(?:\s+(.*))?", info.strip())
+    return (match[1], match[2] or "") if match else ("", info.strip())
+
+
+def _table_with_all_cells(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """The `table` rule, but the last cell of a row keeps the cells that the header has no column for.
+
+    Models write `str | None` in a cell without escaping it. The rule of GFM drops what stands behind.
+    """
+    first = len(state.tokens)
+    if not table(state, start_line, end_line, silent):
+        return False
+    cells: list[Token] = []
+    for token in state.tokens[first:]:
+        match token.type:
+            case "tr_open":
+                cells = []
+            case "inline":
+                cells.append(token)
+            case "tr_close":
+                line, last = cells[-1].map, cells[-1]
+                surplus = _split_row(getLine(state, line[0]))[len(cells) :] if line else []
+                last.content = " | ".join([last.content, *surplus])
+            case _:
+                pass
+    return True
+
+
+def _split_row(line: str) -> list[str]:
+    cells = escapedSplit(line.strip())
+    if cells and not cells[0]:
+        cells.pop(0)
+    if cells and not cells[-1]:
+        cells.pop()
+    return [cell.strip() for cell in cells]

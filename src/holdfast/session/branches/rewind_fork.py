@@ -19,6 +19,7 @@ from holdfast.core.events import (
     GrantRevoked,
     HostJudged,
     Parent,
+    ProposalsCommitted,
     RecordedEvent,
     RestorePointMade,
     SessionOpened,
@@ -48,6 +49,8 @@ class RewindPlan(Value):
     """Files that stay unchanged because their content was not saved."""
     stays: tuple[str, ...] = ()
     """Calls since then whose effects cannot be undone."""
+    by_others: tuple[str, ...] = ()
+    """For an undo: files that changed since then other than by the turn, for example in an editor. Those changes go as well."""
 
     def check(self, shown: str, *others: "RewindPlan") -> None:
         """Raise CommitConflict unless `shown` is the digest of this plan, or of another wording of it."""
@@ -91,6 +94,25 @@ def plan_rewind(
         and not _is_reversible(e.event.call, has_network=has_open_ports or e.event.call.id in reached)
     )
     return RewindPlan(turn=turn, seq=point.seq, manifest=point.event.manifest, stays=stays)
+
+
+def changed_by_others(recorded: Iterable[RecordedEvent], plan: RewindPlan) -> tuple[str, ...]:
+    """Files that the plan would change and that are not as the session found and left them: someone else changed them too."""
+    found: dict[str, str | None] = {}
+    left: dict[str, str | None] = {}
+    for entry in without_rewound(recorded):
+        if entry.seq <= plan.seq or not isinstance(entry.event, CallSettled | ProposalsCommitted):
+            continue
+        for change in entry.event.changes:
+            if not (change.is_staged and isinstance(entry.event, CallSettled)):
+                found.setdefault(change.path, change.before)
+                left[change.path] = change.after
+    return tuple(
+        change.path
+        for change in plan.changes
+        if change.path not in found
+        or (found[change.path], left[change.path]) != (change.after, change.before)
+    )
 
 
 def _is_reversible(call: Call, *, has_network: bool) -> bool:

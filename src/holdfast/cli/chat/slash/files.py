@@ -186,6 +186,11 @@ def _say_plan(chat: ChatContext, plan: RewindPlan, *, again: str) -> None:
         chat.screen.say(
             f"  {stays} unchanged, because it was not saved: {escape_invisible(path)}", "bad", folds=True
         )
+    for path in plan.by_others:
+        drops = "would also drop" if again else "also dropped"
+        chat.screen.say(
+            f"  {drops} a change that the turn did not make: {escape_invisible(path)}", "bad", folds=True
+        )
     for effect in plan.stays:
         chat.screen.say(f"  cannot be undone: {escape_invisible(effect)}", "bad", folds=True)
     done = f"  rewound to the end of turn {plan.turn}"
@@ -193,10 +198,10 @@ def _say_plan(chat: ChatContext, plan: RewindPlan, *, again: str) -> None:
 
 
 async def undo(chat: ChatContext, rest: str) -> None:
-    """Undo the last turn. If it had effects that stay, show them first."""
+    """Undo the last turn. If it had effects that stay, or would drop changes of someone else, show them first."""
     await check_ready(chat)
     plan = await chat.session.plan_undo()
-    is_certain = rest == "go" or not (plan.stays or plan.left)
+    is_certain = rest == "go" or not (plan.stays or plan.left or plan.by_others)
     if is_certain:
         plan = await chat.session.undo()
     _say_plan(chat, plan, again="" if is_certain else "/undo go")

@@ -12,8 +12,11 @@ from holdfast.core.errors import InvalidInput
 
 
 async def run_slash_command(chat: ChatContext, line: str) -> None:
-    """Run the slash command in a line. Raises InvalidInput for an unknown command."""
-    word, _, rest = line.strip().partition(" ")
+    """Run the slash command in a line. Raises InvalidInput for an unknown command and for several at once."""
+    word, *words = line.split(maxsplit=1)
+    rest = words[0] if words else ""
+    if any(each.split()[0] in COMMANDS for each in rest.splitlines() if each.startswith("/")):
+        raise InvalidInput("these are several commands; nothing was done", hint="send one command at a time")
     command = COMMANDS.get(word)
     if command is None:
         # Never guess: an incomplete command may be meant to approve a waiting call.

@@ -193,7 +193,7 @@ async def mode(chat: ChatContext, rest: str) -> None:
     chat.modes.accepts_edits = chosen == "edits"
     meaning = {
         "ask": f"policy {escape_invisible(chat.session.status.policy)}; you commit what is staged",
-        "edits": "what a turn stages is committed when it ends, except what asks and what runs by itself later",
+        "edits": "each turn's changes are committed when it ends, except what needs your approval and files that programs run later",
         "plan": f"policy {PLAN_POLICY}: the agent reads and changes nothing",
     }[chosen]
     chat.screen.say(f"  mode: {LABELS[chosen]} ({meaning})", "ask", folds=True)
