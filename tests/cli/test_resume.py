@@ -108,7 +108,6 @@ def test_arrows_select_and_escape_quits(home: Path) -> None:
     with terminal("-r", home=home) as user:
         user.resize(24, 80)
         assert user.wait_for("write the docs<U+001")
-        assert user.wait_for("…")
         assert user.wait_for("2 found")
         user.type("\x1b[B\r")
         assert user.wait_for(f"{NOTICE} parser")
@@ -138,7 +137,7 @@ def test_the_list_shows_the_last_exchange_and_renames_pins_and_deletes(home: Pat
         user.type("grammar\n")
         user.wait_for_row("> grammar", **small)
         user.type("\x14")
-        user.wait_for_row(f"> {'grammar':<28}*", **small)
+        user.wait_for_row(f"> {'grammar':<16}*", **small)
         user.type("\x15docs")
         user.wait_for_row("1 found", **small)
         user.type("\x18")

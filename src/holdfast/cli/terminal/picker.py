@@ -179,6 +179,7 @@ class _Picker:
         self._title = title
         self._preview = preview
         self._load_more = load_more
+        self._is_loading = False
         self._previews: dict[str, Sequence[str]] = {}
 
     async def run(self) -> Picked | None:
@@ -199,11 +200,13 @@ class _Picker:
 
     def _begin(self) -> None:
         if self._load_more is not None:
+            self._is_loading = True
             self._application.create_background_task(self._extend(self._load_more))
         self._look()
 
     async def _extend(self, load_more: Callable[[], Awaitable[None]]) -> None:
         await load_more()
+        self._is_loading = False
         self._application.invalidate()
 
     def _look(self) -> None:
@@ -234,6 +237,7 @@ class _Picker:
             lines.append(("fg:ansibrightblack", "\n" + ellipsize(f"  {line}", columns)))
         count = len(selection.matches)
         found = f"{count:,} found" if count else "nothing matches"
+        found += " so far" if self._is_loading else ""
         lines.append(("fg:ansibrightblack", "\n" + ellipsize(f"  {found}; {HELP}", columns)))
         return lines
 

@@ -68,7 +68,7 @@ def _time(milliseconds: int, now_ms: int) -> str:
 
 
 FIRST_CHOICES = 500
-_NAME = 28
+_NAME = 16
 _WORDS = 120
 
 
@@ -231,7 +231,8 @@ def exchange_lines(recorded: Sequence[RecordedEvent]) -> list[str]:
 
 
 def _choice(line: SessionSummary, now_ms: int) -> Choice:
-    name, words = escape_invisible(line.name or line.id), first_words(line)
+    # The end of an id is enough to name a session, and leaves room for its title.
+    name, words = escape_invisible(line.name or line.id.rpartition("-")[2]), first_words(line)
     shown = (
         f"{pad(ellipsize(name, _NAME), _NAME)}{'*' if line.is_pinned else ' '}{format_age(now_ms - line.active_ms):>4} "
         f"{state(line, now_ms):<12} {pluralize(line.turns, 'turn'):<9} {ellipsize(words, _WORDS)}"
