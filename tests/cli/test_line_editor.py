@@ -76,6 +76,22 @@ def test_a_completed_name_with_spaces_is_attached(tmp_path: Path) -> None:
         assert user.end("\x04") == 0
 
 
+def test_tab_enters_a_folder_that_is_the_only_completion(tmp_path: Path) -> None:
+    words = prepared(tmp_path, "Read.")
+    (tmp_path / "work" / "one" / "two").mkdir(parents=True)
+    (tmp_path / "work" / "one" / "two" / "a.txt").write_text("deep\n")
+    with terminal(*words, home=tmp_path) as user:
+        assert user.wait_for(READY)
+        user.type("see @on")
+        for offered in ("  one/", "  one/two/", "  one/two/a.txt"):
+            user.wait_for_row(offered)
+            user.type("\t")
+        user.wait_for_row("> see @one/two/a.txt")
+        user.type("\r")
+        assert user.wait_for("attached one/two/a.txt (5 bytes")
+        assert user.end("\x04") == 0
+
+
 def test_a_line_entered_while_an_answer_arrives_does_not_show_the_answer_twice(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     with hanging_model(tmp_path, "so far so good") as spec:

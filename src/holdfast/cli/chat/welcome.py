@@ -62,7 +62,8 @@ def surroundings(session: Session, columns: int | None = None) -> str:
     """One line: folder, git branch, policy, model, and what runs code and programs. Shortened where it exceeds `columns`."""
     status = session.status
     folder = status.opened.workspace if status.opened is not None else ""
-    place = shown_folder(folder) if folder else "its own empty folder"
+    is_fork = status.opened is not None and status.opened.parent is not None
+    place = shown_folder(folder) if folder else "own copy" if is_fork else "own folder"
     branch = git_branch(Path(folder)) if folder else ""
     tier = session.sandbox_status.tier
 

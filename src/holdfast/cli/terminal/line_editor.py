@@ -238,6 +238,11 @@ class EditedLines:
         def _focus(event: "KeyPressEvent") -> None:
             self._screen.focus.is_focused = event.key_sequence[-1].key == Keys.F23
 
+        @keys.add("tab", filter=has_completions)
+        def _complete(event: "KeyPressEvent") -> None:
+            if not _take_only_completion(event.current_buffer):
+                event.current_buffer.complete_next()
+
         @keys.add("s-tab", filter=~has_completions)
         def _next_mode(event: "KeyPressEvent") -> None:
             self._cycle_mode()
@@ -266,6 +271,16 @@ def _mentioned(path: str) -> str:
     if not re.search(r"\s", path):
         return path
     return f'"{path}' if path.endswith("/") else f'"{path}"'
+
+
+def _take_only_completion(buffer: "Buffer") -> bool:
+    """Insert the completion if there is only one, and offer what is in it if it is a folder."""
+    if buffer.complete_state is None or len(buffer.complete_state.completions) != 1:
+        return False
+    buffer.apply_completion(buffer.complete_state.completions[0])
+    if buffer.document.text_before_cursor.endswith("/"):
+        buffer.start_completion()
+    return True
 
 
 def _keep_typed_input_on_interrupt(is_enabled: bool) -> None:
