@@ -239,8 +239,11 @@ async def test_f14_the_offer_of_a_host_says_how_many_of_the_last_connections_it_
     # The first command connects three times to port 80, the second once; the third to port 443.
     assert words == [
         ["proxy-domain) with port=80", "proxy-domain) with any arguments"],
-        ["3 of the last 3 connections)"] * 2,
-        ["0 of the last 4 connections)", "4 of the last 4 connections)"],
+        ["would have covered 3 of the last 3 connections)"] * 2,
+        [
+            "would have covered 0 of the last 4 connections)",
+            "would have covered 4 of the last 4 connections)",
+        ],
     ]
 
 

@@ -282,7 +282,7 @@ class McpAdmin:
                 self._console.print(f"    {name}: {', '.join(roles.default)}")
         if tool.roles is None:
             self._console.print(
-                f"    denied, because its arguments have no roles; add them with: holdfast mcp annotate {tool.group}"
+                f"    denied: its arguments have no roles (holdfast mcp annotate {tool.group})"
             )
 
     def _say_all_denied(self, spec: ServerSpec) -> None:

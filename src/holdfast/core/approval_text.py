@@ -190,7 +190,7 @@ def describe_wait(escalation: Escalation, now_ms: int) -> str:
     """How long a call has waited, and how long it will."""
     age = format_age(max(0, now_ms - escalation.opened_ms))
     left = seconds_left(escalation, now_ms)
-    return f"waits since {age}, " + (
+    return f"has waited {age}, " + (
         "until you answer" if left is None else f"{format_age(round(left * 1000))} left"
     )
 
@@ -201,7 +201,7 @@ def describe_offers(escalation: Escalation) -> list[str]:
     return [
         escape_invisible(describe_coverage(each.coverage))
         + (
-            f" ({each.covered_calls} of the last {pluralize(each.counted_calls, counted)})"
+            f" (would have covered {each.covered_calls} of the last {pluralize(each.counted_calls, counted)})"
             if each.counted_calls
             else ""
         )
