@@ -22,7 +22,7 @@ remove it
       path: /workspace/a.txt
   reason:        deleting is yours to decide (rule ask-delete, HOME/asking.yaml:3)
   values from:   the agent itself, in turn 1; they do not appear in earlier input
-  can be undone: yes: /rewind restores the files
+  can be undone: yes: a rewind restores the files
   [y] approve once  [a] more  [n] deny  [r] deny, say why  [e] edit  [?] help
   type a key and Enter, or /approve or /deny REASON; Enter alone does nothing
 r

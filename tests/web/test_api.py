@@ -259,7 +259,7 @@ async def test_a_session_that_another_process_holds_is_seen_and_acted_on(
         assert (refused.status, refused.data["code"]) == (409, "session-not-ready")
         assert "takes no messages" in refused.data["text"]
         plan = await client.get(f"{path}/rewind?turn=0")
-        assert (plan.status, [each["path"] for each in plan.data["plan"]["changes"]]) == (
+        assert (plan.status, [each["path"] for each in plan.data["changes"]]) == (
             200,
             ["data.csv", "report.md"],
         )
@@ -286,7 +286,7 @@ async def test_a_rewind_is_done_only_as_shown(tmp_path: Path) -> None:
         await session.close()
         path = f"/api/sessions/{session.id}/rewind"
         shown = (await client.get(f"{path}?turn=0")).data
-        assert [each["path"] for each in shown["plan"]["changes"]] == ["a.txt"]
+        assert [each["path"] for each in shown["changes"]] == ["a.txt"]
         assert (await client.post(path, {"turn": 0})).status == 400, "it says what was shown"
         assert (await client.post(path, {"turn": 0, "shown": ""})).status == 400
         (folder / "a.txt").write_text("by hand, after the plan was shown")
@@ -418,6 +418,7 @@ async def test_every_answer_has_the_headers_of_the_guard(client: WebClient) -> N
         (("audit", "tidy-notes", "--json"), "/api/sessions/{talk}/audit"),
         (("usage", "--json"), "/api/usage"),
         (("waiting", "--json"), "/api/waiting"),
+        (("rewind", "tidy-notes", "--to", "0", "--dry-run", "--json"), "/api/sessions/{talk}/rewind?turn=0"),
     ],
 )
 def test_the_command_line_and_the_api_give_the_same_bytes(
@@ -502,7 +503,7 @@ async def test_a_fork_is_merged_if_it_is_what_was_shown(tmp_path: Path) -> None:
         await opened.execute("open('a.txt', 'w').write('two')")
         await opened.close()
         plan = (await client.get(f"/api/sessions/{fork}/merge")).data
-        assert [each["path"] for each in plan["plan"]["proposals"]] == ["a.txt"]
+        assert [each["path"] for each in plan["proposals"]] == ["a.txt"]
         stale = await client.post(f"/api/sessions/{fork}/merge", {"shown": "0" * 64})
         assert (stale.status, (folder / "a.txt").read_text()) == (409, "one")
         assert (await client.post(f"/api/sessions/{fork}/merge", {"shown": plan["digest"]})).status == 200
@@ -523,7 +524,7 @@ async def test_the_merge_of_a_fork_that_another_process_holds_is_seen(tmp_path: 
         await opened.execute("open('a.txt', 'w').write('two')\nopen('b.txt', 'w').write('new')")
         await opened.close()
         free = (await client.get(f"/api/sessions/{fork}/merge")).data
-        assert [each["path"] for each in free["plan"]["proposals"]] == ["a.txt", "b.txt"]
+        assert [each["path"] for each in free["proposals"]] == ["a.txt", "b.txt"]
         holder = await Runtime.start(home=tmp_path / "holdfast", settings=Settings(), servers=())
         try:
             for id in {"the fork": (fork,), "its parent": (parent.id,), "both": (fork, parent.id)}[held]:

@@ -152,7 +152,7 @@ def describe_undo(escalation: Escalation) -> str:
     if targets and all(target.role == "read-path" for target in targets):
         return "it changes nothing, but the agent will know the content"
     if targets and all(_is_restorable(target) for target in targets):
-        return "yes: /rewind restores the files"
+        return "yes: a rewind restores the files"
     return "no"
 
 

@@ -1,9 +1,10 @@
 """Sessions: send a message, advance a turn, follow the events, and everything else a person can do with a session."""
 
 from holdfast.session.approver import Approver
-from holdfast.session.branches.merge import MergeConflict, MergePlan, parent_of
+from holdfast.session.branches.merge import MergeConflict, MergePlan, ShownMerge, parent_of
 from holdfast.session.branches.rewind_fork import (
     RewindPlan,
+    ShownRewind,
     fork_opening,
     last_point,
     plan_fork,
@@ -85,6 +86,8 @@ __all__ = [
     "SessionPaths",
     "Settings",
     "SharedResources",
+    "ShownMerge",
+    "ShownRewind",
     "SlackSettings",
     "Status",
     "TelegramSettings",

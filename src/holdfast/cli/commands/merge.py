@@ -22,6 +22,7 @@ from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.cli.views.merge import merge_lines
 from holdfast.core import escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
+from holdfast.session import ShownMerge
 
 PROGRESS = "comparing the files"
 
@@ -63,7 +64,7 @@ async def run(arguments: argparse.Namespace) -> int:
     finally:
         await runtime.close()
     if arguments.json:
-        console.json(plan)
+        console.json(ShownMerge.of(plan) if arguments.dry_run else plan)
     elif not arguments.dry_run:
         for proposal in plan.proposals:
             console.say(f"merged {escape_invisible(proposal.path)}")

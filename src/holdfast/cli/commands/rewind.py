@@ -17,7 +17,7 @@ from holdfast.cli.terminal.console import Console
 from holdfast.core import escape_invisible
 from holdfast.core.events import MessagePosted, RecordedEvent, RestorePointMade
 from holdfast.core.projection import without_rewound
-from holdfast.session import RewindPlan
+from holdfast.session import RewindPlan, ShownRewind
 
 PROGRESS = "restoring the files"
 
@@ -51,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
     finally:
         await runtime.close()
     if arguments.json:
-        console.json(plan)
+        console.json(ShownRewind.of(plan) if arguments.dry_run else plan)
     else:
         _show(plan, console, turns=turns, is_done=not arguments.dry_run)
     return exit_codes.OK

@@ -7,9 +7,11 @@ base of the next merge. A symlink is merged as itself, not as what it leads to.
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from holdfast.core import LINK_MODE, Change, Principal, SessionId, Value
+import msgspec
+
+from holdfast.core import LINK_MODE, Change, Principal, SessionId, Value, digest
 from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
 from holdfast.core.events import (
     ForkChangesStaged,
@@ -70,6 +72,17 @@ class MergePlan(Value):
                 "the files changed since the merge was shown; nothing was merged",
                 hint=f"look at it again: holdfast merge {self.fork}",
             )
+
+
+class ShownMerge(MergePlan):
+    """A plan as a person or a program looks at it, with the digest that goes along with the merge."""
+
+    digest: str
+
+    @classmethod
+    def of(cls, plan: MergePlan) -> Self:
+        """The plan with its digest."""
+        return cls(**msgspec.structs.asdict(plan), digest=digest(plan))
 
 
 def parent_of(session: SessionId, recorded: Sequence[RecordedEvent]) -> Parent:

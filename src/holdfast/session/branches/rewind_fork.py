@@ -5,6 +5,7 @@ workspace (mail, pushes, other machines) cannot be undone; the plan names them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
 
 import msgspec
 
@@ -59,6 +60,17 @@ class RewindPlan(Value):
                 "what the rewind would change is not what was shown; nothing was rewound",
                 hint="look at the plan again",
             )
+
+
+class ShownRewind(RewindPlan):
+    """A plan as a person or a program looks at it, with the digest that goes along with the rewind."""
+
+    digest: str
+
+    @classmethod
+    def of(cls, plan: RewindPlan) -> Self:
+        """The plan with its digest."""
+        return cls(**msgspec.structs.asdict(plan), digest=digest(plan))
 
 
 def plan_rewind(

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from holdfast.core import Value, digest, escape_invisible
 from holdfast.core.errors import CommitConflict, InvalidInput
 from holdfast.gate import CommitProposals, DecideHunks, RejectProposals
 from holdfast.services import CheckRun, check_proposed, decide_hunks
-from holdfast.session import MergePlan, view_staged
+from holdfast.session import ShownMerge, view_staged
 from holdfast.web.api.sessions import Done, OpenedSession, ask_holder, is_held_elsewhere
 from holdfast.web.context import WebRequest
 from holdfast.web.route import get, post
@@ -43,13 +41,6 @@ class Committed(Value):
     by_holder: bool
     check: CheckRun | None = None
     """How the command ended that had to succeed before."""
-
-
-class MergeView(Value, omit_defaults=False):
-    """What a merge of a fork would change in the folder of its parent, and the digest that goes along with the merge."""
-
-    digest: str
-    plan: MergePlan
 
 
 class MergeBody(Value, forbid_unknown_fields=True):
@@ -149,11 +140,9 @@ async def decide(request: WebRequest) -> Committed:
     return Committed(by_holder=False)
 
 
-async def preview_merge(request: WebRequest) -> MergeView:
+async def preview_merge(request: WebRequest) -> ShownMerge:
     """What a merge of this fork would change, whichever process holds it or its parent."""
-    plan = await request.context.runtime.plan_merge(request.session)
-    visible = msgspec.structs.replace(plan, proposals=tuple(_visible(each) for each in plan.proposals))
-    return MergeView(digest=digest(plan), plan=visible)
+    return ShownMerge.of(await request.context.runtime.plan_merge(request.session))
 
 
 async def merge(request: WebRequest) -> Done:
@@ -202,7 +191,7 @@ ROUTES = (
     get(
         "/api/sessions/{session}/merge",
         preview_merge,
-        MergeView,
+        ShownMerge,
         "What a merge of a fork would change in the folder of its parent",
         right="operate",
     ),

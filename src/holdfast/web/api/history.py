@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from holdfast.core import (
     Amount,
     Grant,
@@ -11,7 +9,6 @@ from holdfast.core import (
     Limits,
     SessionId,
     Value,
-    digest,
     escape_invisible,
     parse_limits,
 )
@@ -29,7 +26,7 @@ from holdfast.gate import (
     describe_grant,
 )
 from holdfast.services import send_control_request
-from holdfast.session import RewindPlan, view_rewind
+from holdfast.session import RewindPlan, ShownRewind, view_rewind
 from holdfast.web.api.sessions import Done, OpenedSession, Started, ask_holder, is_held_elsewhere
 from holdfast.web.context import WebContext, WebRequest
 from holdfast.web.route import get, post
@@ -40,13 +37,6 @@ class ReturnPoint(Value, omit_defaults=False):
 
     turn: int
     text: str
-
-
-class RewindView(Value, omit_defaults=False):
-    """What a rewind would change, and the digest that goes along with the rewind."""
-
-    digest: str
-    plan: RewindPlan
 
 
 class RewindBody(Value, forbid_unknown_fields=True):
@@ -108,18 +98,9 @@ async def list_points(request: WebRequest) -> list[ReturnPoint]:
     return [ReturnPoint(turn=turn, text=escape_invisible(words.get(turn, ""))[:200]) for turn in turns]
 
 
-async def preview_rewind(request: WebRequest) -> RewindView:
+async def preview_rewind(request: WebRequest) -> ShownRewind:
     """What a rewind would change, and what cannot be undone."""
-    plan = await _plan_rewind(request.context, request.session, request.number("turn", 0))
-    visible = msgspec.structs.replace(
-        plan,
-        changes=tuple(
-            msgspec.structs.replace(each, path=escape_invisible(each.path)) for each in plan.changes
-        ),
-        left=tuple(map(escape_invisible, plan.left)),
-        stays=tuple(map(escape_invisible, plan.stays)),
-    )
-    return RewindView(digest=digest(plan), plan=visible)
+    return ShownRewind.of(await _plan_rewind(request.context, request.session, request.number("turn", 0)))
 
 
 async def _plan_rewind(context: WebContext, session: SessionId, turn: int) -> RewindPlan:
@@ -234,7 +215,7 @@ ROUTES = (
     get(
         "/api/sessions/{session}/rewind",
         preview_rewind,
-        RewindView,
+        ShownRewind,
         "What a rewind to the end of a turn would change, and what cannot be undone",
         right="operate",
         query=("turn",),

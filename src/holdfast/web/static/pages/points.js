@@ -8,8 +8,8 @@ import { html, useState } from "../vendor/preact.js";
 export const isTurn = (event) => event === "turn-ended" || event === "session-rewound";
 export function Points({ session, isFork }) {
   const { data, error } = useSessionData(session, "/points", isTurn);
-  const [shown, show] = useState(null), [said, setSaid] = useState(""), [problem, attempt] = useAttempt(), plan = shown?.plan;
-  const rewind = attempt(async () => { const done = await post(path(session, "/rewind"), { turn: plan.turn, shown: shown.digest }); setSaid(done.by_holder ? "rewound by the process that holds it" : "rewound"); show(null); });
+  const [plan, show] = useState(null), [said, setSaid] = useState(""), [problem, attempt] = useAttempt();
+  const rewind = attempt(async () => { const done = await post(path(session, "/rewind"), { turn: plan.turn, shown: plan.digest }); setSaid(done.by_holder ? "rewound by the process that holds it" : "rewound"); show(null); });
   const fork = (turn) => attempt(async () => { location.hash = href((await post(path(session, "/fork"), { turn })).session); });
   return html`${isFork && html`<${Merge} session=${session}/>`}<${Problem} error=${error}/>${data?.length > 0 && html`<h2>Return to an earlier turn</h2><${Problem} error=${problem}/><p role="status">${said}</p>
     <ul>${data.map((each) => html`<li key=${each.turn}>${each.turn ? `Turn ${each.turn}: ${clip(each.text, 80)}` : "Before the first turn"} <button class="quiet" aria-label=${`Show the plan for turn ${each.turn}`} onClick=${attempt(async () => show(await get(path(session, `/rewind?turn=${each.turn}`))))}>Show the plan</button>${each.turn > 0 && html`<button class="quiet" aria-label=${`Fork here, after turn ${each.turn}`} onClick=${fork(each.turn)}>Fork here</button>`}</li>`)}</ul>
@@ -23,7 +23,7 @@ function Merge({ session }) {
   const [plan, setPlan] = useState(null), [said, setSaid] = useState(""), [problem, attempt] = useAttempt();
   const show = attempt(async () => setPlan(await get(path(session, "/merge"))));
   const merge = attempt(async () => { await post(path(session, "/merge"), { shown: plan.digest }); setSaid("merged"); setPlan(null); });
-  const { proposals = [], conflicts = [], left = [] } = plan?.plan ?? {};
+  const { proposals = [], conflicts = [], left = [] } = plan ?? {};
   return html`<h2>Bring it back</h2><${Problem} error=${problem}/><p role="status">${said}</p><button onClick=${show}>Show the merge</button>
     ${plan && html`<section class="card" aria-label="The merge"><h3>${proposals.length ? `${count(proposals.length, "file")} would change in the folder of its parent` : "The fork has nothing that its parent lacks"}</h3>
       ${conflicts.map((each) => html`<p class="runs" key=${each.path}>Conflict in ${each.path}: ${each.reason}</p>`)}${left.map((each) => html`<p class="dim" key=${each}>Not merged, because it is not an ordinary file: ${each}</p>`)}
