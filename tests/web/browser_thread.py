@@ -3,8 +3,9 @@
 import asyncio
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.web import browser as chromium
@@ -29,11 +30,11 @@ class BrowserThread:
         self._thread.start()
         self._browser: Browser | None = None
         self._playwright: Any = None  # Any: the driver is imported lazily
-        self._wait(self._start())
+        self.wait(self._start())
 
     def close(self) -> None:
         """End the browser and the thread."""
-        self._wait(self._stop())
+        self.wait(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -49,8 +50,25 @@ class BrowserThread:
         **context: Any,  # Any: the options of a browser context
     ) -> Result:
         """Open a page in a fresh profile and work with it. Fails on console errors and on requests to other hosts."""
-        result: Result = self._wait(self._visit(url, work, token, allows, context))
-        return result
+        with self.open(url, token=token, allows=allows, **context) as opened:
+            return opened.work(work)
+
+    @contextmanager
+    def open(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        allows: tuple[str, ...] = (),
+        **context: Any,  # Any: the options of a browser context
+    ) -> "Iterator[OpenedPage]":
+        """Open a page in a fresh profile for several tests that only look: a profile and its first page take most of their time."""
+        opened: OpenedPage = self.wait(self._open(url, token, allows, context))
+        try:
+            yield opened
+        finally:
+            self.wait(opened.page.context.close())
+        opened.check()
 
     async def _start(self) -> None:
         from playwright.async_api import async_playwright
@@ -69,14 +87,9 @@ class BrowserThread:
             await self._browser.close()
         await self._playwright.stop()
 
-    async def _visit(
-        self,
-        url: str,
-        work: "Callable[[Page], Awaitable[Result]]",
-        token: str | None,
-        allows: tuple[str, ...],
-        options: dict[str, Any],
-    ) -> Result:
+    async def _open(
+        self, url: str, token: str | None, allows: tuple[str, ...], options: dict[str, Any]
+    ) -> "OpenedPage":
         assert self._browser is not None
         found: list[str] = []
         context = await self._browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
@@ -95,16 +108,38 @@ class BrowserThread:
             context.on("weberror", lambda each: found.append(str(each.error)))
             page = await context.new_page()
             await page.goto(url)
-            result = await work(page)
-        finally:
+        except BaseException:
             await context.close()
-        unexpected = [each for each in found if not any(part in each for part in allows)]
-        assert unexpected == [], f"the page reported an error, or reached for another host: {unexpected}"
-        return result
+            raise
+        return OpenedPage(self, page, found, allows)
 
-    def _wait(self, work: "Any") -> Any:  # Any: a coroutine of any result
+    def wait(self, work: "Any") -> Any:  # Any: a coroutine of any result
+        """The result of what runs in the thread."""
         future: Future[Any] = asyncio.run_coroutine_threadsafe(work, self._loop)
         return future.result(timeout=VISIT_SECONDS)
+
+
+class OpenedPage:
+    """A page with all that it reported so far."""
+
+    def __init__(
+        self, thread: BrowserThread, page: "Page", found: list[str], allows: tuple[str, ...]
+    ) -> None:
+        self.page = page
+        self._thread = thread
+        self._found = found
+        self._allows = allows
+
+    def work(self, work: "Callable[[Page], Awaitable[Result]]") -> Result:
+        """Work with the page. Fails on console errors and on requests to other hosts."""
+        result: Result = self._thread.wait(work(self.page))
+        self.check()
+        return result
+
+    def check(self) -> None:
+        """Fail if the page reported an error, or reached for another host."""
+        unexpected = [each for each in self._found if not any(part in each for part in self._allows)]
+        assert unexpected == [], f"the page reported an error, or reached for another host: {unexpected}"
 
 
 def _is_own(url: str, origin: str) -> bool:

@@ -33,8 +33,9 @@ function App() {
   const [path, setPath] = useState(here());
   useEffect(() => {
     const move = () => setPath(here());
-    load();
     addEventListener("hashchange", move);
+    move(); // the address may have changed since the first drawing
+    load();
     return () => removeEventListener("hashchange", move);
   }, []);
   const isFirst = useRef(true);
