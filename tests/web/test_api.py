@@ -317,6 +317,20 @@ async def test_a_session_started_here_works_without_a_page(tmp_path: Path, clien
     assert [each.transport for each in events if isinstance(each, MessagePosted)] == ["web", "web"]
 
 
+@pytest.mark.parametrize("verdict", ["approve", "deny"])
+async def test_an_answer_continues_a_session_without_a_model_that_nobody_holds(
+    tmp_path: Path, verdict: str
+) -> None:
+    sample = await fill(tmp_path / "holdfast", waiting=("target.txt",))
+    async with web_client(tmp_path / "holdfast") as client:
+        [call] = (await client.get("/api/waiting")).data
+        path = f"/api/waiting/{call['session']}/{call['escalation']['id']}"
+        body = {"verdict": verdict, "digest": call["escalation"]["digest"]}
+        assert (await client.post(path, body)).data["delivery"] == "recorded"
+        await until_turns(client, sample.waiting[0], 1)
+    assert (tmp_path / "shop" / "target.txt").exists() is (verdict == "approve")
+
+
 async def until_turns(client: WebClient, session: str, number: int) -> None:
     """Wait until a number of turns has ended."""
     async with asyncio.timeout(60):

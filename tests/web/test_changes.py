@@ -53,8 +53,9 @@ def test_one_hunk_is_committed_one_dropped_and_one_stays(
         assert places[0]["x"] + places[0]["width"] <= places[1]["x"] + 1
         await page.set_viewport_size({"width": 1280, "height": 800})
         await page.get_by_role("button", name="Accept hunk 1 of a.txt").click()
+        await page.get_by_role("button", name="Hold to commit 1 hunk", exact=True).wait_for()
         await page.get_by_role("button", name="Reject hunk 3 of a.txt").click()
-        await hold(page, "Hold to commit 1 hunk and drop 1")
+        await hold(page, "Hold to commit 1 hunk and drop 1 hunk")
         await page.get_by_text("+1 −0").wait_for()
 
     browser.visit(f"{server.url}#/s/{session}/changes", decide, token=server.token)

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.app import Runtime
 from holdfast.core import PERSON, Escalation, Principal, Response, SessionId
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, ModelMissing
 from holdfast.models import ReplyPiece
 from holdfast.session import Session, TurnDriver
 from holdfast.web.event_feed import EventFeed
@@ -82,7 +82,11 @@ class HostedSessions:
         """Continue a turn that waited, in a session that no process holds."""
         async with self._opening.setdefault(session, asyncio.Lock()):
             if session not in self._hosted:
-                self._host(await self._runtime.resume(session))
+                try:
+                    opened = await self._runtime.resume(session)
+                except ModelMissing:  # neither here nor on record: what waits is code that a person ran
+                    opened = await self._runtime.resume(session, needs_model=False)
+                self._host(opened)
             self._hosted[session].more.set()
 
     async def close(self) -> None:

@@ -36,7 +36,7 @@ export function Changes({ session }) {
 }
 
 const picked = (marks = {}) => { const of = (word) => Object.keys(marks).filter((each) => marks[each] === word).map(Number); return { accepted: of("accept"), rejected: of("reject") }; };
-const words = (decisions) => { const sum = (name) => decisions.reduce((all, each) => all + each[name].length, 0); return `commit ${count(sum("accepted"), "hunk")} and drop ${sum("rejected")}`; };
+const words = (decisions) => { const part = (verb, name) => { const sum = decisions.reduce((all, each) => all + each[name].length, 0); return sum ? [`${verb} ${count(sum, "hunk")}`] : []; }; return [...part("commit", "accepted"), ...part("drop", "rejected")].join(" and "); };
 
 function File({ change: { path: name, digest, proposal }, isChosen, choose, marks, mark, isSplit }) {
   const button = (number, word, label) => html`<button type="button" class=${"small " + (marks[number] === word ? word : "")} aria-pressed=${marks[number] === word} aria-label=${`${label} hunk ${number} of ${proposal.path}`} onClick=${() => mark(digest, number, word)}>${label}</button>`;
