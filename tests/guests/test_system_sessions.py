@@ -1,6 +1,7 @@
 """Code in the project's own Python: judged like a program, over the staged workspace, with the tools over a socket."""
 
 import asyncio
+import gzip
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -91,6 +92,17 @@ async def test_what_code_changes_is_staged_and_seen_by_everything_else(
     assert session.processes() == (), "code leaves no process behind"
     await session.commit()
     assert (project / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+async def test_f03_a_file_that_nobody_closed_is_whole_when_the_code_ends(
+    runtime: Runtime, project: Path
+) -> None:
+    session = await opened(runtime, project)
+    code = "import gzip\nf = open('b.txt', 'w')\nf.write('all of it')\ng = gzip.open('b.gz', 'wt')\ng.write('all of it')"
+    assert isinstance(await session.execute(code), Proposed)
+    await session.commit()
+    assert (project / "b.txt").read_text() == "all of it"
+    assert gzip.decompress((project / "b.gz").read_bytes()) == b"all of it"
 
 
 async def test_a_change_that_the_policy_denies_is_dropped_and_reported(

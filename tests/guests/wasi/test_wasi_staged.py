@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from tests.guests.wasi.running import KEY, run
 
-from holdfast.core import Answer, JsonObject, Returned, digest_bytes
-from holdfast.guests import Guest
+from holdfast.core import Answer, EscalationId, JsonObject, Parked, Returned, digest_bytes
+from holdfast.guests import Guest, RunRequest
 from holdfast.guests.wasi import WorkerPool, wasi_engine
 from holdfast.guests.wasi.workspace_copy import CHANGED_MEANWHILE, StagedView
 
@@ -197,3 +197,55 @@ async def test_a_folder_with_a_name_that_is_not_utf8_can_be_listed(staged: Guest
     assert (ended.error, ended.value) == ("", ["a", "gone", "ü"])
     assert ended.changes == ()
     assert len(os.listdir(workspace)) == 5
+
+
+DIES = {
+    "exception in with": "with open('a/note', 'w') as f:\n    f.write('half' * 9999)\n    1 / 0",
+    "exception, file open": "f = open('a/note', 'w')\nf.write('half' * 9999)\n1 / 0",
+    "exception, append": "f = open('a/note', 'a')\nf.write('half' * 9999)\n1 / 0",
+    "exception, append and read": "f = open('a/note', 'a+')\nf.write('half' * 9999)\n1 / 0",
+    "exception, bytes": "f = open('/workspace/a/note', 'wb', buffering=0)\nf.write(b'half')\n1 / 0",
+    "exception, Path.open": "from pathlib import Path\nf = Path('a/note').open('w')\nf.write('half')\n1 / 0",
+    "exception in a function": "def save():\n    f = open('a/note', 'w')\n    f.write('half')\n    1 / 0\nsave()",
+    "time limit": "with open('a/note', 'w') as f:\n    f.write('half' * 9999)\n    while True: pass",
+    "output limit": "with open('a/note', 'w') as f:\n    f.write('half')\n    print('x' * 9999999)",
+    "exit": "import os\nf = open('a/note', 'w')\nf.write('half' * 9999)\nos._exit(1)",
+}
+
+
+@pytest.mark.parametrize("code", DIES.values(), ids=DIES)
+async def test_f03_a_run_that_dies_stages_no_half_of_a_file(staged: Guest, code: str) -> None:
+    ended = await run(staged, f"open('whole', 'w').write('whole')\n{code}", seconds=2)
+    assert ended.status in ("error", "limit", "lost")
+    assert [change.path for change in ended.changes] == ["whole"]
+    assert ended.error.endswith("Not written, because the run ended before they were closed: a/note.")
+    after = await run(staged, "open('a/note').read()")
+    assert (after.error, after.value, after.changes) == ("", "old", ())
+
+
+async def test_f03_a_file_whose_exception_was_caught_is_staged_as_python_leaves_it(staged: Guest) -> None:
+    code = "try:\n    with open('x', 'w') as f:\n        f.write('half')\n        1 / 0\nexcept ZeroDivisionError:\n    pass\n"
+    ended = await run(staged, code)
+    assert [(change.path, change.after) for change in ended.changes] == [("x", digest_bytes(b"half"))]
+    other = await run(staged, f"{code}int('x')")
+    assert [(change.path, change.after) for change in other.changes] == [("x", digest_bytes(b"half"))]
+
+
+async def test_f03_a_file_that_nobody_closed_is_whole_when_the_run_ends(staged: Guest) -> None:
+    for mode in ("w", "a", "a+", "w+", "x"):
+        ended = await run(staged, f"f = open('x{mode}', {mode!r})\nf.write('all of it')")
+        assert [change.after for change in ended.changes] == [digest_bytes(b"all of it")]
+    after = await run(staged, "f.write('more')")
+    assert after.status == "error"
+    assert "closed file" in after.error
+
+
+async def test_f03_a_file_that_waits_half_written_is_staged_once_it_is_closed(staged: Guest) -> None:
+    async def park(operation: str, arguments: JsonObject) -> Answer:
+        return Parked(escalation=EscalationId("e1"))
+
+    parked = await run(staged, "f = open('x', 'w')\nf.write('one')\nf.flush()\ndesk.ask()\nf.close()", park)
+    assert (parked.status, parked.changes) == ("parked", ())
+    assert parked.snapshot is not None
+    ended = await staged.resume(parked.snapshot, Returned(), RunRequest(code=""), park)
+    assert [(change.path, change.after) for change in ended.changes] == [("x", digest_bytes(b"one"))]

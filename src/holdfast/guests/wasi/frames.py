@@ -64,6 +64,13 @@ class Printed(Value, tag_field="kind", tag="showed"):
     text: str
 
 
+class Writing(Value, tag_field="kind", tag="writing"):
+    """The guest has file `number` open for writing at `path`; an empty path says that it was closed."""
+
+    number: int
+    path: str
+
+
 class Called(Value, tag_field="kind", tag="called"):
     """The guest requests a call and waits."""
 
@@ -85,7 +92,7 @@ class Trapped(Value, tag_field="kind", tag="trapped"):
 
 
 ToWorker = Setup | Execute | Answered
-FromWorker = Ready | Printed | Called | Finished | Trapped
+FromWorker = Ready | Printed | Writing | Called | Finished | Trapped
 
 _to_worker: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
 _from_worker: msgspec.msgpack.Decoder[FromWorker] = msgspec.msgpack.Decoder(FromWorker)

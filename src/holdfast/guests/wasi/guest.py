@@ -30,6 +30,7 @@ from holdfast.guests.wasi.worker_pool import Worker, WorkerPool
 from holdfast.guests.wasi.workspace_copy import StagedView
 
 _NOT_KEPT = "\nThe variables of this session are as they were before this run."
+_MAX_SHOWN = 8
 
 
 class WasiGuest:
@@ -213,7 +214,8 @@ class WasiGuest:
         steps = request.steps if request else 0
         if isinstance(result, RequestStopped):
             await self._end_worker()
-        changes = await self._scan_changes()
+        unfinished = request.unfinished if request and self._view is not None else frozenset()
+        changes = await self._scan_changes(unfinished)
         match result:
             case RequestParked():
                 assert request is not None
@@ -225,7 +227,7 @@ class WasiGuest:
                 return Run(
                     status=status,
                     printed=printed,
-                    error=result.reason + _NOT_KEPT,
+                    error=result.reason + _NOT_KEPT + _not_written(unfinished),
                     changes=changes,
                     steps=steps,
                 )
@@ -234,22 +236,33 @@ class WasiGuest:
                 assert reply is not None
                 if self._keeps_variables:
                     await self._start_saving(request.worker)
+                error = reply.error[: request.limits.output_bytes]
                 return Run(
                     status="limit" if request.is_over_calls else reply.status,
                     value=reply.value,
                     printed=printed,
-                    error=reply.error[: request.limits.output_bytes],
+                    error=error.rstrip("\n") + _not_written(unfinished) if unfinished else error,
                     changes=changes,
+                    dropped=()
+                    if error
+                    else tuple(f"{path} could not be written" for path in sorted(unfinished)),
                     steps=steps,
                 )
 
     def _refresh_folder(self) -> workspace_copy.FileStats:
         return workspace_copy.scan(self._folder) if self._view is None else self._view.refresh()
 
-    async def _scan_changes(self) -> tuple[Change, ...]:
-        """What changed since the last scan. A parked run reports its changes so far, and the rest after it resumes."""
+    async def _scan_changes(self, unfinished: frozenset[str]) -> tuple[Change, ...]:
+        """What changed since the last scan, without the `unfinished` files. A parked run reports its changes so far, and the rest
+        after it resumes.
+        """
         before = self._files
         self._files = await asyncio.to_thread(workspace_copy.scan, self._folder)
+        for path in unfinished & self._files.keys():
+            if path in before:
+                self._files[path] = before[path]
+            else:
+                del self._files[path]
         if before == self._files:
             return ()
         digest_before = None if self._view is None else self._view.digest_before
@@ -262,6 +275,14 @@ class WasiGuest:
         worker, self._worker, self._parked, self._save_request = self._worker, None, None, None
         if worker is not None:
             await worker.end()
+
+
+def _not_written(paths: frozenset[str]) -> str:
+    if not paths:
+        return ""
+    names = ", ".join(sorted(paths)[:_MAX_SHOWN])
+    more = f" and {len(paths) - _MAX_SHOWN} more" if len(paths) > _MAX_SHOWN else ""
+    return f"\nNot written, because the run ended before they were closed: {names}{more}."
 
 
 def _tag() -> str:

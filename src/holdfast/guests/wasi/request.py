@@ -40,6 +40,8 @@ RequestResult = RequestCompleted | RequestStopped | RequestParked
 
 
 _DISK_CHECK_SECONDS = 0.05
+_MAX_OPEN_FILES = 10_000
+_MAX_PATH_CHARACTERS = 4096
 
 
 class WorkerRequest:
@@ -58,6 +60,12 @@ class WorkerRequest:
         self._disk_bytes = disk_bytes
         self._written_before = worker.written_bytes() if disk_bytes is not None else 0
         self._is_over_disk = False
+        self._writing: dict[int, str] = {}
+
+    @property
+    def unfinished(self) -> frozenset[str]:
+        """The files that the guest has open for writing, or that it could not complete."""
+        return frozenset(self._writing.values())
 
     @property
     def printed(self) -> str:
@@ -111,6 +119,15 @@ class WorkerRequest:
             match frame:
                 case frames.Printed():
                     self._append_output(frame.text)
+                case frames.Writing(number=number, path=path):
+                    if not path:
+                        self._writing.pop(number, None)
+                    elif len(self._writing) < _MAX_OPEN_FILES and len(path) <= _MAX_PATH_CHARACTERS:
+                        self._writing[number] = path
+                    else:
+                        self.worker.kill()
+                        reason = f"the code had more than {_MAX_OPEN_FILES} files open for writing"
+                        return RequestStopped(is_limit=True, reason=reason)
                 case frames.Called():
                     call = parse_call(frame.request)
                     del frame  # a large call is in memory once

@@ -55,7 +55,7 @@ def serve(image: Image, connection: socket.socket) -> NoReturn:
 
 
 class _Guest:
-    """The WebAssembly instance, and the three host functions that it can call."""
+    """The WebAssembly instance, and the four host functions that it can call."""
 
     def __init__(self, image: Image, setup: frames.Setup, connection: socket.socket) -> None:
         self._connection = connection
@@ -108,6 +108,7 @@ class _Guest:
             root.add_func("call-host", self._call_host)
             root.add_func("show", self._show)
             root.add_func("slept", self._slept)
+            root.add_func("writing", self._writing)
             for version in _WASI_VERSIONS:
                 with root.add_instance(f"wasi:random/random@{version}") as random:
                     random.add_func("get-random-bytes", lambda _, length: self._random.take(length))
@@ -125,6 +126,9 @@ class _Guest:
 
     def _show(self, _: Any, text: str) -> None:
         self._connection.sendall(frames.pack(frames.Printed(text=text)))
+
+    def _writing(self, _: Any, number: int, path: str) -> None:
+        self._connection.sendall(frames.pack(frames.Writing(number=number, path=path)))
 
     def _slept(self, _: Any, nanoseconds: int) -> None:
         self._now_nanoseconds += nanoseconds

@@ -12,6 +12,8 @@ import os
 from itertools import permutations
 from typing import Any
 
+from . import written_files
+
 _open = io.open
 _lseek = os.lseek
 
@@ -23,10 +25,11 @@ def _modes(*kinds: str) -> frozenset[str]:
 
 
 _APPENDS_AND_READS = _modes("a+")
+_APPENDS = _modes("a")
 _WRITES = _modes("w", "x", "w+", "x+", "r+")
 
 
-class _WrittenFile(io.FileIO):
+class _PositionedFile(written_files.WrittenFile):
     """A file that is written where its position is, also at its end."""
 
     def seek(self, offset: Any, whence: Any = os.SEEK_SET, /) -> int:
@@ -35,14 +38,13 @@ class _WrittenFile(io.FileIO):
         return super().seek(offset, whence)
 
 
-class _AppendedFile(_WrittenFile):
+class _AppendedFile(_PositionedFile):
     """A file that can be read anywhere and is written at its end."""
 
     mode = "ab+"
 
     def __init__(self, path: Any) -> None:
-        super().__init__(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
-        self.name = path
+        super().__init__(path, "r+", opener=_open_or_create)
         self.seek(0, os.SEEK_END)
 
     def write(self, content: Any, /) -> int:
@@ -68,25 +70,31 @@ def open_file(
     is_valid = is_text or (is_binary and not has_text_options and buffering != 1)
     raw: io.FileIO
     if is_valid and mode in _WRITES:
-        raw = _WrittenFile(file, mode.replace("b", "").replace("t", ""), closefd, opener)
+        raw = _PositionedFile(file, mode.replace("b", "").replace("t", ""), closefd, opener)
+    elif is_valid and mode in _APPENDS:
+        raw = written_files.WrittenFile(file, "a", closefd, opener)
     elif is_valid and is_plain and mode in _APPENDS_AND_READS:
         raw = _AppendedFile(file)
     else:
         return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
     try:
         if buffering == 0:
-            return raw
+            return written_files.keep(raw)
         size = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE
         buffered: io.BufferedRandom | io.BufferedWriter
         buffered = io.BufferedRandom(raw, size) if "+" in mode else io.BufferedWriter(raw, size)
         if is_binary:
-            return buffered
+            return written_files.keep(buffered)
         text = io.TextIOWrapper(buffered, encoding, errors, newline, line_buffering=buffering == 1)
         text.mode = mode  # type: ignore[misc]  # as CPython does
-        return text
+        return written_files.keep(text)
     except BaseException:
         raw.close()
         raise
+
+
+def _open_or_create(path: Any, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT, 0o666)
 
 
 def _move(descriptor: int, position: int, whence: int, /) -> int:

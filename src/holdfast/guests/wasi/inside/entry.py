@@ -11,12 +11,13 @@ from typing import Any
 
 import wit_world  # type: ignore[import-not-found]  # generated from sandbox.wit when the component is built
 
-from . import append_files, runner, state, stdlib, tools
+from . import append_files, runner, state, stdlib, tools, written_files
 from .runner import Output
 
 stdlib.import_everything()
 stdlib.install_event_loop()
 append_files.install()
+written_files.report = wit_world.writing
 
 _FOLDER = "/workspace"
 _real_sleep = time.sleep
@@ -91,6 +92,7 @@ def _run(body: dict[str, Any]) -> dict[str, Any]:
         value_bytes=body["output_bytes"],
         lost=_session.lost,
     )
+    written_files.finish(result.problem)
     output.flush()
     return {"status": result.status, "value": result.value, "error": result.error}
 

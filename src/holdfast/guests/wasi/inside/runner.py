@@ -36,8 +36,10 @@ class LimitReached(BaseException):
 class RunResult:
     """How the code ended, for the reply to the host."""
 
-    def __init__(self, status: Status, *, value: object = None, error: str = "") -> None:
-        self.status, self.value, self.error = status, value, error
+    def __init__(
+        self, status: Status, *, value: object = None, error: str = "", problem: BaseException | None = None
+    ) -> None:
+        self.status, self.value, self.error, self.problem = status, value, error, problem
 
 
 def run(
@@ -62,15 +64,15 @@ def run(
             else RunResult("error", error=f"SystemExit: {leave.code!r}")
         )
     except LimitReached as limit:
-        return RunResult("limit", error=str(limit))
+        return RunResult("limit", error=str(limit), problem=limit)
     except MemoryError as problem:
-        return RunResult("limit", error=_traceback(problem))
+        return RunResult("limit", error=_traceback(problem), problem=problem)
     except BaseException as problem:
         if isinstance(problem, NameError) and problem.name in lost:
             problem.add_note(
                 f"{problem.name!r} could not be kept from an earlier process: {lost[problem.name]}"
             )
-        return RunResult("error", error=_traceback(problem))
+        return RunResult("error", error=_traceback(problem), problem=problem)
 
 
 def _compile_cell(code: str, name: str) -> tuple[CodeType, CodeType | None]:
