@@ -232,7 +232,7 @@ async def test_ten_thousand_canaries_are_nowhere(
     home, folder = tmp_path / "holdfast", tmp_path / "project"
     folder.mkdir()
     prepare(home, monkeypatch)
-    assert await check(home, folder, run, texts_for(21)) >= 10_000
+    assert await check(home, folder, run, texts_for(11)) >= 10_000
 
 
 @pytest.mark.promise("P09")

@@ -129,3 +129,8 @@ def test_f43_the_size_of_a_workspace_and_of_a_turn_is_limited_by_default() -> No
 
 def test_a_call_is_one_line_without_tabs() -> None:
     assert describe_call(call_with("a\tb\nc")).endswith(r"=a\tb\nc")
+
+
+@pytest.mark.promise("P12")
+def test_the_line_of_a_call_marks_letters_that_look_like_others() -> None:
+    assert describe_call(call_with("p\u0430ssword.txt")).endswith("=p\u0430<U+0430>ssword.txt")

@@ -15,6 +15,7 @@ from holdfast.core import (
     cut,
     escape_invisible,
     escape_to_one_line,
+    mark_lookalikes,
     restricts,
 )
 from holdfast.core.events import (
@@ -197,7 +198,9 @@ def describe_call(call: Call, width: int = 60) -> str:
     for name, value in islice(call.arguments.items(), MAX_SHOWN_ARGUMENTS):
         # Cut first, then escape: escaping looks at every character, and an argument may have millions.
         brief = cut(value, width + 1)
-        text = escape_invisible(brief if isinstance(brief, str) else repr(brief)[: 8 * width])
+        text = mark_lookalikes(
+            escape_invisible(brief if isinstance(brief, str) else repr(brief)[: 8 * width])
+        )
         text = text.replace("\n", "\\n").replace("\t", "\\t")
         shown = text if len(text) <= width else text[: width - 3] + "..."
         parts.append(f"{escape_to_one_line(name[:width])}={shown}")
