@@ -310,7 +310,7 @@ def test_lines_are_edited_continued_completed_and_remembered(tmp_path: Path) -> 
         user.type("/rew")
         assert user.wait_for("/rewind"), "the menu"
         user.type("\t")
-        assert user.wait_for("/rewind"), "the line"
+        user.wait_for_row("> /rewind")
         user.type("\r")
         assert user.wait_for("first line second line"), "both lines were one message"
         user.type("third\x1b\rfourth\r")

@@ -47,6 +47,7 @@ def test_without_the_focus_a_waiting_call_and_the_end_of_the_turn_notify(tmp_pat
         press(user, "n", "answer  denied")
         assert user.wait_for(ENDED)
         assert user.end("\x04") == 0
+    assert "needs your approval" not in user.seen, "one notification is enough"
     assert user.seen.rfind(DO_NOT_REPORT) > user.seen.rfind(REPORT), "the terminal is left as it was"
 
 

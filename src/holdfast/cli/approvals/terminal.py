@@ -50,6 +50,7 @@ class TerminalApprover:
         commands: Commands | None = None,
         exclusive_screen: ExclusiveScreen = nullcontext,
         clock: Clock | None = None,
+        notify: Callable[[str], None] | None = None,
         is_plain: bool = False,
     ) -> None:
         self._console = console
@@ -58,6 +59,7 @@ class TerminalApprover:
         self._commands = commands
         self._exclusive_screen = exclusive_screen
         self._clock = clock or SystemClock()
+        self._notify = notify or console.notify
         self._is_plain = is_plain
 
     async def __call__(self, escalation: Escalation) -> Response | None:
@@ -173,7 +175,7 @@ class TerminalApprover:
 
         def show() -> set[str]:
             if not self._is_plain:
-                self._console.notify("Holdfast needs your approval")
+                self._notify("Holdfast needs your approval")
             is_whole = self._show(escalation) or is_viewed
             offered = choices(escalation, is_whole=is_whole, is_edited=is_edited)
             ids = [each.id for each in self._waiting()]

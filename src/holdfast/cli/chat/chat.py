@@ -164,6 +164,7 @@ class Chat:
             keyboard=self._keyboard,
             commands=self._handle_line_at_question,
             exclusive_screen=self.screen.exclusive,
+            notify=self.notifier.notify_at_question if self.notifier is not None else None,
             is_plain=self.screen.is_plain,
         )
         self._more.set()

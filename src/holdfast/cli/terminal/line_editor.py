@@ -236,6 +236,7 @@ class EditedLines:
         @keys.add("f23")
         @keys.add("f24")
         def _focus(event: "KeyPressEvent") -> None:
+            self._screen.focus.is_reported = True
             self._screen.focus.is_focused = event.key_sequence[-1].key == Keys.F23
 
         @keys.add("tab", filter=has_completions)

@@ -22,6 +22,8 @@ class Focus:
 
     def __init__(self) -> None:
         self.is_focused = True
+        self.is_reported = False
+        """Whether the terminal has reported it at all."""
 
     def report(self, is_wanted: bool) -> None:
         """Ask the terminal to report changes, or to stop. A question must not read a report as an answer."""
@@ -49,6 +51,13 @@ class Notifier:
         sys.stdout.flush()
         if self._command:
             self._run((*self._command, text))
+
+    def notify_at_question(self, text: str) -> None:
+        """Notify at a question if the terminal does not report its focus: the others were notified when the call began to wait."""
+        if self._focus.is_reported or self._notify == "off":
+            return
+        sys.stdout.write(_BELL if self._notify == "bell" else f"{_BELL}\x1b]9;{text}{_BELL}")
+        sys.stdout.flush()
 
     def _run(self, command: tuple[str, ...]) -> None:
         self._running = [each for each in self._running if each.poll() is None]
