@@ -503,7 +503,7 @@ async def test_a_commit_waits_for_its_check(tmp_path: Path) -> None:
         assert (await client.get(f"{base}/changes")).data == []
 
 
-async def test_a_fork_is_merged_if_it_is_what_was_shown(tmp_path: Path) -> None:
+async def test_a_fork_is_merged_if_it_is_what_was_shown(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     async with web_client(tmp_path / "holdfast") as client:
@@ -516,8 +516,11 @@ async def test_a_fork_is_merged_if_it_is_what_was_shown(tmp_path: Path) -> None:
         opened = await runtime.resume(fork, needs_model=False)
         await opened.execute("open('a.txt', 'w').write('two')")
         await opened.close()
-        plan = (await client.get(f"/api/sessions/{fork}/merge")).data
+        seen = await client.get(f"/api/sessions/{fork}/merge")
+        plan = seen.data
         assert [each["path"] for each in plan["proposals"]] == ["a.txt"]
+        printed = (await asyncio.to_thread(run, "merge", fork, "--dry-run", "--json")).out
+        assert msgspec.json.format(seen.body, indent=2).decode() + "\n" == printed
         stale = await client.post(f"/api/sessions/{fork}/merge", {"shown": "0" * 64})
         assert (stale.status, (folder / "a.txt").read_text()) == (409, "one")
         assert (await client.post(f"/api/sessions/{fork}/merge", {"shown": plan["digest"]})).status == 200
