@@ -77,6 +77,24 @@ async def test_an_approval_is_recorded_with_its_transport(client: WebClient, sam
     assert "does not wait" in again.data["text"]
 
 
+@pytest.mark.promise("P09")
+async def test_the_token_of_a_browser_is_neither_at_rest_nor_shown(
+    client: WebClient, sample: SampleHome
+) -> None:
+    session = sample.waiting[0]
+    shown = await waiting(client, session)
+    body = {"verdict": "approve", "digest": shown["digest"]}
+    answers = [await client.post(f"/api/waiting/{session}/{shown['id']}", body)]
+    answers += [await client.get(f"/api/{name}") for name in ("waiting", "answered", "devices", "sessions")]
+    answers += [await client.get("/api/nothing"), await client.post("/api/enter", {"code": client.token})]
+    assert [each.status for each in answers[:5]] == [200] * 5
+    secret = client.token.encode()
+    assert [each for each in answers if secret in each.body] == []
+    assert [
+        path for path in client.context.home.root.rglob("*") if path.is_file() and secret in path.read_bytes()
+    ] == []
+
+
 @pytest.mark.promise("P19")
 async def test_what_is_not_what_was_shown_is_not_approved(client: WebClient, sample: SampleHome) -> None:
     session = sample.waiting[0]
