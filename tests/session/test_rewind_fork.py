@@ -237,6 +237,18 @@ async def staged_turns(runtime: Runtime, *programs: str) -> Session:
     return session
 
 
+async def test_a_fork_and_an_undo_after_a_rejection_do_not_stage_it_again(runtime: Runtime) -> None:
+    session = await staged_turns(runtime, "open('a.txt', 'w').write('a')\nopen('b.txt', 'w').write('b')")
+    await session.reject("a.txt")
+    fork = await runtime.fork(session.id, policy=FixedPolicy(default="allow"), needs_model=False)
+    assert [each.path for each in fork.proposals()] == ["b.txt"]
+    await session.execute("open('c.txt', 'w').write('c')")
+    await session.undo()
+    assert [each.path for each in session.proposals()] == ["b.txt"]
+    await session.rewind(1)
+    assert [each.path for each in session.proposals()] == ["a.txt", "b.txt"], "a rewind takes the rejection back"
+
+
 async def test_an_undo_leaves_a_commit_of_older_changes_committed(runtime: Runtime) -> None:
     session = await staged_turns(runtime, "open('a.txt', 'w').write('one')", "1 + 1")
     await session.commit()

@@ -412,9 +412,7 @@ class Session:
         changes = self._staged.commit(approved_paths(self._staged, paths, approve=approve))
         saved = await self._restore_points.checkpoint(len(self.status.turns))
         await self._journal.append(ProposalsCommitted(changes=changes, principal=principal), *saved)
-        if self.status.turns and self._lock.holder is None and not self.status.has_open_turn:
-            # A fork starts from here, where nothing that was committed is staged.
-            await self._restore_points.make(len(self.status.turns))
+        await self._save_decision()
         return tuple(change.path for change in changes)
 
     async def decide_hunks(self, *decisions: HunkDecision, principal: Principal = PERSON) -> tuple[str, ...]:
@@ -441,8 +439,7 @@ class Session:
             events += await self._restore_points.checkpoint(len(self.status.turns))
         if events:
             await self._journal.append(*events)
-        if changes and self.status.turns and self._lock.holder is None and not self.status.has_open_turn:
-            await self._restore_points.make(len(self.status.turns))
+            await self._save_decision()
         return tuple(change.path for change in changes)
 
     def copy_proposed(self, folder: Path) -> None:
@@ -454,7 +451,13 @@ class Session:
         self._lock.check_not_closed()
         dropped = self._staged.reject(paths or None)
         await self._journal.append(ProposalsRejected(paths=dropped, principal=principal))
+        await self._save_decision()
         return dropped
+
+    async def _save_decision(self) -> None:
+        """Make a restore point between turns: a fork and an undo start from here, where nothing that was decided is staged."""
+        if self.status.turns and self._lock.holder is None and not self.status.has_open_turn:
+            await self._restore_points.make(len(self.status.turns))
 
     # -- merge
 
