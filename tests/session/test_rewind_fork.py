@@ -246,7 +246,9 @@ async def test_a_fork_and_an_undo_after_a_rejection_do_not_stage_it_again(runtim
     await session.undo()
     assert [each.path for each in session.proposals()] == ["b.txt"]
     await session.rewind(1)
-    assert [each.path for each in session.proposals()] == ["a.txt", "b.txt"], "a rewind takes the rejection back"
+    assert [each.path for each in session.proposals()] == ["a.txt", "b.txt"], (
+        "a rewind takes the rejection back"
+    )
 
 
 async def test_an_undo_leaves_a_commit_of_older_changes_committed(runtime: Runtime) -> None:
