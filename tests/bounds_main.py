@@ -227,7 +227,7 @@ def shown_proposal_as_json(folder: Path) -> None:
 
 def shown_proposal_of_emoji(folder: Path) -> None:
     """`holdfast proposals show` of 60 MB of emoji, which take 4 bytes each, also in memory."""
-    _show_proposal(folder, "('\U0001f600' * 24 + '%03d\\n' % 7) * 590_000", 60_000_000)
+    _show_proposal(folder, "('\U0001f600' * 24 + '%03d\\n' % 7) * 590_000", 59_500_000)
 
 
 def shown_proposal_of_emoji_as_json(folder: Path) -> None:
