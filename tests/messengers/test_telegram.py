@@ -94,6 +94,7 @@ async def test_a_button_approves_once_and_the_record_names_the_member(
         telegram.write("remove it")
         question, buttons = await telegram.question("delete")
         assert "deleting is yours to decide" in telegram.texts()[-1]
+        assert "values from:   the agent itself, in turn 1" in telegram.texts()[-1]
         assert set(buttons) == {"Approve once", "Deny"}
         telegram.press(buttons["Approve once"], question, sender=8)
         await telegram.until(lambda it: "Gone." in it.texts())
