@@ -92,6 +92,24 @@ def test_tab_enters_a_folder_that_is_the_only_completion(tmp_path: Path) -> None
         assert user.end("\x04") == 0
 
 
+def test_tab_completes_a_name_whose_letters_arrive_with_it(tmp_path: Path) -> None:
+    words = prepared(tmp_path, "Read.")
+    for name in ("one/two/a.txt", "trees/oak.txt", "trees/olive.txt"):
+        (tmp_path / "work" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "work" / name).write_text("deep\n")
+    with terminal(*words, home=tmp_path) as user:
+        assert user.wait_for(READY)
+        user.type("see @on\tt\ta\t")
+        user.wait_for_row("> see @one/two/a.txt")
+        user.type(" and @tr\to\t")
+        user.wait_for_row("  trees/olive.txt")
+        user.type("l\t")
+        user.wait_for_row("> see @one/two/a.txt and @trees/olive.txt")
+        user.type("\r")
+        assert user.wait_for("attached trees/olive.txt (5 bytes")
+        assert user.end("\x04") == 0
+
+
 def test_a_line_entered_while_an_answer_arrives_does_not_show_the_answer_twice(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     with hanging_model(tmp_path, "so far so good") as spec:

@@ -239,10 +239,9 @@ class EditedLines:
             self._screen.focus.is_reported = True
             self._screen.focus.is_focused = event.key_sequence[-1].key == Keys.F23
 
-        @keys.add("tab", filter=has_completions)
+        @keys.add("tab", filter=has_focus(DEFAULT_BUFFER))
         def _complete(event: "KeyPressEvent") -> None:
-            if not _take_only_completion(event.current_buffer):
-                event.current_buffer.complete_next()
+            _press_tab(event.current_buffer)
 
         @keys.add("s-tab", filter=~has_completions)
         def _next_mode(event: "KeyPressEvent") -> None:
@@ -274,14 +273,26 @@ def _mentioned(path: str) -> str:
     return f'"{path}' if path.endswith("/") else f'"{path}"'
 
 
-def _take_only_completion(buffer: "Buffer") -> bool:
-    """Insert the completion if there is only one, and offer what is in it if it is a folder."""
-    if buffer.complete_state is None or len(buffer.complete_state.completions) != 1:
-        return False
-    buffer.apply_completion(buffer.complete_state.completions[0])
-    if buffer.document.text_before_cursor.endswith("/"):
+def _press_tab(buffer: "Buffer") -> None:
+    """Insert the completion if there is only one, and offer what is in it if it is a folder; else go to the next."""
+    from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
+
+    if buffer.complete_state is not None:
+        completions = buffer.complete_state.completions
+    else:
+        # The key before this one may have come so shortly before it that its completions are not there yet.
+        event = CompleteEvent(completion_requested=True)
+        completions = list(buffer.completer.get_completions(buffer.document, event))
+    if len(completions) == 1:
+        buffer.apply_completion(completions[0])
+        if buffer.document.text_before_cursor.endswith("/"):
+            buffer.start_completion()
+    elif buffer.complete_state is not None:
+        buffer.complete_next()
+    elif common := get_common_complete_suffix(buffer.document, completions):
+        buffer.insert_text(common)
+    else:
         buffer.start_completion()
-    return True
 
 
 def _keep_typed_input_on_interrupt(is_enabled: bool) -> None:
