@@ -2,13 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from tests.cli.commands import Run, run
-from tests.support.watched_loop import watch_loop
+from tests.support.watched_loop import assert_loop_is_free
 
 from holdfast.app import Runtime
 from holdfast.cli.doctor.event_loop import WORK
@@ -19,10 +17,7 @@ from holdfast.policy import FixedPolicy
 from holdfast.session import Settings
 from holdfast.testing import memory_session
 
-__all__ = ["run", "watch_loop"]
-
-
-Watch = Callable[[], AbstractContextManager[LoopWatchdog]]
+__all__ = ["run"]
 
 
 def spin(seconds: float) -> None:
@@ -52,11 +47,17 @@ async def test_waiting_and_work_in_threads_are_not_work_of_the_loop() -> None:
     assert watchdog.blocked == []
 
 
+async def test_work_that_is_over_the_limit_each_time_fails() -> None:
+    async def work() -> None:
+        spin(1.0)
+
+    with pytest.raises(AssertionError, match="work"):
+        await assert_loop_is_free(work)
+
+
 @pytest.mark.parametrize("what", WORK)
 @pytest.mark.promise("P14")
-async def test_a_guest_with_large_values_does_not_block_the_loop(
-    tmp_path: Path, watch_loop: Watch, what: str
-) -> None:
+async def test_a_guest_with_large_values_does_not_block_the_loop(tmp_path: Path, what: str) -> None:
     (tmp_path / "work").mkdir()
     runtime = await Runtime.start(home=tmp_path / "home", settings=Settings(), servers=())
     try:
@@ -64,8 +65,11 @@ async def test_a_guest_with_large_values_does_not_block_the_loop(
             workspace=tmp_path / "work", policy=FixedPolicy(default="stage"), needs_model=False
         )
         await session.execute("world.write(path='a', content='x')\nworld.search(query='x')\nprint([1])")
-        with watch_loop():
+
+        async def work() -> None:
             assert await session.execute(WORK[what])
+
+        await assert_loop_is_free(work)
     finally:
         await runtime.close()
 
@@ -80,16 +84,19 @@ RESULTS: dict[str, Json] = {
 
 @pytest.mark.parametrize("kind", RESULTS)
 @pytest.mark.promise("P14")
-async def test_a_server_with_large_results_does_not_block_the_loop(watch_loop: Watch, kind: str) -> None:
+async def test_a_server_with_large_results_does_not_block_the_loop(kind: str) -> None:
     tool = Tool(name="box.get", roles={"name": ArgumentRoles(default=("none",))})
     box = FunctionToolset({tool.name: (tool, lambda _: RESULTS[kind])})
     async with memory_session(policy=FixedPolicy(default="allow"), toolsets=[box]) as session:
         await session.execute(script({"call": "session.id", "arguments": {}}))
-        with watch_loop():
+
+        async def work() -> None:
             outcome = await session.execute(
                 script({"call": "box.get", "arguments": {"name": "x"}, "as": "got"}, {"value": 1})
             )
-        assert isinstance(outcome, Ok)
+            assert isinstance(outcome, Ok)
+
+        await assert_loop_is_free(work)
 
 
 def test_doctor_watches_the_loop(run: Run) -> None:
