@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.support import fork_server
+from tests.support.memory_folder import keep_temporary_files_in_memory
 from tests.support.sandbox_finding import REAL_FIND, share_finding
 
 from holdfast.commands import probe
@@ -53,7 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """The long form has a thousand examples of each property, and not forty. All workers share one fork server."""
     if config.option.markexpr == "soak":
         settings.load_profile("long")
-    if hasattr(config, "workerinput"):
+    if not hasattr(config, "workerinput"):
+        keep_temporary_files_in_memory()
+    else:
         fork_server.share_server(config.workerinput["fork_server"])
         config.pluginmanager.register(_SharedCompilation(config.workerinput))
 
