@@ -262,6 +262,19 @@ async def test_ignored_files_are_scratch_that_persists(
     assert (await shell("ls -d build a.log d0/build 2>&1 | grep -c 'cannot access'")).output == "3\n"
 
 
+@pytest.mark.parametrize("rule", ["/workspace/", "*"])
+async def test_a_workspace_that_git_ignores_is_not_scratch_as_a_whole(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path, rule: str
+) -> None:
+    run_outside("git", "init", "-q", cwd=workspace.parent)
+    (workspace.parent / ".gitignore").write_text(f"{rule}\n")
+    await sandbox.show([])
+    await shell("mkdir -p build; touch build/x made.txt")
+    changes = await sandbox.collect()
+    assert effects(changes) == {"made.txt": "created"}
+    assert changes.scratch == ("build/",)
+
+
 async def test_a_tracked_file_is_never_scratch(
     sandbox: CommandSandbox, shell: Shell, workspace: Path
 ) -> None:

@@ -46,6 +46,13 @@ async def test_the_finding_is_kept_until_the_next_boot(tmp_path: Path) -> None:
     assert await probe_sandbox(tmp_path) == first
 
 
+async def test_a_data_directory_that_git_ignores_does_not_hide_the_sandbox(tmp_path: Path) -> None:
+    found = await probe_sandbox(tmp_path / "home")
+    run_outside("git", "init", "-q", cwd=tmp_path)
+    (tmp_path / ".gitignore").write_text("*\n")
+    assert await probe_sandbox(tmp_path / "home", is_repeated=True) == found
+
+
 async def test_a_repeated_probe_replaces_what_an_earlier_one_found(tmp_path: Path) -> None:
     found = await probe_sandbox(tmp_path)
     kept = (tmp_path / "sandbox.json").read_text()

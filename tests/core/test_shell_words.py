@@ -42,7 +42,7 @@ def test_plain_scripts_are_split_into_their_commands(script: str, commands: list
 
 def test_the_files_of_redirections_are_named() -> None:
     assert split_script("sort < in.txt >'out 1' 2>>log 2>&1; echo x>y >&2").commands == (
-        SimpleCommand(argv=("sort",), reads=("in.txt",), writes=("out 1", "log")),
+        SimpleCommand(argv=("sort",), reads=("in.txt",), writes=("out 1", "log"), appends=("log",)),
         SimpleCommand(argv=("echo", "x"), writes=("y",)),
     )
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import (
     ArgumentRoles,
+    CommandTarget,
     Condition,
     ConditionalRoles,
     Json,
@@ -87,6 +88,25 @@ def test_a_domain_is_a_plain_host(domain: str) -> None:
     (target,) = targets_of(tool(domain=("proxy-domain",)), {"domain": domain}, LexicalPaths())
     assert isinstance(target, UrlTarget)
     assert target.problem is not None
+
+
+@pytest.mark.parametrize("port", [80, 443])
+def test_a_connection_is_named_by_host_and_port_without_a_scheme(port: int) -> None:
+    one = tool(host=("proxy-domain",), port=("none",))
+    (target,) = targets_of(one, {"host": "example.org", "port": port}, LexicalPaths())
+    assert isinstance(target, UrlTarget)
+    assert target.given == f"example.org:{port}"
+
+
+def test_a_command_that_appends_is_shown_so_and_is_not_one_that_overwrites() -> None:
+    one = tool(script=("command",))
+    appending, overwriting = (
+        targets_of(one, {"script": f"sort < a {way} 'b c'"}, LexicalPaths())[0] for way in (">>", ">")
+    )
+    assert isinstance(appending, CommandTarget)
+    assert isinstance(overwriting, CommandTarget)
+    assert (appending.text, overwriting.text) == ("sort < a >> 'b c'", "sort < a > 'b c'")
+    assert appending != overwriting
 
 
 def conditional(condition: Condition) -> Tool:

@@ -222,8 +222,6 @@ def _name(target: Target) -> str:
     match target:
         case PathTarget():
             name = target.location.real or target.location.given
-        case UrlTarget() if target.role == "proxy-domain":
-            name = target.given.removeprefix("https://")
         case UrlTarget():
             name = target.given
         case CommandTarget() if target.is_opaque:

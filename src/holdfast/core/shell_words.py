@@ -22,6 +22,8 @@ class SimpleCommand(Value):
     argv: tuple[str, ...]
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    appends: tuple[str, ...] = ()
+    """Those of `writes` that keep what is in the file."""
 
 
 class ScriptWords(Value):
@@ -119,16 +121,22 @@ def _split(script: str) -> list[SimpleCommand] | None:
         return None
     commands: list[SimpleCommand] = []
     argv: list[str] = []
-    files: dict[Literal["<", ">"], list[str]] = {"<": [], ">": []}
+    files: dict[Literal["<", ">", ">>"], list[str]] = {"<": [], ">": [], ">>": []}
     place, after = 0, ";"
 
     def end_command() -> bool:
-        command = SimpleCommand(argv=tuple(argv), reads=tuple(files["<"]), writes=tuple(files[">"]))
+        command = SimpleCommand(
+            argv=tuple(argv),
+            reads=tuple(files["<"]),
+            writes=tuple(files[">"]),
+            appends=tuple(files[">>"]),
+        )
         if _is_opaque_command(command):
             return False
         commands.append(command)
         argv.clear()
-        files["<"], files[">"] = [], []
+        for names in files.values():
+            names.clear()
         return True
 
     while place < len(script):
@@ -152,6 +160,8 @@ def _split(script: str) -> list[SimpleCommand] | None:
             if not name or name.startswith(("/dev/tcp", "/dev/udp")):  # bash connects to the network
                 return None
             files["<" if found["way"] == "<" else ">"].append(name)
+            if found["way"] == ">>":
+                files[">>"].append(name)
             place = target.end()
         elif _OTHER_REDIRECTION.match(script, place):
             return None

@@ -91,6 +91,8 @@ class CommandTarget(Value, tag_field="kind", tag="command"):
     """The files that its redirections read."""
     writes: tuple[str, ...] = ()
     """The files that its redirections write."""
+    appends: tuple[str, ...] = ()
+    """Those of `writes` that keep what is in the file."""
     is_opaque: bool = False
     digest: str = ""
     """Digest of the text of an opaque command, so that two of them are equal only if their texts are."""
@@ -100,7 +102,8 @@ class CommandTarget(Value, tag_field="kind", tag="command"):
     @property
     def text(self) -> str:
         """The command as a shell would take it."""
-        files = [("<", name) for name in self.reads] + [(">", name) for name in self.writes]
+        files = [("<", name) for name in self.reads]
+        files += [(">>" if name in self.appends else ">", name) for name in self.writes]
         return " ".join([shlex.join(self.words), *(f"{way} {shlex.quote(name)}" for way, name in files)])
 
 

@@ -199,6 +199,7 @@ def _command_targets(argument: str, value: Json, *, sets_environment: bool) -> l
             words=command.argv,
             reads=command.reads,
             writes=command.writes,
+            appends=command.appends,
             sets_environment=sets_environment,
         )
         for command in split.commands
@@ -215,7 +216,8 @@ def _url_target(role: Role, argument: str, element: Json, port: Json) -> UrlTarg
     host = f"[{element}]" if element.count(":") > 1 and not element.startswith("[") else element
     if isinstance(port, int) and not isinstance(port, bool) and split_port(element)[1] is None:
         host = f"{host}:{port}"
-    return canonical_url(f"https://{host}", role=role, argument=argument)
+    # A connection has no scheme: what was given is the host.
+    return msgspec.structs.replace(canonical_url(f"https://{host}", role=role, argument=argument), given=host)
 
 
 def _remote_targets(

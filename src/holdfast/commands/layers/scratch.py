@@ -28,7 +28,7 @@ class Scratch:
         self._layer = layer
         self._base = base
         self._patterns: dict[str, list[IgnorePattern]] = {}
-        repository = next((each for each in (workspace, *workspace.parents) if (each / GIT).exists()), None)
+        repository = _repository_of(workspace)
         self._inner = workspace.relative_to(repository).parts if repository else ()
         self._above = _patterns_above(repository, self._inner) if repository else []
         self._tracked = TrackedPaths(repository / GIT, within="/".join(self._inner)) if repository else None
@@ -44,11 +44,11 @@ class Scratch:
         # git never ignores what it tracks.
         return is_ignored and not self._tracked.has(path, is_folder=is_folder)
 
-    def covers_any_parent(self, path: str) -> bool:
+    def covers_any_parent(self, path: str, *, is_folder: bool = False) -> bool:
         """Whether a path or one of its parents is scratch."""
         names = path.split("/")
         return any(
-            self.covers("/".join(names[:count]), is_folder=count < len(names))
+            self.covers("/".join(names[:count]), is_folder=is_folder or count < len(names))
             for count in range(1, len(names) + 1)
         )
 
@@ -74,13 +74,22 @@ class Scratch:
         return self._patterns[folder]
 
 
-def is_ignored(workspace: Path, path: str) -> bool:
+def is_ignored(workspace: Path, path: str, *, is_folder: bool = False) -> bool:
     """Whether git ignores a path in a folder, or one of its parents; without git, whether it is usually ignored."""
-    folder = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return Scratch(folder, folder, workspace=workspace).covers_any_parent(path)
+        return Scratch(folder, folder, workspace=workspace).covers_any_parent(path, is_folder=is_folder)
     finally:
         os.close(folder)
+
+
+def _repository_of(workspace: Path) -> Path | None:
+    """The repository whose rules apply to a workspace. One that ignores the workspace itself says nothing about what is in it."""
+    repository = next((each for each in (workspace, *workspace.parents) if (each / GIT).exists()), None)
+    if repository is None or repository == workspace:
+        return repository
+    inner = workspace.relative_to(repository).as_posix()
+    return None if is_ignored(repository, inner, is_folder=True) else repository
 
 
 def _patterns_above(

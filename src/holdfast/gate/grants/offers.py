@@ -163,8 +163,6 @@ def _exact_area(target: Target) -> Area:
     match target:
         case PathTarget():
             return _area(target, "path", target.location.real)
-        case UrlTarget() if target.role == "proxy-domain":
-            return _same(target, target.given.removeprefix("https://"))
         case UrlTarget():
             return _same(target, target.given)
         case CommandTarget() if target.is_opaque:
