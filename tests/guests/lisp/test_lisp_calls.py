@@ -4,7 +4,10 @@ import pytest
 from tests.guests.lisp.programs import Host, new_guest, run, value
 
 from holdfast.core import Failed, Json, JsonObject, Returned, Tool
+from holdfast.guests import GuestLimits
 from holdfast.guests.lisp import LANGUAGE, LanguageToolset
+from holdfast.guests.lisp.json_bridge import from_json
+from holdfast.guests.lisp.vm.limits import Meter
 
 API: list[tuple[str, str, JsonObject]] = [
     ('(world/read "a.txt")', "world.read", {"path": "a.txt"}),
@@ -138,6 +141,12 @@ async def test_a_lone_surrogate_in_a_file_name_is_replaced() -> None:
     host = Host(answers={"tool.give": lambda _: ["name\udc80"]})
 
     assert await value('(call "tool.give")', host) == ["name?"]
+
+
+def test_a_long_text_that_is_not_ascii_enters_a_program_without_a_copy() -> None:
+    text = "text 😀" * 1000
+
+    assert from_json(text, Meter(GuestLimits())) is text
 
 
 async def test_language_features_are_tools() -> None:

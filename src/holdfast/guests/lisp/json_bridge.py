@@ -124,4 +124,9 @@ class _FromJson:
 
 def _clean(text: str) -> str:
     """Replace lone surrogates: a file name may contain them, and JSON cannot."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    try:
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text  # not a copy of it, which can take 200 MB
