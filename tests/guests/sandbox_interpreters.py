@@ -37,7 +37,7 @@ class SandboxInterpreters:
             process = await sandbox.start(request, name="code", on_output=output.add, channel=theirs)
         return _Connected(await ConnectedProcess.open(process, ours, output))
 
-    async def end(self, interpreter: Interpreter, on_call: OnCall) -> Answer:
+    async def end(self, interpreter: Interpreter, on_call: OnCall, *, is_dead: bool) -> Answer:
         outcome = await (await self._open()).stop(_id(interpreter))
         _process(interpreter).close()
         return Returned(value={"signal": outcome.signal})

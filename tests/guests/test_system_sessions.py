@@ -105,6 +105,22 @@ async def test_f03_a_file_that_nobody_closed_is_whole_when_the_code_ends(
     assert gzip.decompress((project / "b.gz").read_bytes()) == b"all of it"
 
 
+@pytest.mark.parametrize(
+    "death", ["os.kill(os.getpid(), 9)", "os._exit(0)", "os.kill(os.getpid(), signal.SIGPROF)"]
+)
+async def test_f03_a_run_that_dies_stages_nothing_and_names_what_was_dropped(
+    runtime: Runtime, project: Path, death: str
+) -> None:
+    session = await opened(runtime, project)
+    await session.execute("shell.start(argv=['sleep', '1000'])")
+    half = "import os, signal\nf = open('half.txt', 'w')\nf.write('h')\nf.flush()\nworld.write(path='whole.txt', content='w')\n"
+    assert isinstance(await session.execute(half + death), Error | Nonconverged)
+    ended = [e.event for e in await runtime.store.read(session.id) if isinstance(e.event, RunEnded)][-1]
+    assert [path.partition(" ")[0] for path in ended.dropped] == ["half.txt"]
+    assert value(await session.execute("import os\nsorted(os.listdir())")) == ["a.txt", "whole.txt"]
+    assert [change.path for change in session.proposals()] == ["whole.txt"]
+
+
 async def test_a_change_that_the_policy_denies_is_dropped_and_reported(
     runtime: Runtime, project: Path
 ) -> None:

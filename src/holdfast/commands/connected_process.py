@@ -17,6 +17,8 @@ class ConnectedProcess:
         self._reader = reader
         self._writer = writer
         self._output = output
+        self.is_dead = False
+        """Whether it did not come to its end: a file that it changed may be half-written, and is dropped."""
 
     @classmethod
     async def open(cls, id: str, connection: socket.socket, output: CommandOutput) -> "ConnectedProcess":

@@ -44,6 +44,9 @@ _MARGIN_SECONDS = 120.0
 """Time for what surrounds a program: opening the sandbox, collecting, judging and writing."""
 
 
+_DEAD = "the code did not come to its end, and the file may be half-written"
+
+
 class SettleEffects(Protocol):
     """Judges what a command changed, and writes, stages or drops it. The gate implements it."""
 
@@ -260,9 +263,14 @@ class CommandToolset:
         self._background.status(arguments.process)
         async with self._sandbox.use() as sandbox:
             outcome = await sandbox.stop(arguments.process)
-            changed = await self._collect(call, sandbox, is_staged=is_staged)
+            connected = self.connected.get(arguments.process)
+            if connected is not None and connected.is_dead:
+                changed = await self._drop(sandbox)
+            else:
+                changed = await self._collect(call, sandbox, is_staged=is_staged)
         output = self._background.output(arguments.process)
-        if (connected := self.connected.pop(arguments.process, None)) is not None:
+        if connected is not None:
+            del self.connected[arguments.process]
             connected.close()
             self._background.forget(arguments.process)
         blob = await self._record_end(call, outcome, output)
@@ -319,6 +327,13 @@ class CommandToolset:
             not_collected=collected.not_collected,
             scratch=len(collected.scratch),
         )
+
+    async def _drop(self, sandbox: CommandSandbox) -> "_Changed":
+        """Drop what programs changed; the result names it."""
+        collected = await sandbox.collect()
+        await self._sandbox.show_workspace(sandbox)
+        dropped = (NotCollected(path=each.path, because=_DEAD) for each in collected.effects)
+        return _Changed(not_collected=(*dropped, *collected.not_collected), scratch=len(collected.scratch))
 
     # -- programs
 

@@ -47,8 +47,11 @@ class Interpreters(Protocol):
         """
         ...
 
-    async def end(self, interpreter: Interpreter, on_call: OnCall) -> Answer:
-        """End an interpreter and settle what it changed: a call that is judged."""
+    async def end(self, interpreter: Interpreter, on_call: OnCall, *, is_dead: bool) -> Answer:
+        """End an interpreter and settle what it changed: a call that is judged.
+
+        If `is_dead`, its code did not come to an end, and what it changed is dropped: a file may be half-written.
+        """
         ...
 
     def ended(self, answer: Answer) -> InterpreterEnd:

@@ -188,13 +188,12 @@ class _Execution:
         """Make the calls of the run again, which are on record, and continue with the one that waits."""
         if self._made_bytes > _MAX_REPEATED_BYTES:
             self._problem = "lost", "it made calls with too much data to continue after the wait"
-            self._is_ending = True
-            return self._ended(await self._interpreters.end(self.interpreter, on_call))
+            return await self._end(on_call)
         answer: Answer = Returned()
         for operation, arguments in self._made:
             answer = await on_call(operation, arguments)
         if self._is_ending:
-            answer = await self._interpreters.end(self.interpreter, on_call)
+            return await self._end(on_call)
         return await self.resume(answer, on_call)
 
     async def wait(self, on_call: OnCall) -> Run:
@@ -230,8 +229,12 @@ class _Execution:
                     self._result, self._is_unusable = CodeFinished(status="refused", error=reason), True
                 case _:
                     assert_never(message)
+        return await self._end(on_call)
+
+    async def _end(self, on_call: OnCall) -> Run:
         self._is_ending = True
-        return self._ended(await self._interpreters.end(self.interpreter, on_call))
+        is_dead = self._problem is not None
+        return self._ended(await self._interpreters.end(self.interpreter, on_call, is_dead=is_dead))
 
     async def _next_message(self) -> FromInterpreter:
         """The next message. Only this wait counts as time of the code, once the interpreter has started."""

@@ -31,9 +31,10 @@ class SessionInterpreters:
             self._open[process] = _ConnectedInterpreter(connected)
         return self._open[process]
 
-    async def end(self, interpreter: Interpreter, on_call: OnCall) -> Answer:
-        """End an interpreter and settle what it changed."""
+    async def end(self, interpreter: Interpreter, on_call: OnCall, *, is_dead: bool) -> Answer:
+        """End an interpreter and settle what it changed; if it is dead, drop that."""
         process = self._process(interpreter)
+        self._open[process].connected.is_dead = is_dead
         answer = await on_call("shell.stop", {"process": process})
         if isinstance(answer, Returned):
             self._open.pop(process, None)
