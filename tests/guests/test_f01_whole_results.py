@@ -159,11 +159,11 @@ def test_f02_a_large_folder_is_listed_whole(project: Project, language: str, cou
     "language", ["python", *(pytest.param(each, marks=pytest.mark.soak) for each in ("lisp", "wasi"))]
 )
 def test_f01_show_full_prints_the_whole_result(project: Project, run: Run, language: str) -> None:
-    text = csv(437_780)
+    text = csv(437_780) + "blanks \t \n\n  "
     (project.folder / "data.csv").write_text(text)
     project.execute(language, READ[language])
     assert text.splitlines()[20_000] not in run("show").out
-    assert text.splitlines()[20_000] in run("show", "--full").out
+    assert f"    returned: {text}\n".replace("\n", "\n    ") in run("show", "--full").out
     events = [each["event"] for each in json.loads(run("show", "--full", "--json").out)["events"]]
     assert [event["result"] for event in events if "whole" in event and "call" in event] == [text]
 

@@ -147,10 +147,18 @@ def _print_event(one: RecordedEvent, arguments: argparse.Namespace, console: Con
         return
     if arguments.events:
         console.print(f"{one.seq:>5}  {type(one.event).__name__}")
-    for label, text in (*_event_texts(one), *(_result_texts(one) if arguments.full else ())):
-        first, *rest = escape_invisible(text.rstrip()).split("\n")
-        for line in (f"{label}{first}", *(f"    {each}" for each in rest)):
+    for label, text in _event_texts(one):
+        for line in _lines(label, text.rstrip()):
             console.show(line.rstrip(), folds=True)
+    for label, text in _result_texts(one) if arguments.full else ():
+        for line in _lines(label, text):  # whole, with the blanks at the end of each line
+            console.show(line, folds=True)
+
+
+def _lines(label: str, text: str) -> Iterator[str]:
+    first, *rest = escape_invisible(text).split("\n")
+    yield f"{label}{first}"
+    yield from (f"    {each}" for each in rest)
 
 
 def _as_json(one: RecordedEvent) -> dict[str, object]:
