@@ -87,6 +87,16 @@ async def test_a_terminal_is_a_real_one_of_80_columns(shell: Shell) -> None:
     assert ran.output.split() == ["/dev/pts/0", "80", "both"]
 
 
+async def test_no_process_waits_for_the_disk_when_a_layer_is_unmounted(
+    shell: Shell, sandbox: CommandSandbox, workspace: Path
+) -> None:
+    await sandbox.show([])
+    mounts = (await shell("cat /proc/self/mounts")).output.splitlines()
+    overlays = [line.split() for line in mounts if line.startswith("overlay ")]
+    volatile = {at for _, at, _, options, *_ in overlays if "volatile" in options}
+    assert {str(workspace), "/home/agent"} <= volatile
+
+
 async def test_the_layers_outlive_a_sandbox(open_here: Open, shell: Shell, sandbox: CommandSandbox) -> None:
     await sandbox.show([])
     await shell("mkdir -p __pycache__ && echo compiled > __pycache__/x.pyc; echo cache > ~/cache")

@@ -1,5 +1,8 @@
 """The overlays of a sandbox: base folders that programs see and cannot change, each with a layer that takes the changes."""
 
+import contextlib
+import os
+
 from holdfast.commands.init.root import LAYERS
 from holdfast.commands.init.syscalls import NO_DEVICES, NO_SUID, REMOUNT, mount, unmount
 
@@ -15,7 +18,17 @@ class OverlayMount:
     def mount(self) -> None:
         """Mount it. No process may see an older mount of it: two mounts must not share a layer. Raises OSError."""
         # The names are ours, so they need no escapes. userxattr: an ordinary user cannot set trusted attributes.
-        options = f"lowerdir={self._base},upperdir={self._state}/upper,workdir={self._state}/work,userxattr"
+        # volatile: else each unmount, also that of the last process, waits until the whole disk of the layer is written.
+        options = f"lowerdir={self._base},upperdir={self._state}/upper,workdir={self._state}/work,userxattr,volatile"
+        # The kernel refuses a layer with the mark of an earlier mount.
+        mark = f"{self._state}/work/work/incompat/volatile"
+        for remove, path in (
+            (os.unlink, f"{mark}/dirty"),
+            (os.rmdir, mark),
+            (os.rmdir, os.path.dirname(mark)),
+        ):
+            with contextlib.suppress(FileNotFoundError):
+                remove(path)
         mount("overlay", self.at, "overlay", NO_SUID | NO_DEVICES, options)
 
     def unmount(self) -> None:
