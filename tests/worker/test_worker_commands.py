@@ -65,7 +65,12 @@ def test_a_session_in_a_folder_of_this_machine_says_that_it_stays_here(url: str,
     folder.mkdir()
     task = ("-m", script(tmp_path, "Hello."), "-p", "project", "hi")
     here = holdfast("-w", str(folder), "--trust", *task, home=tmp_path, HOLDFAST_STORE=url)
-    assert f"only workers here run it (host:{socket.gethostname()})" in here.stderr
+    code = folder / "code.py"
+    code.write_text("1\n")
+    executed = holdfast("exec", "-w", str(folder), str(code), home=tmp_path, HOLDFAST_STORE=url)
+    ran = holdfast("run", "-w", str(folder), "true", home=tmp_path, HOLDFAST_STORE=url)
+    for done in (here, executed, ran):
+        assert f"only workers here run it (host:{socket.gethostname()})" in done.stderr.replace("\n", " ")
     anywhere = holdfast("--scratch", *task, home=tmp_path, HOLDFAST_STORE=url)
     assert "only workers here" not in anywhere.stderr
 

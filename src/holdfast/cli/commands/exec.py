@@ -21,7 +21,7 @@ from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.option_types import add_wait_for, seconds
 from holdfast.cli.prompts import ensure_trusted
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.views.narrator import Narrator
+from holdfast.cli.views.narrator import Narrator, say_creation_notes
 from holdfast.cli.views.result import report
 from holdfast.config import load_config
 from holdfast.core import Error, Outcome, escape_invisible
@@ -95,6 +95,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 sandbox=arguments.lang,
                 needs_model=False,
             )
+            say_creation_notes(session, partial(console.say, folds=True))
         session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
         prints = _Prints(console, after=session.last_seq, is_silent=arguments.json)
         session.follow(prints)

@@ -13,6 +13,7 @@ import shlex
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
@@ -21,6 +22,7 @@ from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.option_types import seconds
 from holdfast.cli.prompts import ensure_trusted
 from holdfast.cli.terminal.console import Console
+from holdfast.cli.views.narrator import say_creation_notes
 from holdfast.cli.views.result import print_outcome, was_refused
 from holdfast.commands import MAX_TIMEOUT_SECONDS
 from holdfast.config import load_config
@@ -75,7 +77,7 @@ async def run(arguments: argparse.Namespace) -> int:
     runtime = await Runtime.start(home=home.root, settings=settings, servers=())
     try:
         print_store_notices(runtime.store, console)
-        session = await _session(runtime, arguments, workspace)
+        session = await _session(runtime, arguments, workspace, console)
         if console.is_interactive:
             session.approver = TerminalApprover(console, session=session)
             session.approver_name = "terminal"
@@ -105,7 +107,9 @@ def _script(command: list[str]) -> str:
     return words[0] if len(words) == 1 else shlex.join(words)
 
 
-async def _session(runtime: Runtime, arguments: argparse.Namespace, workspace: str) -> Session:
+async def _session(
+    runtime: Runtime, arguments: argparse.Namespace, workspace: str, console: Console
+) -> Session:
     if arguments.session is not None:
         return await runtime.resume(arguments.session, policy=arguments.policy, needs_model=False)
     for _ in range(int(MAX_WAIT_SECONDS / PAUSE_SECONDS) if arguments.id is not None else 0):
@@ -116,18 +120,22 @@ async def _session(runtime: Runtime, arguments: argparse.Namespace, workspace: s
             await asyncio.sleep(PAUSE_SECONDS)
         except SessionNotFound:
             with suppress(SessionExists):
-                return await _create(runtime, arguments, workspace)
-    return await _create(runtime, arguments, workspace)
+                return await _create(runtime, arguments, workspace, console)
+    return await _create(runtime, arguments, workspace, console)
 
 
-async def _create(runtime: Runtime, arguments: argparse.Namespace, workspace: str) -> Session:
-    return await runtime.create(
+async def _create(
+    runtime: Runtime, arguments: argparse.Namespace, workspace: str, console: Console
+) -> Session:
+    session = await runtime.create(
         workspace=workspace,
         policy=arguments.policy,
         needs_model=False,
         description="holdfast run",
         session=arguments.id,
     )
+    say_creation_notes(session, partial(console.say, folds=True))
+    return session
 
 
 def _write_output(text: str) -> None:

@@ -32,7 +32,7 @@ from holdfast.cli.prompts import ensure_trusted, offer_demo, offer_local_model
 from holdfast.cli.shared_store import add_store_option
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import ProgressIndicator
-from holdfast.cli.views.narrator import Narrator, describe_call
+from holdfast.cli.views.narrator import Narrator, describe_call, say_creation_notes
 from holdfast.cli.views.result import report
 from holdfast.config import load_config
 from holdfast.core import Needs, escape_invisible, parse_limits
@@ -45,9 +45,6 @@ from holdfast.world import open_folder
 
 if TYPE_CHECKING:
     from holdfast.cli.views.resume import Resumable
-
-_SAID_AT_CREATION = ("name-shortened", "host-pinned")
-"""Notes of a new session, which are on record before anybody follows it."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -175,9 +172,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if left is not None:
             console.say(left.notice, "dim")
         else:
-            for noted in session.notes():
-                if noted.code in _SAID_AT_CREATION:
-                    console.say(f"note: {noted.text}", "ask", folds=True)
+            say_creation_notes(session, partial(console.say, folds=True))
         async with _notifications(runtime, settings, home):
             return await _work(runtime, session, arguments, console)
     finally:

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from holdfast.agent import hidden_output
 from holdfast.cli.terminal.console import Tone
@@ -42,6 +42,9 @@ from holdfast.core.events import (
     ToolReturned,
 )
 from holdfast.world import READ_IN_PIECES
+
+if TYPE_CHECKING:
+    from holdfast.session import Session
 
 Say = Callable[[str, Tone], None]
 
@@ -150,6 +153,13 @@ class Narrator:
         self._say(f"  {_verdict_label(decision.verdict):<8}{describe_call(call)}", tone)
         if restricts(decision.verdict):
             self._say(f"          rule {decision.rule}: {_shown(decision.reason)}", tone)
+
+
+def say_creation_notes(session: "Session", say: Say) -> None:
+    """Print the notes of a new session, which are on record before anybody follows it."""
+    for noted in session.notes():
+        if noted.code in ("name-shortened", "host-pinned"):
+            say(f"note: {noted.text}", "ask")
 
 
 def describe_end(ended: CommandEnded) -> str:
