@@ -80,6 +80,11 @@ def test_a_session_started_on_the_page_is_run_by_a_worker_and_nothing_stays_behi
     assert not list((home / "holdfast" / "postgres" / "socket").glob(".s*")), "the server has ended"
     with up(home, workers=1) as (process, url, token):
         assert send(url, "GET", f"/api/sessions/{session}", token=token).status == 200, "sessions are kept"
+        server = server_pid(home)
+        assert server is not None
+        os.kill(server, signal.SIGQUIT)  # as in a crash
+        until(lambda: server_pid(home) not in (None, server))
+        until(lambda: send(url, "GET", f"/api/sessions/{session}", token=token).status == 200)
         until(lambda: len(processes(store, home)) == 2)
         pids = processes(store, home)
         os.kill(process.pid, signal.SIGKILL)
@@ -88,6 +93,14 @@ def test_a_session_started_on_the_page_is_run_by_a_worker_and_nothing_stays_behi
 
 def processes(store: str, home: Path) -> list[int]:
     found = holdfast("workers", "--store", store, "--json", home=home)
-    server = int((home / "holdfast" / "postgres" / "data" / "postmaster.pid").read_text().splitlines()[0])
     workers = [each["pid"] for each in json.loads(found.stdout) if each["role"].startswith("worker")]
-    return [server, *workers]
+    return [server_pid(home) or 0, *workers]
+
+
+def server_pid(home: Path) -> int | None:
+    """The process of the server; None while there is none."""
+    try:
+        lines = (home / "holdfast" / "postgres" / "data" / "postmaster.pid").read_text().splitlines()
+    except FileNotFoundError:
+        return None
+    return int(lines[0]) if lines else None

@@ -13,6 +13,7 @@ import asyncio
 import shlex
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.app import Runtime
@@ -24,6 +25,8 @@ from holdfast.store import STORE_VARIABLE, Home, migrate_store
 from holdfast.worker import DRAIN_SECONDS, LocalPostgres, WorkerProcesses, install_dispatch
 
 WORKERS = 2
+LOOK_SECONDS = 1.0
+"""How often to look whether the server still runs."""
 _SETTINGS = ("max_connections=200", "unix_socket_permissions=0700")
 
 
@@ -55,7 +58,7 @@ async def run(arguments: argparse.Namespace) -> int:
     server = LocalPostgres(home.postgres, settings=_SETTINGS)
     try:
         _start(server, home.postgres, console)
-        await _run(server.url(), arguments, console, stop)
+        await _run(server, arguments, console, stop)
     finally:
         server.stop()
         for name in (signal.SIGINT, signal.SIGTERM):
@@ -72,9 +75,12 @@ def _start(server: LocalPostgres, folder: Path, console: Console) -> None:
     server.start()
 
 
-async def _run(url: str, arguments: argparse.Namespace, console: Console, stop: asyncio.Event) -> None:
+async def _run(
+    server: LocalPostgres, arguments: argparse.Namespace, console: Console, stop: asyncio.Event
+) -> None:
     from holdfast.web import serve_web
 
+    url = server.url()
     await migrate_store(url)
     await install_dispatch(url)
     workers = WorkerProcesses(
@@ -93,9 +99,21 @@ async def _run(url: str, arguments: argparse.Namespace, console: Console, stop: 
             )
             console.say("press Ctrl-C to stop everything", "dim")
             sys.stdout.flush()
-            await stop.wait()
+            await _keep(server, console, stop)
             console.say("stopping: calls that run may finish")
             await workers.stop(drain_seconds=DRAIN_SECONDS)
     finally:
         await workers.stop(drain_seconds=0)
         await runtime.close()
+
+
+async def _keep(server: LocalPostgres, console: Console, stop: asyncio.Event) -> None:
+    """Start the server again whenever it ends by itself, until everything is to stop. Raises StoreUnavailable."""
+    while not stop.is_set():
+        if not server.is_running:
+            console.say("the PostgreSQL server ended; starting it again", "bad")
+            server.stop()  # lets go of its folder
+            server.start()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await stop.wait()
