@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PROGRAM = Path(__file__).with_name("witness_main.py")
 PATIENCE_SECONDS = 600
-STORM = ("--places=2", "--model-seconds=0.05", "--call-seconds=0.3")
+STORM = ("--places=2", "--model-seconds=0.05", "--call-seconds=0.2")
 """Slow calls: most kills find one in the middle."""
 
 

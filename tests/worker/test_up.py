@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import environment, holdfast
 from tests.cli.test_task import runs, script
+from tests.support.fork_server import forked_python
 from tests.web.http import enter, send
 
 
@@ -28,7 +28,7 @@ def up(home: Path, *, workers: int) -> Iterator[tuple[subprocess.Popen[str], str
     """The process, the address of the page, and a token for it."""
     with (home / "err").open("w") as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", "up", "--workers", str(workers), "--port", "0"],
+            forked_python("-m", "holdfast", "up", "--workers", str(workers), "--port", "0"),
             env=environment(home),
             cwd=home,
             stdout=subprocess.PIPE,

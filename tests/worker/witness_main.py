@@ -30,8 +30,8 @@ from holdfast.worker import Worker, open_dispatch
 TURNS = 2
 CALLS = ("a", "b", "c")
 """Of each turn."""
-PRESENCE_SECONDS = 1.0
-HEARTBEAT_SECONDS = 1.5
+PRESENCE_SECONDS = 0.5
+HEARTBEAT_SECONDS = 0.75
 POLICY = FixedPolicy(default="allow", verdicts={"mail.ask": "escalate"})
 _CLONE_NEWNET = 0x40000000
 _PARAMETERS: JsonObject = {
