@@ -289,6 +289,7 @@ def test_a_turn_stopped_by_the_budget_continues_after_the_budget_is_raised(tmp_p
     with terminal(*words, "-n", "poor", "--budget", "steps=1", home=tmp_path) as user:
         wait_for_prompt(user)
         say(user, "add", "the steps limit was reached")
+        assert user.wait_for("hint: raise the limit with /budget add steps=N, then the turn resumes")
         user.type("/quit\r")
         assert user.end() == 0
     with terminal("budget", "add", "poor", "steps=5", home=tmp_path) as user:

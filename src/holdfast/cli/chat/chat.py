@@ -63,7 +63,7 @@ class Chat:
             partial(screen.say, folds=True), hint="/unfold" if screen.is_plain else "Ctrl-O"
         )
         self._stream = AnswerStream(screen, fold=self.folded.fold)
-        self._output = ProgramOutput(screen.say)
+        self._output = ProgramOutput(screen.say, live=partial(screen.live, "output"))
         self._live_output = CommandOutputView(partial(screen.live, "output"))
         self._is_command = False
         """Whether the last line was a command of the person, whose output is shown whole."""
@@ -148,7 +148,12 @@ class Chat:
         session.follow(self.log)
         session.follow(self._end_block)
         session.follow(
-            RunView(live=partial(self.screen.live, "code"), fold=self.folded.fold, after=session.last_seq)
+            RunView(
+                live=partial(self.screen.live, "code"),
+                fold=self.folded.fold,
+                take_output=self._live_output.take,
+                after=session.last_seq,
+            )
         )
         session.follow(self._live_output.follow)
         session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq))
@@ -304,7 +309,7 @@ class Chat:
         ticker.cancel()
         self._stream.end()
         self._output.end()
-        self.screen.live("output", "")
+        self._live_output.clear()
         self.screen.live("code", "")  # a run that was cut off does not end by itself
         if turn.cancelled():
             self.screen.say("  stopped; completed actions are not undone", "ask")
@@ -316,7 +321,7 @@ class Chat:
                 self.screen.say(f"  hint: {error.hint}", folds=True)
         elif (outcome := turn.result()) is not None:
             if not isinstance(outcome, Proposed):
-                print_outcome(outcome, self.screen)
+                print_outcome(outcome, self.screen, in_chat=True)
             await self._end_of_turn()
         if self.screen.is_plain and not self.queue:
             self.screen.say("  ready")  # without a spinner, the end of a turn must be announced

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 
 from holdfast.cli.terminal.console import Tone
+from holdfast.cli.terminal.program_output import as_shown
 from holdfast.core import escape_invisible, pluralize
 from holdfast.core.events import CommandEnded, RecordedEvent, RunEnded, RunStarted
 
@@ -39,10 +40,20 @@ class FoldedTexts:
 
 
 class RunView:
-    """Follows a session: shows the code that runs while it runs, and folds it to one line when it ends."""
+    """Follows a session: shows the code that runs while it runs, and folds it to one line when it ends.
 
-    def __init__(self, *, live: Callable[[str], None], fold: Callable[[str, str], None], after: int) -> None:
-        self._live, self._fold, self._after = live, fold, after
+    `take_output` returns what the programs of the run printed; what the code itself printed of it is not repeated.
+    """
+
+    def __init__(
+        self,
+        *,
+        live: Callable[[str], None],
+        fold: Callable[[str, str], None],
+        take_output: Callable[[], str],
+        after: int,
+    ) -> None:
+        self._live, self._fold, self._take_output, self._after = live, fold, take_output, after
         self._code = self._engine = ""
 
     def __call__(self, entry: RecordedEvent) -> None:
@@ -55,27 +66,40 @@ class RunView:
             case RunEnded() if self._code:
                 self._live("")
                 printed = f"\n--- printed ---\n{event.printed}" if event.printed.strip() else ""
+                output = self._take_output().strip()
+                by_programs = f"\n--- programs printed ---\n{output}" if output not in event.printed else ""
                 size = pluralize(len(self._code.strip().splitlines()), "line")
-                self._fold(f"ran {size} of code ({self._engine}): {event.status}", self._code + printed)
+                title = f"ran {size} of code ({self._engine}): {event.status}"
+                self._fold(title, self._code + printed + by_programs)
                 self._code = ""
             case _:
                 pass
 
 
 class CommandOutputView:
-    """Shows the end of what the running program prints."""
+    """Shows the end of what the running program prints, and keeps it for the fold of the run."""
 
     def __init__(self, live: Callable[[str], None]) -> None:
         self._live = live
-        self._tail = ""
+        self._tail = self._ended = ""
 
     def __call__(self, text: str) -> None:
-        self._tail = (self._tail + text)[-_TAIL_CHARACTERS:]
-        # A terminal ends each line with both characters.
-        self._live(self._tail.replace("\r\n", "\n"))
+        self._tail = as_shown(self._tail + text)[-_TAIL_CHARACTERS:]
+        self._live(self._tail.rstrip("\r"))
 
     def follow(self, entry: RecordedEvent) -> None:
         """Clear it when the program has ended: the next one starts with its own output."""
         if isinstance(entry.event, CommandEnded) and self._tail:
+            self._ended = (self._ended + self._tail)[-MAX_SHOWN_CHARACTERS // 2 :]
             self._tail = ""
             self._live("")
+
+    def clear(self) -> None:
+        """Forget everything: a program that was cut off does not end by itself."""
+        self._tail = self._ended = ""
+        self._live("")
+
+    def take(self) -> str:
+        """What the programs that ended since the last time printed."""
+        taken, self._ended = self._ended, ""
+        return taken

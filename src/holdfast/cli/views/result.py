@@ -62,7 +62,7 @@ def was_refused(session: Session) -> bool:
     return bool(entries) and entries[-1].result == "refused"
 
 
-def print_outcome(outcome: Outcome, console: MessageOutput) -> None:
+def print_outcome(outcome: Outcome, console: MessageOutput, *, in_chat: bool = False) -> None:
     """Print everything but the answer: what was staged, what waits, or what went wrong, with a hint."""
     from holdfast.services import describe_outcome  # loaded beside the first prompt, not before it
 
@@ -76,9 +76,10 @@ def print_outcome(outcome: Outcome, console: MessageOutput) -> None:
         case _:
             assert_never(outcome)
     if isinstance(outcome, Nonconverged) and outcome.reason == "budget":
-        console.say(
-            f"hint: raise the limit with holdfast budget add {budget_word(outcome.dimension)}=N, which also prints how to resume"
-        )
+        command = "/budget" if in_chat else "holdfast budget"
+        then = "then the turn resumes" if in_chat else "which also prints how to resume"
+        word = budget_word(outcome.dimension)
+        console.say(f"hint: raise the limit with {command} add {word}=N, {then}", folds=True)
     elif isinstance(outcome, Needs):
         console.say(
             "hint: answer with holdfast approve or holdfast deny, which also print how to resume", folds=True
