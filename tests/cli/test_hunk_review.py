@@ -95,6 +95,19 @@ def test_the_hunk_that_is_looked_at_is_on_the_screen_and_marked() -> None:
     assert any(row.mark == "[yes]" for row in review.rows(HEIGHT))
 
 
+def test_what_is_to_be_known_about_a_long_file_is_on_the_screen() -> None:
+    staged = StagedWorld(MemoryWorld({"a": b"short\n", "old": AFTER.encode()}))
+    staged.delete("a")
+    staged.delete("old")
+    staged.write("new", AFTER.encode())
+    review = HunkReview(staged.proposals())
+    review.move_file(1, HEIGHT)
+    assert review.rows(HEIGHT)[0].line.text == "new renamed from old"
+    review.move_file(1, HEIGHT)
+    review.move(-1, HEIGHT)
+    assert review.rows(HEIGHT)[0].line.text == "new renamed from old", "also on the way back"
+
+
 def test_long_and_wide_lines_are_folded_and_nothing_of_them_is_cut() -> None:
     long = "word " * 60 + "\t" + "\u65e5\u672c\u8a9e" * 40 + "!"
     review = HunkReview(proposals(a=("old\n", f"{long}\n")))
@@ -149,6 +162,7 @@ def test_hunks_are_reviewed_in_the_chat_and_from_outside(tmp_path: Path) -> None
         user.type("\r")
         user.wait_for_row("drop 1?")
         user.type("y")
+        assert user.wait_for("rejected a.txt\r\n")
         assert user.end() == 0
     assert (tmp_path / "work" / "a.txt").read_text() == half
     assert "nothing is staged" in holdfast("proposals", "show", home=tmp_path).stderr

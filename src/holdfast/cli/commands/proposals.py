@@ -100,6 +100,10 @@ async def _review(session: Session, arguments: argparse.Namespace, console: Cons
         console.json(done)
     for path in () if arguments.json else done.paths:
         console.say(f"committed {escape_invisible(path)}")
+    for each in () if arguments.json else decisions:
+        if each.rejected:
+            part = " in part" if each.path in done.paths else ""
+            console.say(f"rejected {escape_invisible(each.path)}{part}")
     if left := session.proposals():
         console.say(f"still staged: {', '.join(escape_invisible(each.path) for each in left)}", folds=True)
     return exit_codes.OK

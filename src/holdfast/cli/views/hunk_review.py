@@ -197,7 +197,8 @@ class HunkReview:
         self._at = place
         file, number = self._units[place]
         file.lay_out(self._cells)
-        start, end = file.starts[number - 1], file.end(number)
+        # Above the first hunk stands what is to be known about the file: what runs it, and its name before.
+        start, end = file.starts[number - 1] if number > 1 else 0, file.end(number)
         if file is not before:
             self._first = 0
         if start < self._first or end > self._first + height:
