@@ -388,3 +388,21 @@ def test_a_server_whose_tools_are_all_denied_says_why_and_how_to_change_it(proje
     said = " ".join(added.stderr.split())
     assert "every call to quiet is denied until the arguments of its tools have roles" in said
     assert "hint: holdfast mcp annotate quiet" in said
+
+
+def test_a_session_names_the_servers_that_it_cannot_use_once_and_as_they_are(project: Project) -> None:
+    script = project.home / "hello.json"
+    script.write_text('["Here I am.", "Still here."]')
+    quiet = server_command("hostile", "unannotated")
+    servers = {
+        "quiet": {"command": quiet[0], "args": list(quiet[1:])},
+        "gone": {"command": "false"},
+    }
+    (project.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": servers}))
+    first = " ".join(project.run("--trust", "-n", "desk", "-m", f"scripted:{script}", "hello").stderr.split())
+    assert "quiet: every call is denied, because its arguments have no roles" in first
+    assert "gone did not start, so its tools are missing" in first
+    (project.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"gone": servers["gone"]}}))
+    again = project.run("-r", "desk", "hello").stderr
+    assert again.count("gone did not start") == 1, again
+    assert "quiet" not in again

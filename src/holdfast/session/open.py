@@ -285,8 +285,12 @@ async def _open(
             )
         with session.preparing():
             failed = await _start_servers(servers)
-        for name, error in failed.items():
-            await session.note("server-failed", f"{name} did not start, so its tools are missing: {error}")
+        problems = [
+            f"{name} did not start, so its tools are missing: {error}" for name, error in failed.items()
+        ]
+        for problem in problems:
+            await session.note("server-failed", problem)
+        session.server_problems = (*problems, *filter(None, map(_denied, servers)))
         if note is not None:
             await session.note("name-shortened", note)
     except BaseException:
@@ -400,6 +404,14 @@ async def _start_servers(servers: "tuple[McpToolset, ...]") -> dict[str, Holdfas
     from holdfast.mcp import start_servers  # here, because many sessions have no servers
 
     return await start_servers(servers)
+
+
+def _denied(server: "McpToolset") -> str:
+    """That the agent cannot use a server, because no rule could judge a call to any of its tools; empty if it can."""
+    name, tools = server.spec.name, server.tools()
+    if not tools or any(tool.roles is not None for tool in tools):
+        return ""
+    return f"{name}: every call is denied, because its arguments have no roles; holdfast mcp annotate {name} suggests them"
 
 
 async def _server_toolsets(

@@ -148,6 +148,8 @@ class Session:
         """The transport recorded for the approver's answers."""
         self.project_instructions: tuple[str, ...] = ()
         """The files that the model has as instructions from the start."""
+        self.server_problems: tuple[str, ...] = ()
+        """Which MCP servers cannot be used as it was opened, and why."""
         self.on_piece: OnPiece = lambda _: None
         """Receives the pieces of a model's reply while it arrives."""
         self.on_request: Callable[[AnyControlRequest], None] = lambda _: None

@@ -268,9 +268,8 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace, left: "Resumabl
 async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespace, console: Console) -> int:
     piped = "" if sys.stdin.isatty() else sys.stdin.read().strip()
     task = "\n\n".join(part for part in (" ".join(arguments.task), piped) if part) or None
-    for note in session.diagnostics():
-        if note.code == "server-failed":
-            console.say(f"  note    {escape_invisible(note.text)}", "ask")
+    for problem in session.server_problems:
+        console.say(f"  note    {escape_invisible(problem)}", "ask", folds=True)
     for call in session.unknown_calls():
         console.say(f"  unknown {describe_call(call)}", "bad")
         console.say(

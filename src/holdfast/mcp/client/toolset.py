@@ -349,8 +349,9 @@ def health_problems(toolset: McpToolset, pins: Pins) -> tuple[str, ...]:
     for tool in toolset.tools():
         if has_invisible(tool.description):
             found.append(f"{tool.name}: its description has invisible characters")
-        if tool.roles is None:
-            found.append(
-                f"{tool.name}: denied, its arguments have no roles (hint: holdfast mcp annotate {name})"
-            )
+    if denied := [tool.name for tool in toolset.tools() if tool.roles is None]:
+        which = "every tool" if len(denied) == len(toolset.tools()) else ", ".join(denied)
+        found.append(
+            f"denied, because the arguments have no roles: {which} (hint: holdfast mcp annotate {name})"
+        )
     return tuple(found)
