@@ -13,7 +13,7 @@ from holdfast.cli.terminal.wrap import cell_width
 from holdfast.cli.views.timeline_chart import timeline_lines
 from holdfast.cli.views.usage_table import usage_lines
 from holdfast.core import FakeClock, Usage
-from holdfast.core.events import RecordedEvent
+from holdfast.core.events import RecordedEvent, TurnReopened
 from holdfast.models import Reply, say
 from holdfast.services import Timeline, TimelineEntry, UsageRow, timeline_of, total_usage, usage
 from holdfast.store import MemoryStore, Store
@@ -32,6 +32,18 @@ async def recorded_session() -> list[RecordedEvent]:
         await session.send("one")
         await session.send("two")
     return found
+
+
+async def test_a_turn_that_resumed_after_a_raised_limit_is_on_the_timeline_twice() -> None:
+    journal = await MemoryStore(clock=FakeClock()).create(opened())
+    found: list[RecordedEvent] = []
+    journal.follow(found.append)
+    await journal.append(*turn(1), TurnReopened(turn=1), *turn(1)[1:])
+    turns = [entry for entry in timeline_of(found).entries if entry.kind == "turn"]
+    assert [(entry.turn, entry.what, entry.length_ms is None) for entry in turns] == [
+        (1, turns[0].what, False),
+        (1, "resumed with a raised limit", False),
+    ]
 
 
 async def a_team(store: Store) -> None:

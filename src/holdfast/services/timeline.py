@@ -20,6 +20,7 @@ from holdfast.core.events import (
     RestorePointMade,
     SessionRewound,
     TurnEnded,
+    TurnReopened,
 )
 
 TimelineKind = Literal["turn", "model", "call", "refused", "wait", "restore-point", "rewind"]
@@ -72,6 +73,9 @@ class _Builder:
             case CodePosted():
                 self._turn = event.turn
                 self._start("turn", event.turn, at, event.code)
+            case TurnReopened():
+                self._turn = event.turn
+                self._start("turn", event.turn, at, "resumed with a raised limit")
             case TurnEnded():
                 self._end("turn", event.turn, at, type(event.outcome).__name__.lower())
             case ModelAsked():
