@@ -5,10 +5,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
-from holdfast.cli.chat.attachments import MAX_BYTES, MAX_MEDIA_BYTES, attach_files, complete_path
+from holdfast.cli.chat.attachments import (
+    MAX_BYTES,
+    MAX_COMPLETIONS,
+    MAX_MEDIA_BYTES,
+    attach_files,
+    complete_path,
+)
+from holdfast.cli.terminal.line_editor import line_completer
 from holdfast.core.errors import InvalidInput
-from holdfast.world import FolderWorld, MemoryWorld
+from holdfast.world import FolderWorld, MemoryWorld, Stat
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0"
 
@@ -101,6 +110,37 @@ def test_completion_lists_one_folder_and_hides_dot_files(files: FolderWorld) -> 
     assert complete_path(".", files) == [".env"]
     assert complete_path("no/such", files) == []
     assert complete_path("../", files) == []
+
+
+@pytest.mark.parametrize("name", ['"quoted"', 'my "file".txt', 'a"b.txt', "it's mine.txt", 'a "b/c".txt'])
+def test_every_name_that_is_completed_is_attached(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("x")
+    files = FolderWorld(tmp_path)
+    completer = line_completer(lambda: (), lambda start: complete_path(start, files))
+    typed = "@"
+    while typed.endswith(("@", "/")):
+        [found] = completer.get_completions(Document(typed), CompleteEvent(completion_requested=True))
+        typed = typed[: len(typed) + found.start_position] + found.text
+    assert attach_files(f"see {typed}.", files).notes == (f"attached {name} (1 byte, about 1 token)",)
+
+
+def test_completion_looks_only_at_the_files_that_it_offers(tmp_path: Path) -> None:
+    looked_at: list[str] = []
+
+    class Watched(FolderWorld):
+        def stat(self, path: str) -> Stat:
+            looked_at.append(path)
+            return super().stat(path)
+
+    for number in range(300):
+        (tmp_path / f"{number:03d}").touch()
+    files = Watched(tmp_path)
+    assert len(complete_path("", files)) == MAX_COMPLETIONS
+    assert len(looked_at) == MAX_COMPLETIONS
+    looked_at.clear()
+    assert complete_path("29", files) == [f"29{number}" for number in range(10)]
+    assert len(looked_at) == 10
 
 
 @given(text=st.text(max_size=60))

@@ -1,6 +1,7 @@
 """Files that a message attaches with `@path`: their text goes along with the message, and the person sees how much."""
 
 import re
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from holdfast.core import digest_bytes, escape_invisible, pluralize
@@ -15,7 +16,8 @@ MAX_MEDIA_BYTES = 5_000_000
 """What providers take of one picture."""
 MAX_COMPLETIONS = 100
 _BYTES_PER_TOKEN = 4
-_MENTION = re.compile(r"(?<!\S)@(\"[^\"]+\"|\S+)")
+_MENTION = re.compile(r"(?<!\S)@(?:\"((?:\\\"|[^\"])+)\"|(\S+))")
+"""In quotes, a quote of the name has a backslash before it. No path of a call has a backslash of its own."""
 _NAMES_A_FILE = re.compile(r"/|\.\w")
 _PUNCTUATION = ".,;:!?)"
 
@@ -35,8 +37,8 @@ class ReadableFiles(Protocol):
         """Kind and size."""
         ...
 
-    def entries(self, path: str = ".") -> tuple[Stat, ...]:
-        """The files and folders directly in a folder."""
+    def names(self, path: str) -> tuple[str, ...]:
+        """The paths of everything directly in a folder, sorted."""
         ...
 
 
@@ -100,7 +102,7 @@ def _check_taken(path: str, media_type: str, content: bytes, model: str) -> None
 
 
 def _mentions(text: str) -> list[str]:
-    return [found.strip('"') for found in _MENTION.findall(text)]
+    return [quoted.replace('\\"', '"') or bare.strip('"') for quoted, bare in _MENTION.findall(text)]
 
 
 def _read(files: ReadableFiles, mentioned: str) -> tuple[str, bytes | None]:
@@ -116,16 +118,23 @@ def _read(files: ReadableFiles, mentioned: str) -> tuple[str, bytes | None]:
 
 
 def complete_path(start: str, files: ReadableFiles) -> list[str]:
-    """The paths that begin with what was typed after `@`; a folder ends with a slash."""
-    folder = start.rpartition("/")[0]
+    """The paths that begin with what was typed after `@`; a folder ends with a slash.
+
+    Only those that are offered are looked at: a folder may have 100,000 files, and each key press asks again.
+    """
+    folder, _, name = start.rpartition("/")
     try:
-        entries = files.entries(folder or ".")
+        names = files.names(folder or ".")
     except (HoldfastError, OSError, ValueError):
         return []
-    paths = [f"{each.path}/" if each.kind == "folder" else each.path for each in entries]
-    is_dotted = start.rpartition("/")[2].startswith(".")
-    return [
-        path
-        for path in paths
-        if path.startswith(start) and (is_dotted or not path.rstrip("/").rpartition("/")[2].startswith("."))
-    ][:MAX_COMPLETIONS]
+    matching = (path for path in names if path.startswith(start))
+    shown = (path for path in matching if name or not path.rpartition("/")[2].startswith("."))
+    return list(islice(filter(None, (_offered(path, files) for path in shown)), MAX_COMPLETIONS))
+
+
+def _offered(path: str, files: ReadableFiles) -> str:
+    """The path as it completes; empty if it is neither a file nor a folder that a message could name."""
+    try:
+        return f"{path}/" if files.stat(path).kind == "folder" else path
+    except (HoldfastError, OSError, ValueError):
+        return ""

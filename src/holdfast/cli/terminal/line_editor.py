@@ -29,7 +29,7 @@ REFRESH_SECONDS = 0.5
 """How often the status line is drawn again while a turn runs."""
 _MIN_REDRAW_SECONDS = 0.04
 _LOCAL_FLAGS = 3
-_MENTION = re.compile(r"(?<!\S)@(\"[^\"]*|\S*)$")
+_MENTION = re.compile(r"(?<!\S)@(\"(?:\\\"|[^\"])*|\S*)$")
 _IDLE_HINT = "  no turn is running; Ctrl-D quits"
 _PASTED_HINT = "  these lines arrived together: Enter sends them as one message, Ctrl-C drops them"
 Interrupt = Callable[[], bool]
@@ -104,7 +104,7 @@ class EditedLines:
         self._interrupt: Interrupt = lambda: False
         self._prompt = PromptSession[str](
             history=_history(history),
-            completer=_completer(words, paths),
+            completer=line_completer(words, paths),
             complete_while_typing=True,
             key_bindings=self._bindings(),
             bottom_toolbar=lambda: f" {status()}",
@@ -267,10 +267,11 @@ def _continuation(width: int, line: int, wraps: int) -> str:
 
 
 def _mentioned(path: str) -> str:
-    """A path as it is written after `@`: in quotes if it has spaces. The quote of a folder stays open for what is in it."""
-    if not re.search(r"\s", path):
+    """A path as it is written after `@`: in quotes if it has spaces or quotes. Those of a folder stay open for what is in it."""
+    if not re.search(r"[\s\"]", path):
         return path
-    return f'"{path}' if path.endswith("/") else f'"{path}"'
+    escaped = path.replace('"', '\\"')
+    return f'"{escaped}' if path.endswith("/") else f'"{escaped}"'
 
 
 def _press_tab(buffer: "Buffer") -> None:
@@ -318,7 +319,7 @@ def _history(path: Path) -> "History":
     return FilteredHistory(str(path))
 
 
-def _completer(
+def line_completer(
     words: Callable[[], Sequence[str] | Iterable[str]], paths: Callable[[str], Sequence[str]]
 ) -> "Completer":
     """Completes a command at the start of the line, and a path after `@`."""
@@ -332,7 +333,7 @@ def _completer(
             if text.startswith("/"):
                 yield from (Completion(word, -len(text)) for word in words() if word.startswith(text))
             elif mention := _MENTION.search(text):
-                start = mention[1].removeprefix('"')
+                start = mention[1].removeprefix('"').replace('\\"', '"')
                 yield from (
                     Completion(_mentioned(path), -len(mention[1]), display=path) for path in paths(start)
                 )
