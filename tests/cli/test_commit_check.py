@@ -36,10 +36,13 @@ def test_staged_changes_are_committed_if_the_check_passes_on_them_and_the_agent_
         assert (tmp_path / "work" / "a.txt").read_text() == "precious\n"
         user.type("/commit --check 'sleep 600'\r")
         assert user.wait_for("/commit: shell.run, Ctrl-C stops it")
+        start = len(user.seen)
+        user.type("/commit --check ")
         user.type("\x03")
         assert user.wait_for("cancelled ")
+        assert "--check" not in user.seen[start : user.seen.index("cancelled ", start)], "it is not echoed"
         assert user.wait_for("nothing was committed: sleep 600 was stopped")
-        user.type("/commit --check 'grep -q new a.txt'\r")
+        user.type("'grep -q new a.txt'\r")
         assert user.wait_for("commit  a.txt")
         assert user.end("\x04") == 0
     assert (tmp_path / "work" / "a.txt").read_text() == "new\n"

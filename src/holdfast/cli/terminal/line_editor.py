@@ -122,7 +122,7 @@ class EditedLines:
 
     def open(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
-        _keep_typed_input_on_interrupt(True)
+        _keep_typed_input(True)
         # While the editor is suspended to print a line, Ctrl-C arrives as a signal instead of a key.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
 
@@ -191,7 +191,7 @@ class EditedLines:
     def close(self) -> None:
         self._interrupt = lambda: False
         self._screen.focus.report(False)
-        _keep_typed_input_on_interrupt(False)
+        _keep_typed_input(False)
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
     def _stop_until_continued(self) -> None:
@@ -296,12 +296,14 @@ def _press_tab(buffer: "Buffer") -> None:
         buffer.start_completion()
 
 
-def _keep_typed_input_on_interrupt(is_enabled: bool) -> None:
-    """Set NOFLSH, so that an interrupt does not discard typed input as terminals do by default."""
+def _keep_typed_input(is_enabled: bool) -> None:
+    """Keep what is typed while no line is edited for the next one: an interrupt does not discard it (NOFLSH), as terminals do
+    by default, and it is not echoed into what a slash command shows."""
     with suppress(termios.error):
         attributes = termios.tcgetattr(0)
         flags = attributes[_LOCAL_FLAGS]
-        attributes[_LOCAL_FLAGS] = flags | termios.NOFLSH if is_enabled else flags & ~termios.NOFLSH
+        kept = (flags | termios.NOFLSH) & ~termios.ECHO
+        attributes[_LOCAL_FLAGS] = kept if is_enabled else (flags & ~termios.NOFLSH) | termios.ECHO
         termios.tcsetattr(0, termios.TCSANOW, attributes)
 
 
