@@ -105,6 +105,31 @@ class TerminalUser:
         finally:
             os.close(terminal)
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether the program waits for a single key, as at a question: it does not read whole lines, and the editor is off."""
+        terminal = os.open(self._name, os.O_RDONLY | os.O_NOCTTY)
+        try:
+            input_flags, _, _, local_flags, *_ = termios.tcgetattr(terminal)
+        finally:
+            os.close(terminal)
+        # The editor takes Enter as it is; a question leaves that to the terminal.
+        return not local_flags & termios.ICANON and bool(input_flags & termios.ICRNL)
+
+    def wait_for_one(self, *texts: str, seconds: float = WAIT_SECONDS) -> str:
+        """Read until one of several texts appears after the last one waited for, and return it; empty if none does."""
+        end = time.monotonic() + seconds
+        while not any(text in self.seen[self._position :] for text in texts):
+            left = end - time.monotonic()
+            if left <= 0 or not self.read(min(left, 0.5)):
+                return ""
+        first = min((text for text in texts if text in self.seen[self._position :]), key=self._place)
+        self._position = self._place(first) + len(first)
+        return first
+
+    def _place(self, text: str) -> int:
+        return self.seen.index(text, self._position)
+
     def stacks(self) -> str:
         """Where the threads of a program from `terminal` stand, for a test that waited in vain."""
         if (code := self.process.poll()) is not None:

@@ -98,7 +98,7 @@ def test_resume_in_a_chat_opens_the_list(home: Path) -> None:
         user.type("/resume\r")
         assert user.wait_for("found; Enter opens")
         user.type("parser")
-        assert user.wait_for("| First answer.")
+        user.wait_for_row("  you: fix the parser")
         user.type("\r")
         assert user.wait_for("switched to parser, 1 turn")
         assert user.end("\x04") == 0
@@ -139,7 +139,7 @@ def test_the_list_shows_the_last_exchange_and_renames_pins_and_deletes(home: Pat
         user.type("\x14")
         user.wait_for_row(f"> {'grammar':<16}*", **small)
         user.type("\x15docs")
-        user.wait_for_row("1 found", **small)
+        user.wait_for_row("  you: write the docs", **small)
         user.type("\x18")
         assert user.wait_for("permanently? [y/N] ")
         user.type("y\n")
