@@ -230,3 +230,11 @@ def prepared(home: Path, *replies: object) -> tuple[str, ...]:
 
 
 DELETE = runs("import os\nos.remove('a.txt')")
+SPIN = runs("while True: pass")
+"""Runs until it is stopped; with `let_code_run`, however busy the machine is."""
+
+
+def let_code_run(home: Path) -> None:
+    """Configure a time limit for code that no test reaches."""
+    (home / "holdfast").mkdir(mode=0o700)
+    (home / "holdfast" / "config.toml").write_text("[code]\nseconds = 600\n")

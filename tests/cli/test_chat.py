@@ -8,10 +8,19 @@ import time
 from pathlib import Path
 
 from tests.cli.commands import holdfast
-from tests.cli.terminals import ASKING, DELETE, EDITING, TerminalUser, at_terminal, prepared, runs, terminal
+from tests.cli.terminals import (
+    ASKING,
+    DELETE,
+    EDITING,
+    SPIN,
+    TerminalUser,
+    at_terminal,
+    let_code_run,
+    prepared,
+    runs,
+    terminal,
+)
 from tests.cli.test_approvals import QUESTION, press
-
-SPIN = runs("while True: pass")
 
 
 def wait_for_prompt(user: TerminalUser) -> None:
@@ -203,6 +212,7 @@ def test_messages_typed_ahead_are_queued_and_sent_in_order(tmp_path: Path) -> No
 
 
 def test_ctrl_c_ends_the_turn_drops_the_queue_and_leaves_the_session_ready(tmp_path: Path) -> None:
+    let_code_run(tmp_path)
     with terminal(*prepared(tmp_path, SPIN, "I am back."), home=tmp_path) as user:
         wait_for_prompt(user)
         assert user.wait_for(EDITING)
@@ -218,6 +228,7 @@ def test_ctrl_c_ends_the_turn_drops_the_queue_and_leaves_the_session_ready(tmp_p
 
 
 def test_a_stopped_task_has_its_own_exit_code(tmp_path: Path) -> None:
+    let_code_run(tmp_path)
     with terminal(*prepared(tmp_path, SPIN, "Never."), "spin", home=tmp_path) as user:
         assert user.wait_for("running code")
         user.process.send_signal(signal.SIGINT)

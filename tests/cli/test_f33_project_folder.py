@@ -159,6 +159,7 @@ def test_the_chat_names_the_instructions_of_a_folder_when_the_agent_works_there(
     (tmp_path / "script.json").write_bytes(msgspec.json.encode(script))
     with terminal(*options(tmp_path), "-w", "shop/web", home=tmp_path) as user:
         assert user.wait_for("instructions in them and in ../AGENTS.md.")
+        assert user.wait_for("[y/N] ")
         user.type("n\r")
         assert user.end() == 3
     with terminal(*options(tmp_path), "--trust", "-w", "shop", home=tmp_path) as user:

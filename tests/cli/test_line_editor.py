@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cli.commands import holdfast
-from tests.cli.terminals import DELETE, TerminalUser, at_terminal, prepared, runs, terminal
+from tests.cli.terminals import DELETE, TerminalUser, at_terminal, let_code_run, prepared, runs, terminal
 from tests.cli.test_approvals import QUESTION, press
 from tests.support.provider_stub import Hang, StubServer
 
@@ -194,6 +194,7 @@ def test_ctrl_c_clears_an_idle_line_but_keeps_it_while_stopping_a_turn(tmp_path:
     words = prepared(
         tmp_path, runs("world.write(path='n.txt', content='x')\nwhile True: pass"), "Here.", "Never."
     )
+    let_code_run(tmp_path)
     with terminal(*words, home=tmp_path) as user:
         assert user.wait_for(READY)
         user.type("thrown away\x03")

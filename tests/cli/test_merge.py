@@ -91,5 +91,7 @@ def test_f05_a_fork_is_merged_in_the_chat(tmp_path: Path) -> None:
         ):
             user.type(f"{line}\n")
             assert user.wait_for(shown), user.seen
+            if not line.startswith("/"):
+                assert user.wait_for("  ready\r"), "the turn is over"
         assert user.end("\x04") == 0
     assert (project / "n.txt").read_text() == "new\n"

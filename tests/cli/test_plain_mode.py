@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.cli.terminals import DELETE, prepared, runs, terminal
+from tests.cli.terminals import DELETE, SPIN, let_code_run, prepared, terminal
 
 from holdfast.cli.terminal.progress import is_linear
 
@@ -72,7 +72,8 @@ def test_a_plain_session_is_linear_text(
         for _ in range(40):
             time.sleep(0.7)
             user.type("r\n")
-            if user.wait_for("reason> ", seconds=2):
+            # Another line would be the reason, so this waits longer than the program takes to accept one.
+            if user.wait_for("reason> ", seconds=10):
                 break
         user.type("it is precious\n")
         assert user.wait_for("ready")
@@ -95,7 +96,8 @@ def test_a_plain_session_is_linear_text(
 
 
 def test_an_interrupt_stops_the_turn_but_not_the_session(tmp_path: Path) -> None:
-    words = prepared(tmp_path, runs("while True: pass"), "Never said.")
+    words = prepared(tmp_path, SPIN, "Never said.")
+    let_code_run(tmp_path)
     with terminal("--plain", *words, home=tmp_path) as user:
         assert user.wait_for("/help")
         user.type("spin\n")

@@ -43,6 +43,8 @@ from holdfast.session import COMMAND_MARK, AttachedText, Session, TurnDriver
 
 _TURN_CLOSE_SECONDS = 2.0
 """How long to wait for the end of a turn whose answer is complete: its restore point is saved after the answer."""
+_RESTORE_POINT_SECONDS = 60.0
+"""How long a slash command waits for that. Its progress is shown meanwhile."""
 
 
 class Chat:
@@ -232,9 +234,12 @@ class Chat:
         return self._turn is not None and not self._turn.done()
 
     async def wait_until_idle(self) -> bool:
-        """Whether no turn is running. A turn that is about to end gets a moment to do so."""
-        if self._turn is not None and not self._turn.done():
-            await asyncio.wait({self._turn}, timeout=0 if self.session.escalations() else _TURN_CLOSE_SECONDS)
+        """Whether no turn is running. A turn that is about to end gets a moment to do so, and one whose answer is complete
+        the time that its restore point takes."""
+        if self._turn is not None and not self._turn.done() and not self.session.escalations():
+            await asyncio.wait({self._turn}, timeout=_TURN_CLOSE_SECONDS)
+            if self.activity.doing in (FINISHING, ""):
+                await asyncio.wait({self._turn}, timeout=_RESTORE_POINT_SECONDS)
         return not self.is_busy
 
     async def run_now(self, words: str) -> Outcome | None:
