@@ -1,7 +1,9 @@
 """Services: what every transport offers a person, as functions over values. The command line and the web page show the same ones."""
 
+from holdfast.services.active_grants import ShownGrant, active_grants
 from holdfast.services.answer import Delivered, check_response, deliver_answer, saved_coverage, saved_rule
 from holdfast.services.audit import audit_csv
+from holdfast.services.budget_view import BudgetView, view_budget
 from holdfast.services.call_text import call_lines, exact_call
 from holdfast.services.check_proposed import CheckRun, check_proposed
 from holdfast.services.control import request_of_holder, send_control_request
@@ -31,6 +33,8 @@ from holdfast.services.proposals import (
     decide_hunks,
     decide_proposals,
 )
+from holdfast.services.return_points import ReturnPoint, return_points
+from holdfast.services.search import FoundPassage, search_sessions
 from holdfast.services.telemetry import Metrics, Traces, TraceSpan, serve_metrics, system_exporter
 from holdfast.services.timeline import Timeline, TimelineEntry, timeline_of
 from holdfast.services.usage import USAGE_GROUPS, UsageGroup, UsageRow, total_usage, usage
@@ -38,12 +42,14 @@ from holdfast.services.waiting_calls import KeptWords, WaitingCall, describe_wai
 
 __all__ = [
     "USAGE_GROUPS",
+    "BudgetView",
     "CheckResult",
     "CheckRun",
     "ConversationItem",
     "DecidedProposals",
     "Delivered",
     "DeliveryFailed",
+    "FoundPassage",
     "KeptWords",
     "Metrics",
     "NotificationSender",
@@ -51,6 +57,8 @@ __all__ = [
     "ProposalAction",
     "RecordedBacktest",
     "RecordedCalls",
+    "ReturnPoint",
+    "ShownGrant",
     "SuggestedRules",
     "Timeline",
     "TimelineEntry",
@@ -59,6 +67,7 @@ __all__ = [
     "UsageGroup",
     "UsageRow",
     "WaitingCall",
+    "active_grants",
     "agent_waits",
     "answer_text",
     "audit_csv",
@@ -83,10 +92,12 @@ __all__ = [
     "request_for",
     "request_of_holder",
     "resolve_secret",
+    "return_points",
     "run_checks",
     "sample_notification",
     "saved_coverage",
     "saved_rule",
+    "search_sessions",
     "select_waiting",
     "send_control_request",
     "serve_metrics",
@@ -95,6 +106,7 @@ __all__ = [
     "timeline_of",
     "total_usage",
     "usage",
+    "view_budget",
     "waiting",
     "with_known_tools",
 ]

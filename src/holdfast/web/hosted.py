@@ -12,8 +12,9 @@ from typing import Any
 from holdfast.app import Runtime
 from holdfast.core import PERSON, Escalation, Principal, Response, SessionId
 from holdfast.core.errors import HoldfastError, ModelMissing
+from holdfast.core.projection import ReplayedHistory
 from holdfast.models import ReplyPiece
-from holdfast.session import Session, TurnDriver
+from holdfast.session import Session, Status, TurnDriver
 from holdfast.web.event_feed import EventFeed
 from holdfast.web.session_host import TRANSPORT
 
@@ -79,15 +80,22 @@ class HostedSessions:
             self._post(session, text, principal)
 
     async def advance(self, session: SessionId) -> None:
-        """Continue a turn that waited, in a session that no process holds."""
+        """Continue a turn that waited, in a session that no process holds. Raises ModelMissing if it cannot go on here."""
         async with self._opening.setdefault(session, asyncio.Lock()):
             if session not in self._hosted:
                 try:
                     opened = await self._runtime.resume(session)
-                except ModelMissing:  # neither here nor on record: what waits is code that a person ran
+                except ModelMissing:
+                    if not await self._waits_in_code(session):
+                        raise  # the turn needs its model: here it would fail, elsewhere it can go on
                     opened = await self._runtime.resume(session, needs_model=False)
                 self._host(opened)
             self._hosted[session].more.set()
+
+    async def _waits_in_code(self, session: SessionId) -> bool:
+        """Whether the open turn is code that a person ran, which needs no model."""
+        turns = Status(ReplayedHistory(await self._runtime.store.read(session))).turns
+        return bool(turns) and turns[-1].is_code
 
     async def close(self) -> None:
         """Close every session; their turns can be resumed."""

@@ -38,7 +38,7 @@ class SessionHost(Protocol):
         ...
 
     async def advance(self, session: SessionId) -> None:
-        """Continue a turn that waited, in a session that no process holds."""
+        """Continue a turn that waited, in a session that no process holds. Raises HoldfastError if it cannot."""
         ...
 
     async def close(self) -> None:

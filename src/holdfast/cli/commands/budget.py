@@ -19,8 +19,8 @@ from holdfast.cli.terminal.console import Console
 from holdfast.core import BUDGET_WORDS, Limits, Nonconverged, SessionId, pluralize
 from holdfast.core.events import RecordedEvent, TurnEnded
 from holdfast.core.projection import ReplayedHistory, without_rewound
-from holdfast.gate import Budget, ControlRequests, RaiseBudget, left_in_tree
-from holdfast.services import send_control_request
+from holdfast.gate import Budget, RaiseBudget
+from holdfast.services import send_control_request, view_budget
 from holdfast.session import Status
 from holdfast.store import Home, Store
 
@@ -47,22 +47,11 @@ async def run(arguments: argparse.Namespace) -> int:
         session = await resolve_session(store, reference)
         if arguments.action == "add":
             console.say(await _add(home, store, session, amounts))
-        recorded = await store.read(session)
-        tree = await left_in_tree(recorded, home=home, store=store)
-    budget = Budget(ReplayedHistory(recorded), turn_limits=Limits())
-    waiting = ControlRequests(home.control_requests(session)).count()
+        budget = await view_budget(home, store, session)
     if arguments.json:
-        console.json(
-            {
-                "session": session,
-                "limits": budget.limits,
-                "spent": budget.spent,
-                "paid": budget.paid,
-                "left_in_tree": tree,
-                "requests": waiting,
-            }
-        )
+        console.json(budget)
         return exit_codes.OK
+    tree = budget.left_in_tree
     for dimension, line in budget_lines(budget.spent, budget.limits).items():
         left = f", {tree[dimension]:,} left including its forks" if dimension in tree else ""
         console.print(f"{line}{left}")
@@ -70,9 +59,9 @@ async def run(arguments: argparse.Namespace) -> int:
         console.say("turns that were rewound cost too; with them the session has spent:")
         for line in budget_lines(budget.paid, Limits()).values():
             console.print(line)
-    if waiting:
+    if budget.requests:
         console.say(
-            f"{pluralize(waiting, 'request')} not applied yet; the process that holds the session will do it"
+            f"{pluralize(budget.requests, 'request')} not applied yet; the process that holds the session will do it"
         )
     return exit_codes.OK
 

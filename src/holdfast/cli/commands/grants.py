@@ -10,11 +10,11 @@ from holdfast.cli import exit_codes
 from holdfast.cli.approvals.choose_grant import choose_grant
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
-from holdfast.core import Grant, GrantId, SessionId, SystemClock, escape_invisible
+from holdfast.core import GrantId, SessionId, SystemClock, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.projection import ReplayedHistory
-from holdfast.gate import Grants, RevokeGrant, SavedGrants, describe_grant
-from holdfast.services import send_control_request
+from holdfast.gate import Grants, RevokeGrant, SavedGrants
+from holdfast.services import active_grants, send_control_request
 from holdfast.store import Home, Store
 
 PROGRESS = "reading the grants"
@@ -34,10 +34,14 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_store() as (home, store):
         saved = SavedGrants.of(home, store)
         await saved.refresh()
-        active = await _active_grants(store, arguments.session, saved)
+        shown = await active_grants(
+            store, saved, await _session(store, arguments.session), clock=SystemClock()
+        )
         if arguments.action == "revoke":
             # A grant for every session can be revoked in one of them already.
-            known = tuple({each.id: each for each in (*saved.load(), *active)}.values())
+            known = tuple(
+                {each.id: each for each in (*saved.load(), *(each.grant for each in shown))}.values()
+            )
             id = choose_grant(known, arguments.grant or "", hint="list them with: holdfast grants").id
             if await saved.revoke(id):
                 console.say(f"revoked {id}")
@@ -46,24 +50,22 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.say(await _revoke(home, store, session, id))
             return exit_codes.OK
     if arguments.json:
-        console.json([{"grant": grant, "text": describe_grant(grant)} for grant in active])
-    elif not active:
+        console.json(shown)
+    elif not shown:
         console.say("no saved approvals")
-    for grant in active if not arguments.json else ():
-        console.print(escape_invisible(f"{grant.id}  {describe_grant(grant)}"))
+    for each in shown if not arguments.json else ():
+        console.print(escape_invisible(f"{each.grant.id}  {each.text}"))
     return exit_codes.OK
 
 
-async def _active_grants(store: Store, reference: str | None, saved: SavedGrants) -> tuple[Grant, ...]:
-    """The grants for every session, and those of the selected one, if there is one."""
+async def _session(store: Store, reference: str | None) -> SessionId | None:
+    """The selected session; None if none is named and there is none."""
     try:
-        recorded = await store.read(await resolve_session(store, reference))
+        return await resolve_session(store, reference)
     except SessionNotFound:
         if reference is not None:
             raise
-        recorded = ()
-    saved.load()  # report a damaged document
-    return Grants(ReplayedHistory(recorded), clock=SystemClock(), saved=saved).active()
+        return None
 
 
 async def _revoke(home: Home, store: Store, session: SessionId, grant: GrantId) -> str:

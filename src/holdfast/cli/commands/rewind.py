@@ -8,15 +8,13 @@ Effects outside the workspace cannot be undone; --dry-run lists such calls in ad
 """
 
 import argparse
-from collections.abc import Sequence
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import escape_invisible
-from holdfast.core.events import MessagePosted, RecordedEvent, RestorePointMade
-from holdfast.core.projection import without_rewound
+from holdfast.services import ReturnPoint, return_points
 from holdfast.session import RewindPlan, ShownRewind
 
 PROGRESS = "restoring the files"
@@ -38,7 +36,7 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_store() as (_, store):
         name = await resolve_session(store, arguments.session)
         if arguments.to is None:
-            _list(await store.read(name), arguments, console)
+            _list(return_points(await store.read(name)), arguments, console)
             return exit_codes.OK
     runtime = await Runtime.start(servers=())
     try:
@@ -57,20 +55,17 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-def _list(recorded: Sequence[RecordedEvent], arguments: argparse.Namespace, console: Console) -> None:
-    counted = without_rewound(recorded)
-    words = {each.event.turn: each.event.text for each in counted if isinstance(each.event, MessagePosted)}
-    turns = [each.event.turn for each in counted if isinstance(each.event, RestorePointMade)]
+def _list(points: list[ReturnPoint], arguments: argparse.Namespace, console: Console) -> None:
     if arguments.json:
-        console.json([{"turn": turn, "text": words.get(turn, "")} for turn in turns])
+        console.json(points)
         return
-    if not turns:
+    if not points:
         console.say("this session has no turn to return to")
-    for turn in turns:
+    for each in points:
         first, *_ = escape_invisible(
-            words.get(turn) or ("-" if turn else "before the first turn")
+            each.text.strip() or ("-" if each.turn else "before the first turn")
         ).splitlines()
-        console.print(f"{turn:>4}  {first[:100]}")
+        console.print(f"{each.turn:>4}  {first[:100]}")
 
 
 def _show(plan: RewindPlan, console: Console, *, turns: int, is_done: bool) -> None:

@@ -10,14 +10,13 @@ A hit names the session and the turn; `holdfast show SESSION --turn N` shows it.
 import argparse
 import re
 
-import msgspec
-
 import holdfast.cli.commands.show as show
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
 from holdfast.cli.option_types import at_least_one
 from holdfast.cli.terminal.console import Console
 from holdfast.core import SystemClock, format_age
+from holdfast.services import search_sessions
 
 PROGRESS = "searching"
 
@@ -36,10 +35,9 @@ async def run(arguments: argparse.Namespace) -> int:
     """Search and print the hits."""
     console = Console()
     async with open_store(only_reads=True) as (_, store):
-        found = await store.search(" ".join(arguments.text), limit=arguments.limit)
-        names = {hit.session: (await store.summary(hit.session)).name for hit in found}
+        found = await search_sessions(store, " ".join(arguments.text), limit=arguments.limit)
     if arguments.json:
-        console.json([msgspec.structs.replace(hit, pieces=()) for hit in found])
+        console.json(found)
         return exit_codes.OK if found else exit_codes.ERROR
     if not found:
         console.say("nothing was found")
@@ -52,9 +50,9 @@ async def run(arguments: argparse.Namespace) -> int:
         return await show.run(where)
     now_ms = SystemClock().now_ms()
     for hit in found:
-        place = f"{names[hit.session] or hit.session} turn {hit.turn} ({format_age(now_ms - hit.at_ms)}): "
+        place = f"{hit.name or hit.session} turn {hit.turn} ({format_age(now_ms - hit.at_ms)}): "
         first, *others = (re.sub(r"\s+", " ", piece) for piece in hit.pieces)
         console.show_highlighted(place + first.lstrip(), *others)
-    name = names[newest.session] or newest.session
+    name = newest.name or newest.session
     console.say(f"show a turn with: holdfast show {name} --turn {newest.turn}", "dim")
     return exit_codes.OK

@@ -1,42 +1,21 @@
 """Routes of a session's past and limits: restore points, rewind, fork, budget and saved approvals."""
 
-from collections.abc import Sequence
-
-from holdfast.core import (
-    Amount,
-    Grant,
-    GrantId,
-    Limits,
-    SessionId,
-    Value,
-    escape_invisible,
-    parse_limits,
-)
+from holdfast.core import GrantId, Limits, SessionId, Value, parse_limits
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import CodePosted, MessagePosted, RecordedEvent, RestorePointMade
-from holdfast.core.projection import ReplayedHistory, without_rewound
-from holdfast.gate import (
-    Budget,
-    Grants,
-    RaiseBudget,
-    RevealOutput,
-    RevokeGrant,
-    RewindSession,
-    SavedGrants,
-    describe_grant,
+from holdfast.gate import RaiseBudget, RevealOutput, RevokeGrant, RewindSession, SavedGrants
+from holdfast.services import (
+    BudgetView,
+    ReturnPoint,
+    ShownGrant,
+    active_grants,
+    return_points,
+    send_control_request,
+    view_budget,
 )
-from holdfast.services import send_control_request
 from holdfast.session import RewindPlan, ShownRewind, view_rewind
 from holdfast.web.api.sessions import Done, OpenedSession, Started, ask_holder, is_held_elsewhere
 from holdfast.web.context import WebContext, WebRequest
 from holdfast.web.route import get, post
-
-
-class ReturnPoint(Value, omit_defaults=False):
-    """A turn that the session can return to."""
-
-    turn: int
-    text: str
 
 
 class RewindBody(Value, forbid_unknown_fields=True):
@@ -52,13 +31,6 @@ class TurnBody(Value, forbid_unknown_fields=True):
     turn: int
 
 
-class BudgetView(Value, omit_defaults=False):
-    """The limits of a session and what it has spent."""
-
-    limits: Limits
-    spent: Amount
-
-
 class BudgetBody(Value, forbid_unknown_fields=True):
     """What to add, as on the command line: `usd=1,tokens=50k`."""
 
@@ -71,13 +43,6 @@ class OutputBody(Value, forbid_unknown_fields=True):
     output: str
 
 
-class ShownGrant(Value, omit_defaults=False):
-    """A saved approval, and what it covers in words."""
-
-    grant: Grant
-    text: str
-
-
 class GrantBody(Value, forbid_unknown_fields=True):
     """The saved approval to revoke."""
 
@@ -86,16 +51,7 @@ class GrantBody(Value, forbid_unknown_fields=True):
 
 async def list_points(request: WebRequest) -> list[ReturnPoint]:
     """The turns with a restore point, oldest first."""
-    counted = without_rewound(await _recorded(request))
-    words: dict[int, str] = {}
-    for each in counted:
-        match each.event:
-            case MessagePosted(turn=turn, text=text) | CodePosted(turn=turn, code=text):
-                words[turn] = text
-            case _:
-                pass
-    turns = dict.fromkeys(each.event.turn for each in counted if isinstance(each.event, RestorePointMade))
-    return [ReturnPoint(turn=turn, text=escape_invisible(words.get(turn, ""))[:200]) for turn in turns]
+    return return_points(await request.context.store.read(request.session))
 
 
 async def preview_rewind(request: WebRequest) -> ShownRewind:
@@ -155,8 +111,7 @@ async def fork(request: WebRequest) -> Started:
 
 async def show_budget(request: WebRequest) -> BudgetView:
     """The limits of a session and what it has spent."""
-    budget = Budget(ReplayedHistory(await _recorded(request)), turn_limits=Limits())
-    return BudgetView(limits=budget.limits, spent=budget.spent)
+    return await view_budget(request.context.home, request.context.store, request.session)
 
 
 async def raise_budget(request: WebRequest) -> BudgetView:
@@ -180,9 +135,7 @@ async def list_grants(request: WebRequest) -> list[ShownGrant]:
     context = request.context
     saved = SavedGrants.of(context.home, context.store)
     await saved.refresh()
-    saved.load()  # report a damaged document
-    active = Grants(ReplayedHistory(await _recorded(request)), clock=context.clock, saved=saved).active()
-    return [ShownGrant(grant=grant, text=escape_invisible(describe_grant(grant))) for grant in active]
+    return await active_grants(context.store, saved, request.session, clock=context.clock)
 
 
 async def revoke_grant(request: WebRequest) -> list[ShownGrant]:
@@ -201,16 +154,12 @@ async def revoke_grant(request: WebRequest) -> list[ShownGrant]:
     return [each for each in await list_grants(request) if each.grant.id != body.grant]
 
 
-async def _recorded(request: WebRequest) -> Sequence[RecordedEvent]:
-    return await request.context.store.read(request.session)
-
-
 ROUTES = (
     get(
         "/api/sessions/{session}/points",
         list_points,
         list[ReturnPoint],
-        "The turns that the session can return to",
+        "The turns that the session can return to, as `holdfast rewind SESSION --json` prints them",
     ),
     get(
         "/api/sessions/{session}/rewind",
@@ -241,7 +190,7 @@ ROUTES = (
         "/api/sessions/{session}/budget",
         show_budget,
         BudgetView,
-        "The limits of a session and what it has spent",
+        "The limits of a session and what it has spent, as `holdfast budget show SESSION --json` prints them",
     ),
     post(
         "/api/sessions/{session}/budget",
@@ -254,7 +203,7 @@ ROUTES = (
         "/api/sessions/{session}/grants",
         list_grants,
         list[ShownGrant],
-        "The saved approvals that apply to a session",
+        "The saved approvals that apply to a session, as `holdfast grants --session SESSION --json` prints them",
     ),
     post(
         "/api/sessions/{session}/revoke", revoke_grant, GrantBody, list[ShownGrant], "Revoke a saved approval"

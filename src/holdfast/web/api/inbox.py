@@ -1,6 +1,5 @@
 """Routes of the inbox: what waits for a person, the answers, and what was answered before."""
 
-from contextlib import suppress
 from typing import Literal
 
 from holdfast.core import (
@@ -49,6 +48,12 @@ class AnswerBody(Value, forbid_unknown_fields=True):
     """What a saved approval covers and how long, as it was shown. Without it, only a single call is approved."""
 
 
+class GivenAnswer(Delivered):
+    """What became of an answer. `problem` says why no process continues the session, and how to continue it."""
+
+    problem: str = ""
+
+
 class SavedRule(Value, omit_defaults=False):
     """What a saved approval would cover and how long, in the words of every list of grants."""
 
@@ -76,7 +81,7 @@ async def list_waiting(request: WebRequest) -> list[WaitingCall]:
     return await waiting(context.store, session, now_ms=context.clock.now_ms(), kept=context.words)
 
 
-async def answer(request: WebRequest) -> Delivered:
+async def answer(request: WebRequest) -> GivenAnswer:
     """Answer one call or question, if it is still the one that was shown."""
     context, body = request.context, request.given(AnswerBody)
     is_more = body.scope != "once" or body.arguments is not None
@@ -117,11 +122,27 @@ async def answer(request: WebRequest) -> Delivered:
         clock=context.clock,
         principal=request.device.principal,
     )
-    if done.delivery == "recorded" and has_right(request.device, "operate"):
-        # No process held the session, so nothing would continue it. The answer counts even if that fails.
-        with suppress(HoldfastError):
-            await context.hosted.advance(session)
-    return done
+    # The answer counts, whether or not the session goes on.
+    problem = await _continue(request, shown) if done.delivery == "recorded" else ""
+    return GivenAnswer(
+        session=done.session,
+        escalation=done.escalation,
+        verdict=done.verdict,
+        delivery=done.delivery,
+        problem=problem,
+    )
+
+
+async def _continue(request: WebRequest, answered: WaitingCall) -> str:
+    """Run a session here that no process holds. Returns why it does not go on, or nothing."""
+    try:
+        if not has_right(request.device, "operate"):
+            raise InvalidInput("this device may only answer")
+        await request.context.hosted.advance(request.session)
+    except HoldfastError as error:
+        resume = f"holdfast -r {answered.name or answered.session}"
+        return escape_invisible(f"no process continues the session: {error}; continue it with: {resume}")
+    return ""
 
 
 async def show_rule(request: WebRequest) -> SavedRule:
@@ -200,7 +221,7 @@ ROUTES = (
         "/api/waiting/{session}/{id}",
         answer,
         AnswerBody,
-        Delivered,
+        GivenAnswer,
         "Approve or deny a call, or answer a question",
         right="answer",
     ),

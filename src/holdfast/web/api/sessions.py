@@ -3,14 +3,15 @@
 from holdfast.core import SessionId, Value
 from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.gate import AnyControlRequest, CancelTurn, PostMessage
-from holdfast.services import ConversationItem, conversation, request_of_holder
+from holdfast.services import ConversationItem, FoundPassage, conversation, request_of_holder, search_sessions
 from holdfast.session import Session
-from holdfast.store import LeaseHolder, Passage, SessionPage, SessionSummary
+from holdfast.store import LeaseHolder, SessionPage, SessionSummary
 from holdfast.web.context import WebContext, WebRequest
 from holdfast.web.event_feed import LiveText
 from holdfast.web.route import get, post
 
 PAGE_EVENTS = 300
+MAX_FOUND = 200
 
 
 class SessionStart(Value, forbid_unknown_fields=True):
@@ -90,9 +91,10 @@ async def list_sessions(request: WebRequest) -> SessionPage:
     )
 
 
-async def search(request: WebRequest) -> list[Passage]:
+async def search(request: WebRequest) -> list[FoundPassage]:
     """Where words were said, newest first."""
-    return list(await request.context.store.search(request.query.get("q", ""), limit=50))
+    limit = max(1, min(request.number("limit", 20), MAX_FOUND))
+    return await search_sessions(request.context.store, request.query.get("q", ""), limit=limit)
 
 
 async def start(request: WebRequest) -> Started:
@@ -213,7 +215,13 @@ ROUTES = (
         "One page of the session list, newest activity first",
         query=("before", "limit", "folder", "activity"),
     ),
-    get("/api/search", search, list[Passage], "Where words were said, newest first", query=("q",)),
+    get(
+        "/api/search",
+        search,
+        list[FoundPassage],
+        "Where words were said, newest first, as `holdfast search WORDS --json` prints it",
+        query=("q", "limit"),
+    ),
     post("/api/sessions", start, SessionStart, Started, "Start a session with a message"),
     get("/api/sessions/{session}", show, SessionView, "One session and who holds it"),
     get(

@@ -32,8 +32,8 @@ function pairs(lines) {
   return rows;
 }
 const Cell = ({ line }) => html`<td class=${line === undefined ? "none" : kind(line)}>${line === undefined ? "" : line.slice(1) || " "}</td>`;
-const Split = ({ lines }) => html`<table class="split"><tbody>${lines[0]?.startsWith("@@ ") && html`<tr><td class="meta" colspan="2">${lines[0]}</td></tr>`}
-  ${pairs(lines[0]?.startsWith("@@ ") ? lines.slice(1) : lines).map(([left, right]) => html`<tr><${Cell} line=${left}/><${Cell} line=${right}/></tr>`)}</tbody></table>`;
+const Split = ({ lines: [place, ...lines] }) => html`<table class="split"><tbody><tr><td class="meta" colspan="2">${place}</td></tr>
+  ${pairs(lines).map(([left, right]) => html`<tr><${Cell} line=${left}/><${Cell} line=${right}/></tr>`)}</tbody></table>`;
 
 export function Diff({ text, label, isSplit, choice }) {
   const [shown, setShown] = useState(SLICE), parsed = useMemo(() => hunks(text), [text]);

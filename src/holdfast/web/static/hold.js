@@ -3,7 +3,8 @@
 import { bind } from "./parts.js";
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 
-export const HOLD_MS = 500, LONGEST_MS = 3000, QUIET_MS = 300, SETTLE_MS = 700, FRAME_MS = 100;
+export const SETTLE_MS = 700;
+const HOLD_MS = 500, LONGEST_MS = 3000, QUIET_MS = 300, FRAME_MS = 100;
 let lastInput = -1e9, quiet = 1e9, inputs = 0;
 for (const kind of ["keydown", "pointerdown"]) {
   addEventListener(kind, (event) => { if (!event.repeat) { quiet = event.timeStamp - lastInput; lastInput = event.timeStamp; inputs++; } }, { capture: true });

@@ -7,7 +7,7 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/, HEADING = /^(#{1,6})\s+(.*)$/, RULE =
 const ITEM = /^(\s*)(?:([-*+])|(\d{1,9})[.)])\s+(.*)$/, ROW = /^\s*\|(.+)\|\s*$/, DIVIDER = /^\s*\|(?:\s*:?-+:?\s*\|)+\s*$/;
 const MAX_DEPTH = 6, SAFE_LINK = /^(?:https?:\/\/|mailto:)[^\s]+$/i;
 
-export const Markdown = ({ text }) => html`<div class="words markdown">${blocks(text.split("\n"), 0)}</div>`;
+export const Markdown = ({ text }) => html`<div class="markdown">${blocks(text.split("\n"), 0)}</div>`;
 
 function blocks(lines, depth) {
   const found = [];

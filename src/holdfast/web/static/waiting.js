@@ -25,18 +25,18 @@ onNews((news) => {
   if (CHANGES.includes(news.event)) load();
 });
 
-// The list of a session or of all. What is settled leaves a stub with words until it is swept.
+// The list of a session or of all. What is settled leaves a stub with words until it is swept; one that needs you stays.
 export function useWaiting(session) {
   const { calls, error } = useSignal(list), [stubs, setStubs] = useState({}), shown = useRef([]), swept = useRef();
   const own = (calls ?? []).filter((each) => (!session || each.session === session) && !stubs[each.escalation.id]);
   shown.current = [...own, ...Object.values(stubs).map((each) => each.call)].sort(byAge);
-  // What the record says counts more than what this page expects.
-  const settle = (id, words, isRecorded) => setStubs((old) => {
+  // What the record says (1) counts more than what this page expects (0), and what it does not say (2) counts most.
+  const settle = (id, words, weight = 0) => setStubs((old) => {
     const call = shown.current.find((each) => each.escalation.id === id);
-    return !call || (old[id] && !isRecorded) ? old : { ...old, [id]: { call, words } };
+    return !call || old[id]?.weight >= weight ? old : { ...old, [id]: { call, words, weight } };
   });
   swept.current = stubs;
-  const sweep = () => { without((id) => swept.current[id]); setStubs({}); };
-  useEffect(() => onNews((news) => { if (news.settled) settle(news.settled, news.items[0]?.title ?? "settled", true); }), []);
+  const sweep = () => { without((id) => swept.current[id]); setStubs((old) => Object.fromEntries(Object.entries(old).filter(([, each]) => each.weight > 1))); };
+  useEffect(() => onNews((news) => { if (news.settled) settle(news.settled, news.items[0]?.title ?? "settled", 1); }), []);
   return { calls: calls && shown.current, error, settle, sweep, gone: (id) => stubs[id]?.words, isStill: !Object.keys(stubs).length };
 }

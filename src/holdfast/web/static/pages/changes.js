@@ -2,7 +2,7 @@
 import { post } from "../api.js";
 import { Diff, hunks, size } from "../diff.js";
 import { Hold, meant } from "../hold.js";
-import { Check, Empty, Field, Tag, bind, count, path, useAttempt, useSessionData } from "../parts.js";
+import { Check, Field, Tag, bind, count, path, some, useAttempt, useSessionData } from "../parts.js";
 import { SessionPage } from "./session.js";
 import { html, useState } from "../vendor/preact.js";
 
@@ -26,13 +26,12 @@ export function Changes({ session }) {
   const choose = (name, on) => setLeft((old) => { const changed = new Set(old); if (on) changed.delete(name); else changed.add(name); return changed; });
   const mark = (digest, number, word) => setMarks((old) => ({ ...old, [digest]: { ...old[digest], [number]: old[digest]?.[number] === word ? undefined : word } }));
   return html`<${SessionPage} session=${session} title="Changes" error=${problem ?? error}><p role="status" class="dim">${isBusy && check.trim() ? "the check runs" : said}</p>
-    ${data && !data.length && html`<${Empty} title="Nothing is staged">Changes that the agent proposes appear here.<//>`}
-    ${data?.length > 0 && html`<div class="bar">${decisions.length ? html`<${Hold} key="hunks" shown=${shown} act=${() => act("/hunks", { decisions }, "done")} isOff=${() => isBusy} words=${words(decisions)}/>`
+    ${some(data, "Nothing is staged", () => html`<div class="bar">${decisions.length ? html`<${Hold} key="hunks" shown=${shown} act=${() => act("/hunks", { decisions }, "done")} isOff=${() => isBusy} words=${words(decisions)}/>`
       : html`<${Hold} key="commit" shown=${shown} act=${commit} isOff=${isOff} words=${"commit " + count(chosen.length, "file")}/><button type="button" class="no" aria-disabled=${isOff()} onClick=${meant(() => act("/reject", { paths: chosen.map((each) => each.path) }, "rejected"), isOff)}>Reject ${count(chosen.length, "file")}</button>
         <${Field} label="Only if this succeeds" placeholder="such as pytest -q" ...${bind(check, setCheck)}/>`}
       <${Check} label="Side by side" value=${isSplit} set=${(on) => { setSplit(on); localStorage.setItem(VIEW, on ? "split" : "unified"); }}/></div>
       ${check.trim() && html`<p class="dim">It runs in the command sandbox, without a network, over a copy with all changes.</p>`}
-      ${data.map((each) => html`<${File} key=${each.path} change=${each} isChosen=${!left.has(each.path)} choose=${choose} marks=${marks[each.digest] ?? {}} mark=${mark} isSplit=${isSplit}/>`)}`}<//>`;
+      ${data.map((each) => html`<${File} key=${each.path} change=${each} isChosen=${!left.has(each.path)} choose=${choose} marks=${marks[each.digest] ?? {}} mark=${mark} isSplit=${isSplit}/>`)}`, "Changes that the agent proposes appear here.")}<//>`;
 }
 
 const picked = (marks = {}) => { const of = (word) => Object.keys(marks).filter((each) => marks[each] === word).map(Number); return { accepted: of("accept"), rejected: of("reject") }; };

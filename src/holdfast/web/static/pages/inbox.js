@@ -2,12 +2,13 @@
 // slides under a hand that is about to press.
 import { may, post } from "../api.js";
 import { Hold, SETTLE_MS, meant } from "../hold.js";
-import { Page, Problem, State, Table, Tabs, ago, bind, href, region, sessionName, some, span, useData, when } from "../parts.js";
+import { Field, Page, Problem, Select, State, Table, Tabs, ago, bind, href, region, sessionName, some, span, useData, when } from "../parts.js";
 import { useWaiting } from "../waiting.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
 const LENGTHS = { turn: "turn", times: "N times", minutes: "10 minutes", session: "session", always: "always" }, MINUTES = 10;
 
+const DELIVERIES = { __proto__: null, kept: "it is kept until a worker applies it", sent: "the process that holds the session has not confirmed it yet" };
 const address = ({ session, escalation }) => `/api/waiting/${encodeURIComponent(session)}/${encodeURIComponent(escalation.id)}`;
 const parsed = (text) => { try { const value = JSON.parse(text); return value && typeof value === "object" && !Array.isArray(value) ? value : null; } catch { return null; } };
 
@@ -34,34 +35,33 @@ function Card({ call, gone, settle }) {
     if (box && box.scrollHeight <= box.clientHeight + 2) setRead(true);
     return () => clearTimeout(timer);
   }, []);
-  useEffect(() => { if (!gone && node.current) height.current = node.current.offsetHeight; });
-  const stub = useRef();
-  useEffect(() => { if (gone && stub.current) stub.current.style.minHeight = `${height.current}px`; }, [gone]);
+  useEffect(() => { if (gone) node.current.style.minHeight = `${height.current}px`; else height.current = node.current.offsetHeight; });
   const isOff = () => state !== "ready" || gone;
   const say = async (body) => {
     setState("sending"); setError(null);
     try {
       const done = await post(address(call), { digest: escalation.digest, ...body });
       const words = body.verdict === "approve" ? call.is_question ? "answered here" : "approved here" : "denied here";
-      settle(id, done.delivery === "kept" ? `${words}; it is kept until a worker applies it` : done.delivery === "sent" ? `${words}; the process that holds the session has not confirmed it yet` : words);
+      const more = done.problem || DELIVERIES[done.delivery];
+      settle(id, more ? `${words}; ${more}` : words, done.problem ? 2 : 0);
     } catch (problem) {
       setError(problem); setState("ready");
       if (problem.status === 409) settle(id, `not settled here: ${problem.message}`);
     }
   };
-  if (gone) return html`<article class="card settled" ref=${stub} aria-live="polite"><p>${call.effect}: ${gone}</p></article>`;
+  if (gone) return html`<article class="card settled" ref=${node} aria-live="polite"><p>${call.effect}: ${gone}</p></article>`;
   const canApprove = () => !isOff() && isRead;
   const yes = (body) => () => say({ verdict: "approve", ...body });
   const hold = (body, words) => html`<${Hold} act=${yes(body)} isOff=${() => !canApprove()} words=${"approve " + words}/>`;
   const deny = meant(() => say({ verdict: "deny", reason: text.trim() || null }), isOff);
-  const acts = () => call.is_question ? html`<label class="visually-hidden" for=${"q-" + id}>Your answer</label><textarea id=${"q-" + id} placeholder="Your answer" ...${bind(text, setText)}></textarea>
+  const acts = () => call.is_question ? html`<textarea aria-label="Your answer" placeholder="Your answer" ...${bind(text, setText)}></textarea>
       <div class="acts"><button class="primary" disabled=${!text.trim() || state !== "ready"} onClick=${meant(yes({ reason: text }), isOff)}>Send the answer</button><button class="no" aria-disabled=${!!isOff()} onClick=${meant(() => say({ verdict: "deny" }), isOff)}>Do not answer</button></div>`
     : html`${!isRead && html`<p class="dim">Scroll the call to its end to approve it.</p>`}
       <div class="acts">${hold({}, "once")}
       <button type="button" class="no" aria-disabled=${!!isOff()} onClick=${deny}>Deny</button>
       <button type="button" class="quiet" aria-expanded=${more} onClick=${() => setMore(!more)}>More</button></div>
-      ${more && html`<div class="more"><label for=${"r-" + id}>Reason for a denial, which the agent reads</label><textarea id=${"r-" + id} ...${bind(text, setText)}></textarea>
-        ${may("operate") && html`<label for=${"e-" + id}>Edit the call; the policy judges it again</label><textarea id=${"e-" + id} class="mono" ...${bind(edited, setEdited)}></textarea>
+      ${more && html`<div class="more"><label>Reason for a denial, which the agent reads<textarea ...${bind(text, setText)}></textarea></label>
+        ${may("operate") && html`<label>Edit the call; the policy judges it again<textarea class="mono" ...${bind(edited, setEdited)}></textarea></label>
         ${edited !== original && html`<div class="acts">${parsed(edited) ? hold({ arguments: parsed(edited) }, "the edited call") : html`<span class="dim">not valid JSON</span>`}</div>`}
         ${call.offers.length > 0 && html`<${Longer} call=${call} isOff=${() => !canApprove()} yes=${yes}/>`}`}</div>`}`;
   return html`<article class="card" ref=${node} aria-labelledby=${"t-" + id}>
@@ -80,8 +80,8 @@ function Longer({ call, isOff, yes }) {
   const { data, error } = useData(`${address(call)}/rule?${new URLSearchParams({ scope, offer, amount: amount ?? 0 })}`);
   return html`<fieldset><legend>Approve more than this call</legend>
     ${call.offers.map((words, i) => html`<label key=${i} class="offer"><input type="radio" name=${"o-" + id} checked=${offer === i + 1} onChange=${() => setOffer(i + 1)}/> <span>${words}</span></label>`)}
-    <div class="bar"><label for=${"l-" + id}>How long</label><select id=${"l-" + id} ...${bind(scope, setScope)}>${Object.entries(LENGTHS).map(([name, words]) => html`<option key=${name} value=${name}>${words}</option>`)}</select>
-    ${scope === "times" && html`<label>N, with this one <input type="number" min="1" ...${bind(times, setTimes)}/></label>`}</div>
+    <div class="bar"><${Select} label="How long" of=${Object.entries(LENGTHS)} ...${bind(scope, setScope)}/>
+    ${scope === "times" && html`<${Field} label="N, with this one" type="number" min="1" ...${bind(times, setTimes)}/>`}</div>
     <${Problem} error=${error}/><p role="status">${data && html`This saves: <strong>${data.text}</strong>${scope === "always" && html` <span class="dim">until you revoke it: holdfast grants</span>`}`}</p>
     <div class="acts"><${Hold} act=${() => yes({ scope, offer, amount, rule: data.text })()} isOff=${() => isOff() || !data} words="approve and save this"/></div></fieldset>`;
 }

@@ -10,11 +10,12 @@ export function Points({ session, isFork }) {
   const { data, error } = useSessionData(session, "/points", isTurn);
   const [plan, show] = useState(null), [said, setSaid] = useState(""), [problem, attempt] = useAttempt();
   const rewind = attempt(async () => { const done = await post(path(session, "/rewind"), { turn: plan.turn, shown: plan.digest }); setSaid(done.by_holder ? "rewound by the process that holds it" : "rewound"); show(null); });
+  const { changes = [], left = [], stays = [] } = plan ?? {};
   const fork = (turn) => attempt(async () => { location.hash = href((await post(path(session, "/fork"), { turn })).session); });
   return html`${isFork && html`<${Merge} session=${session}/>`}<${Problem} error=${error}/>${data?.length > 0 && html`<h2>Return to an earlier turn</h2><${Problem} error=${problem}/><p role="status">${said}</p>
     <ul>${data.map((each) => html`<li key=${each.turn}>${each.turn ? `Turn ${each.turn}: ${clip(each.text, 80)}` : "Before the first turn"} <button class="quiet" aria-label=${`Show the plan for turn ${each.turn}`} onClick=${attempt(async () => show(await get(path(session, `/rewind?turn=${each.turn}`))))}>Show the plan</button>${each.turn > 0 && html`<button class="quiet" aria-label=${`Fork here, after turn ${each.turn}`} onClick=${fork(each.turn)}>Fork here</button>`}</li>`)}</ul>
-    ${plan && html`<section class="card" aria-label="The plan"><h3>Rewind to ${plan.turn ? `the end of turn ${plan.turn}` : "the start"}</h3><p>${count(plan.changes?.length ?? 0, "file")} would change.</p><ul>${(plan.changes ?? []).slice(0, 200).map((each) => html`<li key=${each.path}>${each.path} would be ${each.kind}</li>`)}</ul>
-      ${(plan.left ?? []).map((each) => html`<p class="runs">Stays unchanged, because it was not saved: ${each}</p>`)}${(plan.stays ?? []).map((each) => html`<p class="runs">Cannot be undone: ${each}</p>`)}
+    ${plan && html`<section class="card" aria-label="The plan"><h3>Rewind to ${plan.turn ? `the end of turn ${plan.turn}` : "the start"}</h3><p>${count(changes.length, "file")} would change.</p><ul>${changes.slice(0, 200).map((each) => html`<li key=${each.path}>${each.path} would be ${each.kind}</li>`)}</ul>
+      ${left.map((each) => html`<p class="runs">Stays unchanged, because it was not saved: ${each}</p>`)}${stays.map((each) => html`<p class="runs">Cannot be undone: ${each}</p>`)}
       <div class="acts"><${Hold} act=${rewind} words="rewind"/><button onClick=${() => show(null)}>Keep it as it is</button></div></section>`}`}`;
 }
 

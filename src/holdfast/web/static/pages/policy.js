@@ -9,7 +9,7 @@ export function Policy() {
   const names = useData("/api/policies"), [name, setName] = useState("project");
   const { data, error } = useData(`/api/policies/${encodeURIComponent(name)}`);
   return html`<${Page} title="Policy" error=${error ?? names.error}><div class="bar"><${Select} label="Policy" of=${names.data?.names ?? [name]} ...${bind(name, setName)}/></div>
-    ${data && html`<p>${data.description}</p><h2>Rules, in the order in which they are tried</h2><${Table} label="rules" heads=${["Rule", "Verdict", "Operations", "Where"]} rows=${data.rules.map((rule, i) => [html`${rule.name}<div class="dim">${rule.reason}</div>`, html`<${State} of=${rule.verdict}/>`, html`<span class="mono">${rule.operations.join(", ")}${rule.tests.map((each) => html`<div class="dim" key=${each}>${each}</div>`)}</span>`, html`<span class="mono place">${rule.source}</span>`])}/>
+    ${data && html`<p>${data.description}</p><h2>Rules, in the order in which they are tried</h2><${Table} label="rules" heads=${["Rule", "Verdict", "Operations", "Where"]} rows=${data.rules.map((rule) => [html`${rule.name}<div class="dim">${rule.reason}</div>`, html`<${State} of=${rule.verdict}/>`, html`<span class="mono">${rule.operations.join(", ")}${rule.tests.map((each) => html`<div class="dim" key=${each}>${each}</div>`)}</span>`, html`<span class="mono place">${rule.source}</span>`])}/>
       ${data.findings.length > 0 && html`<h2>What its check finds</h2><ul>${data.findings.map((each, i) => html`<li key=${i}>${each.level}: ${each.message} <span class="dim">${each.source}</span></li>`)}</ul>`}
       <${Explain} key=${"e" + name} policy=${name}/><${Record} key=${"r" + name} policy=${name}/>`}<//>`;
 }

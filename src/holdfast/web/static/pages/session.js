@@ -21,6 +21,9 @@ function Of({ session }) {
 export function Session({ session }) {
   const view = useSessionData(session);
   const [talk, setTalk] = useState({ items: [], first: 0, isLoaded: false }), [error, setError] = useState(null), [live, setLive] = useState({});
+  // A turn that is not over, and that no process runs: it was interrupted, or answered and not continued.
+  const isLeft = useRef(false);
+  isLeft.current = view.data?.summary.activity === "processing" && !view.data.is_hosted && !view.data.holder;
   const pieces = useRef({}), waiting = useWaiting(session), foot = useRef(), isAtEnd = useRef(true);
   const load = async () => {
     try { const page = await get(path(session, "/conversation")); setTalk({ items: merge([], page.items), first: page.first, isLoaded: true }); setError(null); }
@@ -43,7 +46,7 @@ export function Session({ session }) {
     const offs = [onReset(() => { load(); view.reload(); }), onNews((news) => {
       if (news.session !== session) return;
       if (news.event === "session-rewound") { load(); view.reload(); return; }
-      if (["turn-ended", "message-posted", "model-replied", "session-renamed"].includes(news.event) || news.settled) view.reload();
+      if (["turn-ended", "message-posted", "model-replied", "session-renamed"].includes(news.event) || news.settled || isLeft.current) view.reload();
       if (news.event === "model-replied" || news.event === "turn-ended") clear("text", "thinking");
       if (["call-settled", "call-refused", "run-ended", "turn-ended"].includes(news.event)) clear("output");
       if (news.items.length) setTalk((old) => ({ ...old, items: merge(old.items, news.items) }));
@@ -52,7 +55,7 @@ export function Session({ session }) {
   }, [session]);
   useEffect(() => { if (isAtEnd.current) foot.current?.scrollIntoView({ block: "end" }); }, [talk.items.length, live, waiting.calls?.length]);
   const reveal = async (output) => { try { await post(path(session, "/reveal"), { output }); load(); } catch (problem) { setError(problem); } };
-  const summary = view.data?.summary ?? {}, [words, kind] = STATES[summary.activity ?? "ready"];
+  const summary = view.data?.summary ?? {}, [words, kind] = isLeft.current ? ["not running", "ask"] : STATES[summary.activity ?? "ready"];
   return html`<${Page} title=${view.data ? sessionName(summary) : "Session"} error=${error ?? view.error}>
     <p class="dim">${words && html`<${Tag} kind=${kind}>${words}<//> `}${view.data && `${count(summary.turns ?? 0, "turn")} · ${number(summary.tokens)} tokens · ${money(summary.cost_usd)} · ${modelName(summary.model)} · ${summary.policy || ""} · ${summary.workspace || "its own folder"}`}
       ${view.data?.is_hosted ? " · run by this server" : view.data?.holder ? ` · held by process ${view.data.holder.pid} on ${view.data.holder.host} since ${when(view.data.holder.since_ms)}` : ""}</p>
@@ -69,7 +72,7 @@ export function Session({ session }) {
 
 function Compose({ session, isBusy, reload }) {
   const [text, setText] = useState(""), [said, setSaid] = useState(""), [error, attempt, isSending] = useAttempt();
-  const act = (part, body, done) => attempt(async () => { setSaid(""); const answer = await post(path(session, part), body); setText(""); setSaid(answer.by_holder ? `${done} by the process that holds it` : done); reload(); });
+  const act = (part, body, done) => attempt(async () => { setSaid(""); const answer = await post(path(session, part), body); if (body.text) setText(""); setSaid(answer.by_holder ? `${done} by the process that holds it` : done); reload(); });
   return html`<div class="compose"><${Problem} error=${error}/><textarea aria-label="Message to the agent" placeholder="Message to the agent" ...${bind(text, setText)}></textarea>
     <div class="bar"><button class="primary" disabled=${!text.trim() || isSending} onClick=${act("/messages", { text }, "sent")}>Send</button>
     <button disabled=${!isBusy || isSending} onClick=${act("/cancel", {}, "stopped")}>Stop the turn</button><span class="dim" role="status">${isSending ? "sending" : said}</span></div></div>`;

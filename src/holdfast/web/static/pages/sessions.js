@@ -1,6 +1,6 @@
 // The list of sessions, newest activity first, a page at a time; full-text search; and starting a new one.
 import { get, may, post } from "../api.js";
-import { Field, Page, Problem, Tag, VirtualList, ago, bind, count, href, modelName, money, sessionName, shortId, some, useAttempt, useData } from "../parts.js";
+import { Field, Page, Problem, Select, Tag, VirtualList, ago, bind, count, href, modelName, money, sessionName, shortId, some, useAttempt, useData } from "../parts.js";
 import { afterNews } from "../stream.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
@@ -34,7 +34,7 @@ export function Sessions() {
   return html`<${Page} title="Sessions" error=${error}>
     ${may("operate") && html`<${NewSession}/>`}
     <form class="bar" role="search" onSubmit=${(event) => event.preventDefault()}><input type="search" aria-label="Search what was said" placeholder="Search what was said" ...${bind(query, setQuery)}/>
-      <select aria-label="State" ...${bind(activity, setActivity)}><option value="">Every state</option><option value="waiting">Waits for you</option><option value="processing">Working</option></select>
+      <${Select} label="State" of=${[["", "every"], ["waiting", "waits for you"], ["processing", "working"]]} ...${bind(activity, setActivity)}/>
       <input aria-label="Folder" placeholder="Every folder" list="folders" onChange=${(event) => setFolder(event.currentTarget.value.trim())}/><datalist id="folders">${[...known.current].map((each) => html`<option key=${each}>${each}</option>`)}</datalist></form>
     ${query.trim() ? html`<${Found} query=${query.trim()}/>` : some(list, "No sessions", () => html`<${VirtualList} items=${list} rowHeight=${66} label="sessions" onEnd=${() => load(true)} row=${Line}/>`, html`Start one above, or with <code>holdfast</code> in a terminal.`)}<//>`;
 }
@@ -47,7 +47,7 @@ function Line(each) {
 
 function Found({ query }) {
   const { data, error } = useData(`/api/search?q=${encodeURIComponent(query)}`);
-  return html`<${Problem} error=${error}/>${some(data, "Nothing found", () => html`<ul class="talk" aria-label="search results">${data.map((each) => html`<li key=${each.session + each.seq}><a href=${href(each.session)}>session ${shortId(each.session)}</a> <span class="dim">turn ${each.turn}</span><div>${each.pieces.map((piece, i) => i % 2 ? html`<mark class="mark">${piece}</mark>` : piece)}</div></li>`)}</ul>`)}`;
+  return html`<${Problem} error=${error}/>${some(data, "Nothing found", () => html`<ul class="talk" aria-label="search results">${data.map((each) => html`<li key=${each.session + each.seq}><a href=${href(each.session)}>${sessionName(each)}</a> <span class="dim">turn ${each.turn}</span><div>${each.pieces.map((piece, i) => i % 2 ? html`<mark class="mark">${piece}</mark>` : piece)}</div></li>`)}</ul>`)}`;
 }
 
 function NewSession() {

@@ -18,13 +18,14 @@ export function Teams() {
   if (!data) return html`<${Page} title="Teams" error=${error}/>`;
   const { stats, pairs } = data.overview, talk = Object.fromEntries((stats.pairs ?? []).map((each) => [each.pair, each]));
   const active = [...pairs].sort((a, b) => (talk[b.pair]?.messages ?? 0) - (talk[a.pair]?.messages ?? 0));
+  const lasted = Object.entries(LIFETIMES).map(([key, words]) => [words, stats.lifetimes?.[key] ?? 0]);
   const sum = (name) => pairs.reduce((all, each) => all + (name === "queued" ? each.queued : each[name] ? 1 : 0), 0);
   return html`<${Page} title="Teams" error=${error ?? (data.problem ? { message: data.problem } : null)}>
     ${!data.teams.length && !pairs.length ? html`<${Empty} title="There are no teams">Create a roster with <code>holdfast teams init</code>.<//>` : html`
     <dl class="figures"><div><dt>Messages a session</dt><dd>${stats.messages_a_pair}</dd></div><div><dt>Tokens a session</dt><dd>${number(Math.round(stats.tokens_a_pair ?? 0))}</dd></div><div><dt>In flight</dt><dd>${sum("in_flight")}</dd></div><div><dt>Queued</dt><dd>${sum("queued")}</dd></div><div><dt>Failed</dt><dd>${stats.failed - sum("in_flight")} of ${stats.messages}</dd></div></dl>
     ${pairs.length > 0 && html`<h2>Pairs, the most active first</h2><${Table} label="pairs" heads=${["Pair", "Now", "#Queued", "#Messages", "#Tokens", "#Answers in", "#Slowest 5 %", "Last"]} rows=${active.map((each) => line(each, talk[each.pair] ?? {}))}/>
-      <h2>How long conversations last</h2><${Bars} rows=${Object.entries(LIFETIMES).map(([key, words]) => ({ key: words, value: stats.lifetimes?.[key] ?? 0 }))} unit="pairs"/>
-      <${Table} label="lifetimes" heads=${["At most", "#Pairs"]} rows=${Object.entries(LIFETIMES).map(([key, words]) => [words, stats.lifetimes?.[key] ?? 0])}/>`}
+      <h2>How long conversations last</h2><${Bars} rows=${lasted.map(([key, value]) => ({ key, value }))} unit="pairs"/>
+      <${Table} label="lifetimes" heads=${["At most", "#Pairs"]} rows=${lasted}/>`}
     ${(stats.damaged ?? []).map((each) => html`<p class="problem" key=${each}>The journal of ${each} is damaged: holdfast verify</p>`)}
     ${data.teams.length > 0 && html`<h2>Roster</h2><ul>${data.teams.map((each) => html`<li key=${each.name}><strong>${each.name}</strong> <${Tag}>${each.member}<//> <span class="dim">${each.policy} · ${each.project} · ${each.description}</span></li>`)}</ul>`}`}<//>`;
 }
