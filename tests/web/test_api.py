@@ -18,7 +18,7 @@ from holdfast.app import Runtime
 from holdfast.commands import ScriptedProcess, ScriptedSandboxes
 from holdfast.core import Ok, SessionId, escape_json
 from holdfast.core.events import EscalationAnswered, MessagePosted, TurnEnded
-from holdfast.models import ScriptedModel, use
+from holdfast.models import Reply, ScriptedModel, use
 from holdfast.session import Settings
 from holdfast.web.api.devices import CodeBody, new_link
 from holdfast.web.context import WebRequest
@@ -354,7 +354,7 @@ async def test_an_answer_says_why_a_session_does_not_go_on(tmp_path: Path) -> No
     """Its model is not to be had here: the turn stays open for a process that has it, instead of failing."""
     home = tmp_path / "holdfast"
     runtime = await Runtime.start(home=home, settings=Settings(), servers=())
-    script = [use("execute_code", {"code": "open('a.txt', 'w').write('x')"}), "Done."]
+    script: list[Reply | str] = [use("execute_code", {"code": "open('a.txt', 'w').write('x')"}), "Done."]
     session = await runtime.create(name="no-key", policy="ask-always", model=ScriptedModel(script))
     await session.send("write it")
     await runtime.close()
