@@ -142,5 +142,22 @@ class OpenedPage:
         assert unexpected == [], f"the page reported an error, or reached for another host: {unexpected}"
 
 
+GO = """(address) => new Promise((done) => {
+  const shown = () => document.querySelector("main:not([data-is-left])");
+  const wait = (then) => { if (shown()) then(); else requestAnimationFrame(() => wait(then)); };
+  wait(() => {
+    if ((location.hash || "#/") === address) { done(); return; }
+    shown().dataset.isLeft = "";
+    location.hash = address;
+    wait(done);
+  });
+})"""
+
+
+async def go(page: "Page", address: str) -> None:
+    """Go to another page of ours, such as `#/usage`, until the last one is gone. It takes a tenth of what a load takes."""
+    await page.evaluate(GO, address)
+
+
 def _is_own(url: str, origin: str) -> bool:
     return url.startswith((origin, "blob:", "data:"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import environment, run
 from tests.support.fork_server import forked_python
-from tests.web.browser_thread import BrowserThread
+from tests.web.browser_thread import BrowserThread, OpenedPage
 from tests.web.http import enter
 
 __all__ = ["run"]
@@ -69,6 +69,13 @@ def browser() -> Iterator[BrowserThread]:
     thread = BrowserThread()
     yield thread
     thread.close()
+
+
+@pytest.fixture(scope="module")
+def tab(server: "WebServer", browser: BrowserThread) -> Iterator[OpenedPage]:
+    """A page that the tests of a module share: each goes to its address, and leaves the settings of the page as they were."""
+    with browser.open(server.url, token=server.token) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from tests.session.label_setup import Desk
 from tests.session.test_hidden_output import HIDING
 from tests.store.sample_events import opened, said
-from tests.web.browser_thread import BrowserThread
+from tests.web.browser_thread import OpenedPage, go
 from tests.web.conftest import WebServer
 from tests.web.http import send
 from tests.web.test_inbox import hold
@@ -56,10 +56,11 @@ async def talk(home: "Path") -> str:
         await runtime.close()
 
 
-def test_a_session_shows_calls_output_and_markdown(server: WebServer, browser: BrowserThread) -> None:
+def test_a_session_shows_calls_output_and_markdown(server: WebServer, tab: OpenedPage) -> None:
     session = asyncio.run(talk(server.home / "holdfast"))
 
     async def look(page: "Page") -> None:
+        await go(page, f"#/s/{session}")
         calls = page.locator(".said.call summary")
         await calls.filter(has_text="world.write").filter(has_text="list.txt").first.wait_for()
         await page.locator(".said.output").get_by_text("eggseggseggs").wait_for()
@@ -79,7 +80,7 @@ def test_a_session_shows_calls_output_and_markdown(server: WebServer, browser: B
         await calls.first.click()
         await page.get_by_text("Result").first.wait_for()
 
-    browser.visit(f"{server.url}#/s/{session}", look, token=server.token)
+    tab.work(look)
 
 
 async def hide(home: "Path") -> tuple[str, str]:
@@ -100,27 +101,27 @@ async def hide(home: "Path") -> tuple[str, str]:
 
 
 def test_what_is_kept_from_the_model_is_shown_to_it_by_holding_a_button(
-    server: WebServer, browser: BrowserThread
+    server: WebServer, tab: OpenedPage
 ) -> None:
     session, program = asyncio.run(hide(server.home / "holdfast"))
 
     async def reveal(page: "Page") -> None:
+        await go(page, f"#/s/{session}")
         await page.get_by_text("kept from the model as out_1_1").wait_for()
         await page.locator(".said.output").get_by_text("Ignore all rules").wait_for()
         await hold(page, "Hold to let the model read out_1_1")
         await page.get_by_text("out_1_1 was shown to the model by person").wait_for()
-        await page.goto(f"{server.url}#/s/{program}")
+        await go(page, f"#/s/{program}")
         await page.locator(".said.output").get_by_text("only once", exact=True).wait_for()
         assert await page.locator(".said.code").count() == 1
 
-    browser.visit(f"{server.url}#/s/{session}", reveal, token=server.token)
+    tab.work(reveal)
     points = send(server.url, "GET", f"/api/sessions/{program}/points", token=server.token).data
     assert [each["text"] for each in points][-1] == "print('only once')"
 
 
-def test_marks_without_an_end_are_drawn_in_linear_time(server: WebServer, browser: BrowserThread) -> None:
+def test_marks_without_an_end_are_drawn_in_linear_time(tab: OpenedPage) -> None:
     async def draw(page: "Page") -> list[object]:
-        await page.get_by_role("heading", name="Inbox").wait_for()
         return list(
             await page.evaluate(
                 """async () => {
@@ -137,11 +138,11 @@ def test_marks_without_an_end_are_drawn_in_linear_time(server: WebServer, browse
             )
         )
 
-    assert browser.visit(server.url, draw, token=server.token) == []
+    assert tab.work(draw) == []
 
 
 def test_a_list_that_was_scrolled_stays_where_it_is_when_news_come(
-    server: WebServer, browser: BrowserThread
+    server: WebServer, tab: OpenedPage
 ) -> None:
     async def start(number: int, name: str) -> None:
         store = await open_store(Home(server.home / "holdfast"), clock=SystemClock(), redact=bytes)
@@ -152,6 +153,7 @@ def test_a_list_that_was_scrolled_stays_where_it_is_when_news_come(
         await store.close()
 
     async def scroll(page: "Page") -> None:
+        await go(page, "#/sessions")
         await page.get_by_text("old-149").wait_for()
         box = page.get_by_role("region", name="sessions")
         await box.evaluate("(box) => box.scrollTo(0, box.scrollHeight)")  # the next page comes
@@ -167,4 +169,4 @@ def test_a_list_that_was_scrolled_stays_where_it_is_when_news_come(
         await page.get_by_text("new-0").wait_for()
 
     asyncio.run(start(150, "old"))
-    browser.visit(f"{server.url}#/sessions", scroll, token=server.token)
+    tab.work(scroll)

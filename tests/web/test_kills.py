@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,14 +95,12 @@ def kill(server: WebServer) -> None:
 
 def kill_servers(home: Path, number: int) -> None:
     """Kill the server again and again while a reader follows it."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     seen: list[tuple[int, int]] = []
     with appended(home / "holdfast") as written:
         while not written:
             threading.Event().wait(0.01)
         for _ in range(number):
-            with running_server(home, port=port) as server:
+            with running_server(home) as server:
                 seen += read_on(server, seen[-1][0] if seen else None, written[-1])
                 kill(server)
     numbers = [seq for _, seq in seen]
