@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from tests.cli.commands import Run
 from tests.web.asgi import WebClient, web_client
+from tests.web.http import Answer
 from tests.web.sample_home import SampleHome, fill
 
 from holdfast.app import Runtime
@@ -19,7 +20,7 @@ from holdfast.commands import ScriptedProcess, ScriptedSandboxes
 from holdfast.core import Ok, SessionId, escape_json
 from holdfast.core.events import EscalationAnswered, MessagePosted, TurnEnded
 from holdfast.models import Reply, ScriptedModel, use
-from holdfast.session import Settings
+from holdfast.session import Session, Settings
 from holdfast.web.api.devices import CodeBody, new_link
 from holdfast.web.context import WebRequest
 
@@ -64,6 +65,22 @@ async def waiting(client: WebClient, session: str) -> dict[str, str]:
     return {"id": call["escalation"]["id"], "digest": call["escalation"]["digest"]}
 
 
+async def respond(client: WebClient, session: str, verdict: str, **more: str) -> Answer:
+    """Answer what waits in a session, as it is shown."""
+    shown = await waiting(client, session)
+    body = {"verdict": verdict, "digest": shown["digest"], **more}
+    return await client.post(f"/api/waiting/{session}/{shown['id']}", body)
+
+
+async def forked(client: WebClient, folder: Path) -> tuple[Session, str]:
+    """A session that wrote a file in a folder, closed, and a fork of it."""
+    folder.mkdir()
+    parent = await client.context.runtime.create(workspace=folder, policy="scratch", needs_model=False)
+    await parent.execute("open('a.txt', 'w').write('one')")
+    await parent.close()
+    return parent, (await client.post(f"/api/sessions/{parent.id}/fork", {"turn": 1})).data["session"]
+
+
 async def test_an_approval_is_recorded_with_its_transport(client: WebClient, sample: SampleHome) -> None:
     session = sample.waiting[0]
     shown = await waiting(client, session)
@@ -82,10 +99,7 @@ async def test_an_approval_is_recorded_with_its_transport(client: WebClient, sam
 async def test_the_token_of_a_browser_is_neither_at_rest_nor_shown(
     client: WebClient, sample: SampleHome
 ) -> None:
-    session = sample.waiting[0]
-    shown = await waiting(client, session)
-    body = {"verdict": "approve", "digest": shown["digest"]}
-    answers = [await client.post(f"/api/waiting/{session}/{shown['id']}", body)]
+    answers = [await respond(client, sample.waiting[0], "approve")]
     answers += [await client.get(f"/api/{name}") for name in ("waiting", "answered", "devices", "sessions")]
     answers += [await client.get("/api/nothing"), await client.post("/api/enter", {"code": client.token})]
     assert [each.status for each in answers[:5]] == [200] * 5
@@ -113,10 +127,7 @@ async def test_what_is_not_what_was_shown_is_not_approved(client: WebClient, sam
 
 
 async def test_a_denial_carries_its_reason_to_the_record(client: WebClient, sample: SampleHome) -> None:
-    session = sample.waiting[0]
-    shown = await waiting(client, session)
-    body = {"verdict": "deny", "digest": shown["digest"], "reason": "not this one"}
-    assert (await client.post(f"/api/waiting/{session}/{shown['id']}", body)).status == 200
+    assert (await respond(client, sample.waiting[0], "deny", reason="not this one")).status == 200
     [first, *_] = (await client.get("/api/answered")).data
     assert (first["verdict"], first["reason"], first["transport"]) == ("deny", "not this one", "web")
 
@@ -342,10 +353,7 @@ async def test_an_answer_continues_a_session_without_a_model_that_nobody_holds(
 ) -> None:
     sample = await fill(tmp_path / "holdfast", waiting=("target.txt",))
     async with web_client(tmp_path / "holdfast") as client:
-        [call] = (await client.get("/api/waiting")).data
-        path = f"/api/waiting/{call['session']}/{call['escalation']['id']}"
-        body = {"verdict": verdict, "digest": call["escalation"]["digest"]}
-        assert (await client.post(path, body)).data["delivery"] == "recorded"
+        assert (await respond(client, sample.waiting[0], verdict)).data["delivery"] == "recorded"
         await until_turns(client, sample.waiting[0], 1)
     assert (tmp_path / "shop" / "target.txt").exists() is (verdict == "approve")
 
@@ -359,10 +367,7 @@ async def test_an_answer_says_why_a_session_does_not_go_on(tmp_path: Path) -> No
     await session.send("write it")
     await runtime.close()
     async with web_client(home) as client:
-        [call] = (await client.get("/api/waiting")).data
-        path = f"/api/waiting/{call['session']}/{call['escalation']['id']}"
-        body = {"verdict": "approve", "digest": call["escalation"]["digest"]}
-        given = (await client.post(path, body)).data
+        given = (await respond(client, session.id, "approve")).data
         assert given["delivery"] == "recorded"
         assert given["problem"].startswith("no process continues the session: ")
         assert given["problem"].endswith("; continue it with: holdfast -r no-key")
@@ -379,14 +384,11 @@ async def test_an_answer_says_why_a_session_does_not_go_on(tmp_path: Path) -> No
         await runtime.close()
 
 
-async def test_a_device_that_may_only_answer_is_told_that_nobody_continues(tmp_path: Path) -> None:
-    await fill(tmp_path / "holdfast", waiting=("target.txt",))
-    async with web_client(tmp_path / "holdfast") as client:
-        phone = client.as_device("answer")
-        [call] = (await phone.get("/api/waiting")).data
-        path = f"/api/waiting/{call['session']}/{call['escalation']['id']}"
-        body = {"verdict": "approve", "digest": call["escalation"]["digest"]}
-        assert "this device may only answer" in (await phone.post(path, body)).data["problem"]
+async def test_a_device_that_may_only_answer_is_told_that_nobody_continues(
+    client: WebClient, sample: SampleHome
+) -> None:
+    given = await respond(client.as_device("answer"), sample.waiting[0], "approve")
+    assert "this device may only answer" in given.data["problem"]
 
 
 async def until_turns(client: WebClient, session: str, number: int) -> None:
@@ -565,13 +567,9 @@ async def test_a_commit_waits_for_its_check(tmp_path: Path) -> None:
 
 async def test_a_fork_is_merged_if_it_is_what_was_shown(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "project"
-    folder.mkdir()
     async with web_client(tmp_path / "holdfast") as client:
         runtime = client.context.runtime
-        parent = await runtime.create(workspace=folder, policy="scratch", needs_model=False)
-        await parent.execute("open('a.txt', 'w').write('one')")
-        await parent.close()
-        fork = (await client.post(f"/api/sessions/{parent.id}/fork", {"turn": 1})).data["session"]
+        parent, fork = await forked(client, folder)
         assert (await client.get(f"/api/sessions/{parent.id}/merge")).status == 400, "it is not a fork"
         opened = await runtime.resume(fork, needs_model=False)
         await opened.execute("open('a.txt', 'w').write('two')")
@@ -590,13 +588,9 @@ async def test_a_fork_is_merged_if_it_is_what_was_shown(tmp_path: Path, run: Run
 @pytest.mark.parametrize("held", ["the fork", "its parent", "both"])
 async def test_the_merge_of_a_fork_that_another_process_holds_is_seen(tmp_path: Path, held: str) -> None:
     folder = tmp_path / "project"
-    folder.mkdir()
     async with web_client(tmp_path / "holdfast") as client:
         runtime = client.context.runtime
-        parent = await runtime.create(workspace=folder, policy="scratch", needs_model=False)
-        await parent.execute("open('a.txt', 'w').write('one')")
-        await parent.close()
-        fork = (await client.post(f"/api/sessions/{parent.id}/fork", {"turn": 1})).data["session"]
+        parent, fork = await forked(client, folder)
         opened = await runtime.resume(fork, needs_model=False)
         await opened.execute("open('a.txt', 'w').write('two')\nopen('b.txt', 'w').write('new')")
         await opened.close()

@@ -16,7 +16,7 @@ from holdfast.core.projection import ReplayedHistory
 from holdfast.models import ReplyPiece
 from holdfast.session import Session, Status, TurnDriver
 from holdfast.web.event_feed import EventFeed
-from holdfast.web.session_host import TRANSPORT
+from holdfast.web.session_host import TRANSPORT, SessionStart
 
 IDLE_SECONDS = 60.0
 """How long a session is held after its last turn."""
@@ -55,21 +55,16 @@ class HostedSessions:
         found = self._hosted.get(session)
         return found.session if found is not None else None
 
-    async def start(
-        self,
-        text: str,
-        *,
-        folder: str | None = None,
-        model: str | None = None,
-        policy: str | None = None,
-        principal: Principal = PERSON,
-    ) -> SessionId:
+    async def start(self, wanted: SessionStart, *, principal: Principal = PERSON) -> SessionId:
         """Start a session with a message."""
         session = await self._runtime.create(
-            workspace=folder, model=model, policy=policy, principal=principal
+            workspace=wanted.folder or None,
+            model=wanted.model or None,
+            policy=wanted.policy or None,
+            principal=principal,
         )
         self._host(session)
-        self._post(session.id, text, principal)
+        self._post(session.id, wanted.text, principal)
         return session.id
 
     async def send(self, session: SessionId, text: str, *, principal: Principal = PERSON) -> None:

@@ -3,12 +3,21 @@
 from typing import Protocol
 
 from holdfast.app import Runtime
-from holdfast.core import PERSON, Principal, SessionId
+from holdfast.core import PERSON, Principal, SessionId, Value
 from holdfast.session import Session
 from holdfast.store import WorkStore
 from holdfast.worker import Dispatch, post_message
 
 TRANSPORT = "web"
+
+
+class SessionStart(Value, forbid_unknown_fields=True):
+    """A session to start, and its first message."""
+
+    text: str
+    folder: str | None = None
+    model: str | None = None
+    policy: str | None = None
 
 
 class SessionHost(Protocol):
@@ -21,15 +30,7 @@ class SessionHost(Protocol):
         """The session, if it is open here."""
         ...
 
-    async def start(
-        self,
-        text: str,
-        *,
-        folder: str | None = None,
-        model: str | None = None,
-        policy: str | None = None,
-        principal: Principal = PERSON,
-    ) -> SessionId:
+    async def start(self, wanted: SessionStart, *, principal: Principal = PERSON) -> SessionId:
         """Start a session with a message."""
         ...
 
@@ -59,21 +60,17 @@ class WorkerSessions:
     def get(self, session: SessionId) -> Session | None:
         return None
 
-    async def start(
-        self,
-        text: str,
-        *,
-        folder: str | None = None,
-        model: str | None = None,
-        policy: str | None = None,
-        principal: Principal = PERSON,
-    ) -> SessionId:
+    async def start(self, wanted: SessionStart, *, principal: Principal = PERSON) -> SessionId:
         # Without a chosen model, the worker's own applies: this machine may have no key.
         session = await self._runtime.create(
-            workspace=folder, model=model, policy=policy, principal=principal, needs_model=model is not None
+            workspace=wanted.folder or None,
+            model=wanted.model or None,
+            policy=wanted.policy or None,
+            principal=principal,
+            needs_model=bool(wanted.model),
         )
         await session.close()
-        await self.send(session.id, text, principal=principal)
+        await self.send(session.id, wanted.text, principal=principal)
         return session.id
 
     async def send(self, session: SessionId, text: str, *, principal: Principal = PERSON) -> None:

@@ -9,18 +9,10 @@ from holdfast.store import LeaseHolder, SessionPage, SessionSummary
 from holdfast.web.context import WebContext, WebRequest
 from holdfast.web.event_feed import LiveText
 from holdfast.web.route import get, post
+from holdfast.web.session_host import SessionStart
 
 PAGE_EVENTS = 300
 MAX_FOUND = 200
-
-
-class SessionStart(Value, forbid_unknown_fields=True):
-    """A session to start, and its first message."""
-
-    text: str
-    folder: str | None = None
-    model: str | None = None
-    policy: str | None = None
 
 
 class Started(Value):
@@ -102,13 +94,7 @@ async def start(request: WebRequest) -> Started:
     body = request.given(SessionStart)
     if not body.text.strip():
         raise InvalidInput("the message is empty")
-    session = await request.context.hosted.start(
-        body.text,
-        folder=body.folder or None,
-        model=body.model or None,
-        policy=body.policy or None,
-        principal=request.device.principal,
-    )
+    session = await request.context.hosted.start(body, principal=request.device.principal)
     return Started(session=session)
 
 
