@@ -157,7 +157,7 @@ def waiting_page(
 
 
 BUSY = """() => {
-  addEventListener("mousedown", () => { const began = performance.now(); while (performance.now() - began < 1200); }, { once: true });
+  addEventListener("mousedown", () => { const began = performance.now(); while (performance.now() - began < 2000); }, { once: true });
   addEventListener("pointerup", (event) => { window.lateMs = performance.now() - event.timeStamp; }, { capture: true });
 }"""
 """The page gets busy with the press, which began before it, and sees the release when it is done."""
