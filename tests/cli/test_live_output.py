@@ -66,6 +66,13 @@ def test_a_command_of_the_person_says_how_often_a_line_overwrote_itself() -> Non
     assert live[1:] == [" 50% |#    |", "100% |#####|", ""]
 
 
+def test_a_line_of_returns_costs_as_little_as_any_other() -> None:
+    said: list[str] = []
+    output = ProgramOutput(said.append, live=lambda _: None)
+    output("x" + "\r" * 1_000_000 + "y\r\n")  # takes minutes if the work grows with the square
+    assert said == ["  | y (after 1 earlier state of this line)"]
+
+
 def folded_text(*, printed: str, output: str) -> str:
     folds: list[str] = []
     view = CommandOutputView(lambda _: None)

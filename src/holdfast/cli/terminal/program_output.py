@@ -33,7 +33,10 @@ class ProgramOutput:
             self._say_line()
 
     def _add(self, text: str) -> None:
-        *earlier, self._line = re.split(r"\r(?!\r*$)", self._line + text)
+        text = self._line + text
+        form = text.rstrip("\r")
+        *earlier, last = form.split("\r")
+        self._line = last + text[len(form) :][:1]  # what a return at the end does depends on what follows
         self._overwritten += sum(map(bool, earlier))
 
     def _say_line(self) -> None:
