@@ -379,8 +379,19 @@ def test_a_variable_with_a_value_is_added_to_the_entry(project: Project) -> None
     assert done.returncode == 0, done.stderr
     entry = json.loads((project.home / "mcp-servers.json").read_text())["mcpServers"]["quiet"]
     assert entry["env"] == {"MODE": "a=b", "LEVEL": "2"}
+    assert "plain text" not in done.stderr
     wrong = project.run("mcp", "add", "other", "--env", "MODE", "--", *command)
     assert (wrong.returncode, "--env NAME=VALUE" in wrong.stderr) == (2, True)
+
+
+def test_a_value_that_may_be_a_secret_is_said_to_be_in_plain_text(project: Project) -> None:
+    command = server_command("hostile", "unannotated")
+    done = project.run("mcp", "add", "quiet", "--env", "API_TOKEN=tok-98ab23cd76", "--", *command)
+    assert (project.home / "mcp-servers.json").stat().st_mode & 0o777 == 0o600
+    said = " ".join(done.stderr.split())
+    assert "in plain text" in said
+    assert "--variable NAME" in said
+    assert "tok-98ab23cd76" not in said
 
 
 def test_a_server_whose_tools_are_all_denied_says_why_and_how_to_change_it(project: Project) -> None:

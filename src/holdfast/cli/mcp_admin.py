@@ -32,6 +32,7 @@ from holdfast.mcp import (
     load_servers,
     refine_with_model,
     resembled_server,
+    secrets_of,
     suggest_levels,
     suggest_roles,
 )
@@ -150,6 +151,11 @@ class McpAdmin:
         entries[arguments.server] = entry
         self._files.save_servers(document)
         self._console.say(f"added {arguments.server} to {self._files.servers_file}", "good")
+        if secrets_of(specs[-1], {}):  # none of the environment: what is left is in the file itself
+            self._console.say(
+                "note: the file now has a value of this entry in plain text, readable by you only. If it is a secret, remove the"
+                " entry, set the value as a variable of your shell and add the entry with --variable NAME"
+            )
         if are_all_denied:
             self._say_all_denied(specs[-1])
         return exit_codes.OK

@@ -77,7 +77,8 @@ def _configure_entry(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="set an environment variable of the server; the value is stored in mcp-servers.json",
+        help="set an environment variable of the server; the value is stored in mcp-servers.json as it is: pass a secret with"
+        " --variable",
     )
     parser.add_argument(
         "--sandbox",
