@@ -86,7 +86,9 @@ async def test_a_key_allows_what_its_right_says_until_it_is_revoked(
         {"verdict": "deny", "digest": escalation.digest},
     )
     assert [each["session"] for each in (await looker.get("/api/waiting")).data] == [session.id]
-    assert (await looker.post(path, body)).status == 403
+    refused = await looker.post(path, body)
+    assert refused.status == 403
+    assert "--right answer" in refused.data["hint"], "a program has no browser"
     assert (await answerer.post(f"/api/sessions/{session.id}/messages", {"text": "more"})).status == 403
     assert (await answerer.post(path, {**body, "scope": "session"})).status == 400, "single calls only"
     assert (await answerer.post(path, body)).status == 200

@@ -221,10 +221,13 @@ class WebApplication:
     def _device(self, scope: Scope, right: Right, owner: Device | None) -> Device:
         device = owner or self._context.devices.device_of(_token(scope))
         if device is None or not has_right(device, right):
-            raise NotAllowed(
-                f"this device may not do this: it needs the right {right!r}",
-                hint="use the browser that `holdfast web` opened",
-            )
+            what, hint = ("device", "use the browser that `holdfast web` opened")
+            if owner is not None:
+                what, hint = (
+                    "key",
+                    f"make one with that right: holdfast store keys URL --add NAME --right {right}",
+                )
+            raise NotAllowed(f"this {what} may not do this: it needs the right {right!r}", hint=hint)
         return device
 
 
