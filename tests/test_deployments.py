@@ -90,6 +90,93 @@ def test_what_is_named_in_a_file_is_defined_in_it() -> None:
         assert {mount["name"] for mount in container.get("volumeMounts", ())} <= volumes
 
 
+CONTAINER = {
+    "name": str,
+    "image": str,
+    "args": [str],
+    "env": [
+        {
+            "name": str,
+            "value": str,
+            "valueFrom": {"secretKeyRef": {"name": str, "key": str, "optional": bool}},
+        }
+    ],
+    "envFrom": [{"secretRef": {"name": str, "optional": bool}}],
+    "volumeMounts": [{"name": str, "mountPath": str, "readOnly": bool}],
+    "resources": {
+        "requests": {"cpu": str, "memory": str},
+        "limits": {"cpu": str, "memory": str},
+    },
+}
+POD = {
+    "containers": [CONTAINER],
+    "restartPolicy": str,
+    "terminationGracePeriodSeconds": int,
+    "securityContext": {"runAsNonRoot": bool, "runAsUser": int},
+    "volumes": [{"name": str, "secret": {"secretName": str, "items": [{"key": str, "path": str}]}}],
+}
+TEMPLATE = {"metadata": {"labels": {"app": str}}, "spec": POD}
+KINDS = {
+    "Job": {"backoffLimit": int, "template": TEMPLATE},
+    "Deployment": {"replicas": int, "selector": {"matchLabels": {"app": str}}, "template": TEMPLATE},
+}
+"""Fields of Kubernetes, where the API has them and with its types. Another one has to be looked up in its reference first."""
+REQUIRED = {"Job": ("template",), "Deployment": ("selector", "template")}
+SERVICE = {
+    "image": str,
+    "command": [str],
+    "environment": dict,
+    "secrets": [str],
+    "volumes": [str],
+    "healthcheck": {"test": [str], "interval": str, "retries": int},
+    "depends_on": dict,
+    "stop_grace_period": str,
+    "restart": str,
+}
+"""Fields of a service in the Compose specification."""
+
+
+def check_fields(value: Any, known: Any, place: str) -> None:
+    """Every field is a known one, in its place and of its type."""
+    if isinstance(known, dict):
+        assert isinstance(value, dict), place
+        for name, inner in value.items():
+            assert name in known, f"{place}.{name}"
+            check_fields(inner, known[name], f"{place}.{name}")
+    elif isinstance(known, list):
+        assert isinstance(value, list), place
+        for number, inner in enumerate(value):
+            check_fields(inner, known[0], f"{place}[{number}]")
+    else:
+        assert type(value) is known, place
+
+
+def test_kubernetes_knows_every_field_of_the_manifests() -> None:
+    for manifest in MANIFESTS:
+        kind = manifest["kind"]
+        known = {"apiVersion": str, "kind": str, "metadata": {"name": str}, "spec": KINDS[kind]}
+        check_fields(manifest, known, kind)
+        assert all(field in manifest["spec"] for field in REQUIRED[kind])
+        pod = manifest["spec"]["template"]["spec"]
+        # A job cannot restart always, which is the default, and a deployment only always.
+        assert pod.get("restartPolicy", "Always") in (
+            ("OnFailure", "Never") if kind == "Job" else ("Always",)
+        )
+    for _, container in containers():
+        assert all({"value", "valueFrom"} & each.keys() for each in container["env"])
+
+
+def test_compose_knows_every_field_of_the_file() -> None:
+    assert COMPOSE.keys() <= {"services", "volumes", "secrets"}
+    conditions = {"service_started", "service_healthy", "service_completed_successfully"}
+    for name, service in COMPOSE["services"].items():
+        check_fields(service, SERVICE, name)
+        assert {each["condition"] for each in service.get("depends_on", {}).values()} <= conditions
+        volumes = {volume.partition(":")[0] for volume in service.get("volumes", ())}
+        assert volumes <= COMPOSE["volumes"].keys()
+    assert all(set(secret) == {"file"} for secret in COMPOSE["secrets"].values())
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
 def test_systemd_accepts_the_units(path: Path, tmp_path: Path) -> None:
