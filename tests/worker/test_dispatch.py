@@ -146,7 +146,7 @@ async def test_no_more_jobs_run_at_once_than_there_are_places(shared: Shared) ->
     for number in range(8):
         await post(shared, SessionId(f"s{number}"))
     async with running(shared, handle, places=4):
-        await until(lambda: done == 8)
+        await until(lambda: done >= 8)  # at least once
     assert 2 <= highest <= 4
 
 

@@ -155,16 +155,17 @@ async def until_streaming(connection: asyncpg.Connection, how: str) -> None:
 async def test_turns_continue_when_a_full_disk_of_the_database_has_room_again(
     postgres_databases: Databases, tmp_path: Path
 ) -> None:
-    async with fleet(postgres_databases, tmp_path, workers=2) as opened:
+    async with fleet(postgres_databases, tmp_path, workers=0) as opened:
         sessions = [await opened.create(f"s{number}") for number in range(4)]
         connection = await asyncpg.connect(opened.url, server_settings={"search_path": "holdfast"})
-        await opened.until_effects(2)
-        await connection.execute(FULL)
+        await connection.execute(FULL)  # before the workers, which could be done before it otherwise
+        for _ in range(2):
+            await opened.add_worker()
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not await connection.fetchval("SELECT is_called FROM refused"):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await connection.execute(
-            "DROP TRIGGER full_disk ON event; DROP FUNCTION refuse; DROP SEQUENCE refused"
+            "DROP TRIGGER full_disk ON event; DROP FUNCTION refuse; DROP SEQUENCE written, refused"
         )
         await connection.close()
         await opened.until_idle()
@@ -172,13 +173,20 @@ async def test_turns_continue_when_a_full_disk_of_the_database_has_room_again(
 
 
 FULL = """
+CREATE SEQUENCE written;
 CREATE SEQUENCE refused;
-GRANT USAGE ON SEQUENCE refused TO PUBLIC;
-CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN PERFORM nextval('refused'); RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$;
+GRANT USAGE ON SEQUENCE written, refused TO PUBLIC;
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF nextval('written') > 8 THEN
+        PERFORM nextval('refused');
+        RAISE EXCEPTION 'no space left' USING ERRCODE = '53100';
+    END IF;
+    RETURN NULL;
+END $$;
 CREATE TRIGGER full_disk BEFORE INSERT ON event EXECUTE FUNCTION refuse();
 """
-"""The server's answer when a table cannot grow; the sequence counts, because it is not rolled back."""
+"""The server's answer when a table cannot grow, in the middle of the first turns: each has more appends, which follow one another.
+The sequences count, because they are not rolled back."""
 
 
 async def test_a_really_full_disk_of_the_database_loses_nothing(tmp_path: Path, short_folder: Path) -> None:
