@@ -23,6 +23,10 @@ class Backend(Protocol):
     ) -> AbstractAsyncContextManager[Store]: ...
 
 
+PRESENCE_SECONDS = 600.0
+"""No lease ends because this machine is busy."""
+
+
 @asynccontextmanager
 async def memory(folder: Path, clock: FakeClock, request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     store = MemoryStore(clock=clock)
@@ -44,7 +48,9 @@ async def postgres(folder: Path, clock: FakeClock, request: pytest.FixtureReques
     databases: Databases = request.getfixturevalue("postgres_databases")
     url = await databases.take()
     try:
-        store = await PostgresStore.start(url, home=Home(folder / "home"), clock=clock)
+        store = await PostgresStore.start(
+            url, home=Home(folder / "home"), clock=clock, presence_seconds=PRESENCE_SECONDS
+        )
         yield store
         await store.close()
     finally:
@@ -63,7 +69,13 @@ async def postgres_objects(
     url = await databases.take()
     try:
         await put_blobs_setting(url, f"file://{folder}/objects")
-        store = await PostgresStore.start(url, home=Home(folder / "home"), clock=clock, large_bytes=8)
+        store = await PostgresStore.start(
+            url,
+            home=Home(folder / "home"),
+            clock=clock,
+            presence_seconds=PRESENCE_SECONDS,
+            large_bytes=8,
+        )
         yield store
         await store.close()
     finally:

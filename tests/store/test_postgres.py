@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.store.conftest import PRESENCE_SECONDS
 from tests.store.sample_events import opened, said, turn
 
 from holdfast.core import FakeClock, SystemClock
 from holdfast.core.errors import InvalidInput, LeaseLost, SessionHeld, StoreUnavailable
 from holdfast.core.events import MessagePosted, RecordedEvent
-from holdfast.store import Home, open_work_store
+from holdfast.store import Home, open_work_store, store_status
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
@@ -32,6 +33,7 @@ async def url(postgres_databases: "Databases") -> AsyncIterator[str]:
 async def start(url: str, folder: Path, **options: float) -> "PostgresStore":
     from holdfast.store.postgres.store import PostgresStore
 
+    options = {"presence_seconds": PRESENCE_SECONDS, **options}
     return await PostgresStore.start(url, home=Home(folder / "home"), clock=FakeClock(), **options)  # type: ignore[arg-type]
 
 
@@ -47,6 +49,15 @@ async def sql(url: str, statement: str, *arguments: object) -> Any:
 
 def texts(recorded: "list[RecordedEvent] | Any") -> list[str]:
     return [one.event.text for one in recorded if isinstance(one.event, MessagePosted)]
+
+
+async def test_a_process_that_was_not_seen_for_some_seconds_is_not_listed(url: str) -> None:
+    for id, seen in (("dead", "now() - interval '5 s'"), ("alive", "now() + interval '1 hour'")):
+        await sql(
+            url,
+            f"INSERT INTO worker (tenant, id, host, pid, version, seen) VALUES ('default', '{id}', 'h', 1, '1', {seen})",
+        )
+    assert [worker.id for worker in (await store_status(url)).workers] == ["alive"]
 
 
 async def test_a_holder_that_was_not_seen_loses_its_session_and_can_write_nothing(
