@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.core import SystemClock
-from holdfast.store import Home, MemoryStore, WorkStore, open_work_store
+from holdfast.store import Home, MemoryStore, WorkStore
 from holdfast.worker import Dispatch, MemoryDispatch, install_dispatch, open_dispatch
 
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
 
+PRESENCE_SECONDS = 600.0
 HEARTBEAT_SECONDS = 6.0
 """Long enough that no job is given again because this machine is busy: tests count how often each is given."""
 
@@ -38,12 +39,16 @@ async def memory(folder: Path, request: pytest.FixtureRequest) -> AsyncIterator[
 
 @asynccontextmanager
 async def in_postgres(folder: Path, request: pytest.FixtureRequest, *, engine: str) -> AsyncIterator[Shared]:
+    from holdfast.store.postgres.store import PostgresStore
+
     databases: Databases = request.getfixturevalue("postgres_databases")
     url = await databases.take()
     try:
         if engine != "pgqueuer":  # which every database of the tests has
             await install_dispatch(url, engine=engine)
-        store = await open_work_store(Home(folder / "home"), url, clock=SystemClock())
+        store = await PostgresStore.start(
+            url, home=Home(folder / "home"), clock=SystemClock(), presence_seconds=PRESENCE_SECONDS
+        )
         dispatch = open_dispatch(url, engine=store.engine, heartbeat_seconds=HEARTBEAT_SECONDS)
         yield Shared(store, dispatch, url)
         await dispatch.close()
