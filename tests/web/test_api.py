@@ -33,6 +33,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def filled(root: Path) -> SampleHome:
     """The sessions of a home that is filled once; each test gets a copy at the same place, which the sessions name."""
+    shutil.rmtree(root / "user", ignore_errors=True)  # a test without this home may have come before
     sample = asyncio.run(fill(root / "user" / "holdfast", waiting=("a.txt", "b.txt")))
     (root / "user").rename(root / "template")
     return sample
