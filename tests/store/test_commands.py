@@ -181,8 +181,12 @@ def test_search_names_session_and_turn(run: Run) -> None:
     code, out, _ = run("search", "docs")
     assert (code, out.startswith("first turn 2")) == (0, True)
     assert data(run("search", "fail", "test", "--json"))[0]["turn"] == 1
-    assert "pieces" not in data(run("search", "docs", "--json"))[0]
-    assert data(run("search", "docs", "--json"))[0]["snippet"] == "and now the docs"
+    hit = data(run("search", "docs", "--json"))[0]
+    assert (hit["name"], hit["snippet"], hit["pieces"]) == (
+        "first",
+        "and now the docs",
+        ["and now the ", "docs", ""],
+    )
     assert out.endswith(": and now the docs\n")
     assert "holdfast show first --turn 2" in run("search", "docs")[2]
     shown = run("search", "docs", "--show")[1]
