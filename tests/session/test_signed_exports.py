@@ -1,6 +1,7 @@
 """Labels survive export and import: of one's own file, and of nobody else's."""
 
 import asyncio
+import hashlib
 import json
 import zipfile
 from collections.abc import AsyncIterator, Callable
@@ -159,12 +160,16 @@ def _add_a_content(entries: Entries) -> None:
     entries[f"blobs/{digest_bytes(b'more')}"] = b"more"
 
 
+_OWN_CONTENT = f"blobs/{hashlib.sha256(b'x' * 400).hexdigest()}"
+"""What the sessions write to own.txt."""
+
+
 def _remove_a_content(entries: Entries) -> None:
-    del entries[next(name for name in entries if name.startswith("blobs/"))]
+    del entries[_OWN_CONTENT]
 
 
 def _swap_a_content(entries: Entries) -> None:
-    entries[next(name for name in entries if name.startswith("blobs/"))] = b"another content"
+    entries[_OWN_CONTENT] = b"another content"
 
 
 def _change_the_verifier(entries: Entries) -> None:
