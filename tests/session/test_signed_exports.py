@@ -1,7 +1,6 @@
 """Labels survive export and import: of one's own file, and of nobody else's."""
 
 import asyncio
-import hashlib
 import json
 import zipfile
 from collections.abc import AsyncIterator, Callable
@@ -160,7 +159,7 @@ def _add_a_content(entries: Entries) -> None:
     entries[f"blobs/{digest_bytes(b'more')}"] = b"more"
 
 
-_OWN_CONTENT = f"blobs/{hashlib.sha256(b'x' * 400).hexdigest()}"
+_OWN_CONTENT = f"blobs/{digest_bytes(b'x' * 400)}"
 """What the sessions write to own.txt."""
 
 
