@@ -502,7 +502,7 @@ SAME_BYTES = (
 def test_the_command_line_and_the_api_give_the_same_bytes(
     tmp_path: Path, sample: SampleHome, run: Run
 ) -> None:
-    """The bytes of doctor and merge are compared elsewhere; docs/guides/web.md names what differs."""
+    """Those of merge are compared elsewhere. The doctor measures again with the same function. docs/guides/web.md names the rest."""
 
     async def ask() -> list[bytes]:
         async with web_client(tmp_path / "holdfast") as client:
