@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from tests.cli.commands import Run, holdfast, run
 from tests.cli.terminals import DELETE, prepared
 
@@ -63,5 +64,50 @@ def test_a_failed_run_shows_its_exception_before_the_files_that_it_did_not_write
     )
     done = run("exec", str(tmp_path / "code.py"))
     assert done.code == 1
-    assert done.err.startswith("  error   ValueError: first\n")
+    assert done.err.partition("\n")[2].startswith("  error   ValueError: first\n")
     assert "Not written, because the run ended before they were closed: out.txt." in done.err
+
+
+@pytest.mark.parametrize("option", [["-w", "work"], ["--trust"]])
+def test_code_and_programs_in_a_session_take_no_other_folder(
+    tmp_path: Path, run: Run, option: list[str]
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "code.py").write_text("1")
+    for command in (
+        ["exec", *option, "--session", "shop", "code.py"],
+        ["run", *option, "--session", "shop", "--", "ls"],
+    ):
+        refused = run(*command)
+        assert refused.code == 2
+        assert f"--session works in the session's own folder, so {option[0]} has no effect" in refused.err
+        assert "hint: leave it out" in refused.err
+
+
+def test_trust_without_a_folder_is_a_mistake(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "code.py").write_text("1")
+    refused = run("exec", "--trust", "code.py")
+    assert (refused.code, run("sessions").out) == (2, "")
+    assert "--trust needs -w DIR" in refused.err
+
+
+def test_an_empty_folder_for_a_resumed_session_is_a_mistake(run: Run) -> None:
+    refused = run("-c", "--scratch", "go on")
+    assert refused.code == 2
+    assert "--scratch is for new sessions" in refused.err
+
+
+def test_code_in_the_place_of_a_file_is_told_where_code_goes(tmp_path: Path, run: Run) -> None:
+    refused = run("exec", "print(1)")
+    assert refused.code == 2
+    assert "'print(1)' cannot be read: No such file or directory" in refused.err
+    assert "hint: pass a file; a line of code goes to stdin: echo 'print(1)' | holdfast exec -" in refused.err
+
+
+def test_a_session_of_its_own_says_where_its_files_are(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')")
+    (tmp_path / "work").mkdir()
+    done = run("exec", "code.py")
+    assert "works in an empty folder of its own; -w . works in this one" in done.err
+    done = run("exec", "-w", "work", "--trust", "code.py")
+    assert (done.code, "folder of its own" in done.err) == (0, False), done.err

@@ -63,6 +63,15 @@ def add_wait_for(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_no_folder(arguments: argparse.Namespace) -> None:
+    """Refuse -w and --trust beside --session, where they would have no effect. Raises InvalidInput."""
+    given = "-w" if arguments.workspace is not None else "--trust" if arguments.trust else ""
+    if given:
+        raise InvalidInput(
+            f"--session works in the session's own folder, so {given} has no effect", hint="leave it out"
+        )
+
+
 def budget_increase(
     amounts: Iterable[str], limits: Limits, *, command: str = "holdfast budget", stopped_by: str = ""
 ) -> Limits:

@@ -18,7 +18,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.open_store import print_store_notices
-from holdfast.cli.option_types import add_wait_for, seconds
+from holdfast.cli.option_types import add_wait_for, check_no_folder, seconds
 from holdfast.cli.prompts import ensure_trusted
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import Narrator, say_creation_notes
@@ -70,6 +70,10 @@ async def run(arguments: argparse.Namespace) -> int:
         raise InvalidInput("no code was given", hint="pass a file, or - for stdin")
     if code is None and arguments.timeout is not None:
         raise InvalidInput("--timeout needs code to run", hint="resumed code keeps the limit it was given")
+    if arguments.session is not None:
+        check_no_folder(arguments)
+    elif arguments.trust and arguments.workspace is None:
+        raise InvalidInput("--trust needs -w DIR", hint="with -w . the code works in this folder")
     home = Home.default()
     if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
@@ -96,6 +100,12 @@ async def run(arguments: argparse.Namespace) -> int:
                 needs_model=False,
             )
             say_creation_notes(session, partial(console.say, folds=True))
+            if arguments.workspace is None:
+                console.say(
+                    f"session {session.id[-4:]} works in an empty folder of its own; -w . works in this one",
+                    "dim",
+                    folds=True,
+                )
         session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
         prints = _Prints(console, after=session.last_seq, is_silent=arguments.json)
         session.follow(prints)
@@ -185,7 +195,10 @@ def _read(file: str) -> str:
             f"{what} is not UTF-8 text: byte {error.start} cannot be decoded", hint="save the script as UTF-8"
         ) from error
     except OSError as error:
-        raise InvalidInput(f"{file!r} cannot be read: {error}") from error
+        raise InvalidInput(
+            f"{file!r} cannot be read: {error.strerror}",
+            hint="pass a file; a line of code goes to stdin: echo 'print(1)' | holdfast exec -",
+        ) from error
 
 
 def _standard_input() -> bytes:

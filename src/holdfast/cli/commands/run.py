@@ -19,7 +19,7 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.open_store import print_store_notices
-from holdfast.cli.option_types import seconds
+from holdfast.cli.option_types import check_no_folder, seconds
 from holdfast.cli.prompts import ensure_trusted
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import say_creation_notes
@@ -67,6 +67,8 @@ async def run(arguments: argparse.Namespace) -> int:
     """Run the program and pass its exit code on."""
     console = Console()
     script = _script(arguments.command)
+    if arguments.session is not None:
+        check_no_folder(arguments)
     home = Home.default()
     workspace = arguments.workspace or "."
     # A program that names its own session, such as a hook, has asked its user about the folder.

@@ -124,6 +124,10 @@ async def run(arguments: argparse.Namespace) -> int:
             "--budget is for new sessions; a resumed one keeps its limits",
             hint="raise them with: holdfast budget add",
         )
+    if arguments.scratch and _resumes(arguments):
+        raise InvalidInput(
+            "--scratch is for new sessions; a resumed one keeps its folder", hint="leave out one of them"
+        )
     if not _resumes(arguments):
         arguments.workspace = _chosen_folder(arguments, home, console)
     if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
