@@ -203,6 +203,43 @@ async def test_a_folder_whose_deletion_is_committed_is_removed_beside_a_program(
     await sandbox.stop(process)
 
 
+async def test_a_new_folder_whose_files_are_committed_is_replaced_by_a_file_beside_a_program(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path
+) -> None:
+    await sandbox.show([])
+    process, _ = await start(sandbox, "sleep", "600")
+    await shell("mkdir made; echo 1 > made/one")
+    await sandbox.collect()
+    (workspace / "made").mkdir()
+    (workspace / "made" / "one").write_text("1\n")
+    (workspace / "made" / "two").write_text("2\n")
+    await sandbox.show([])
+    assert (await shell("ls made; rm -r made; echo file > made")).output == "one\ntwo\n"
+    assert [(each.path, each.kind) for each in (await sandbox.collect()).effects] == [
+        ("made", "created"),
+        ("made/one", "deleted"),
+        ("made/two", "deleted"),
+    ]
+    await sandbox.stop(process)
+
+
+async def test_what_the_person_adds_to_a_folder_that_a_program_replaced_is_not_taken_for_deleted(
+    sandbox: CommandSandbox, shell: Shell, workspace: Path
+) -> None:
+    """The folder is opaque in the layer, also where it has the names of the base."""
+    await sandbox.show([])
+    process, _ = await start(sandbox, "sleep", "600")
+    await shell("rm -r src; mkdir src; echo 1 > src/calc.py")
+    await sandbox.collect()
+    (workspace / "src" / "calc.py").write_text("1\n")
+    await sandbox.show([])
+    (workspace / "src" / "added").write_text("by the person\n")
+    assert (await sandbox.collect()).effects == ()
+    await sandbox.show([])
+    assert (await shell("cat src/*")).output == "by the person\n1\n"
+    await sandbox.stop(process)
+
+
 async def test_what_a_background_process_writes_is_collected_while_it_runs(sandbox: CommandSandbox) -> None:
     await sandbox.show([])
     process, output = await start(

@@ -50,6 +50,8 @@ async def show_beside_programs(
     for path in set(hidden) - layer.hidden:
         await channel.ask("put", path=path, mode=0)
     layer.shown, layer.hidden = shown, frozenset(hidden)
+    # A folder that a program made hides nothing any more if the base has it too now: the overlay merges the two.
+    layer.hiding -= layer.merged
     layer.hiding |= {path for path, file in shown.items() if file.digest is None}
     layer.remove_needless(kept=hidden)
     # Drops what the kernel remembers, so that files that changed in the base itself show as well.

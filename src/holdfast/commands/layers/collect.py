@@ -66,6 +66,7 @@ class _Collection:
         self._seen: set[str] = set()
         self._hiding: set[str] = set()
         self._hidden_since: set[str] = set()
+        self._merged: set[str] = set()
         self._needless: set[str] = set()
 
     def run(self) -> CollectedChanges:
@@ -87,7 +88,7 @@ class _Collection:
         if self._is_full():
             self._refuse(".", f"more than {MAX_CHANGES:,} changes at once; the rest is not proposed")
         self._layer.found_hiding, self._layer.hidden_since = self._hiding, self._hidden_since
-        self._layer.needless = self._needless
+        self._layer.merged, self._layer.needless = self._merged, self._needless
         return CollectedChanges(
             effects=tuple(sorted(self._effects, key=lambda effect: effect.path)),
             scratch=tuple(sorted(self._scratch)),
@@ -104,6 +105,9 @@ class _Collection:
             names = os.listdir(opened)
             if hidden_by is None and hides_base(opened):
                 hidden_by = folder
+                self._hiding.add(folder)
+            if hidden_by is None and self._is_over_base(folder):
+                self._merged.add(folder)
             if hidden_by is not None:
                 for name in names_beneath(self._layer.base, folder) - set(names):
                     self._gone(_join(folder, name), hidden_by)
@@ -115,7 +119,7 @@ class _Collection:
                 except FileNotFoundError:
                     continue
                 path = _join(folder, name)
-                if stat.S_ISCHR(status.st_mode) and (hidden_by is not None or not self._is_over_base(folder)):
+                if stat.S_ISCHR(status.st_mode) and folder not in self._merged:
                     self._needless.add(path)
                 self._entry(path, status, hidden_by, folders)
         finally:

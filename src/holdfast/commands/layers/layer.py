@@ -61,6 +61,8 @@ class WorkspaceLayer:
         """The same, as the last collection found it."""
         self.hidden_since: set[str] = set()
         """Files that were added to the base where the layer hides it, as the last collection found them."""
+        self.merged: set[str] = set()
+        """Folders in which the base shows through, as the last collection found them."""
         self.needless: set[str] = set()
         """Whiteouts in folders that hide no folder of the base, as the last collection found them."""
         self.cleaned: dict[str, Signature] = {}
