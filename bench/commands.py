@@ -1,13 +1,17 @@
 """Commands: opening a sandbox, a command in it, computation, git over many files, the collection of changes, and stopping.
 
 Beside it, in the same run and over the same files: the bare program, bubblewrap (`apt install bubblewrap`) with an overlay
-where it has one, and Anthropic's sandbox-runtime, which npm installs into a cache of the environment. A dash marks what a peer
-does not have. Times are wall-clock and depend on the load of the machine; compare the ratios.
+where it has one, and Anthropic's sandbox-runtime, which npm installs into a cache of the environment and which needs
+`apt install bubblewrap socat ripgrep`. Times are wall-clock and depend on the load of the machine; compare the ratios. A ratio is the median over pairs:
+each run stands beside a bare one right before or after it, so that what else the machine does meets both. The loop takes
+about a second, or the few milliseconds of a command itself would count as computation; its CPU time stands beside it.
 """
 
 import asyncio
 import os
+import resource
 import select
+import shlex
 import shutil
 import signal
 import statistics
@@ -17,14 +21,15 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.commands import CommandRequest, CommandSandbox, StagedFile, open_sandbox, probe_sandbox
 
-OPENINGS, COMMANDS, REPEATS, STOPS = 10, 30, 3, 20
+OPENINGS, COMMANDS, SLOW_COMMANDS, PAIRS, STOPS = 10, 30, 3, 7, 20
 SMALL, LARGE = 200, int(os.environ.get("BENCH_FILES", "50000"))
 CHANGES = (10, 100, 1000)
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
-LOOP = "sum(i * i for i in range(3_000_000))"
+LOOP = "sum(i * i for i in range(25_000_000))"
 TREE_SIZE = 8
 MARK = f"{os.getpid()}000"
 TREE = (
@@ -42,6 +47,17 @@ async def main(workspace, state, probe, *argv):
     await sandbox.run(CommandRequest(argv=argv, environment={}), on_output=lambda _: None)
 asyncio.run(main(*sys.argv[1:]))
 """
+
+
+class Spent(NamedTuple):
+    """The seconds that a program took, or their ratios."""
+
+    wall: float
+    cpu: float
+
+
+Run = Callable[..., Awaitable[Spent]]
+"""Runs a program in a folder."""
 
 
 def main() -> None:
@@ -70,37 +86,36 @@ async def _measure_commands(folder: Path, small: Path, large: Path) -> None:
     in_small = await open_sandbox(small, folder / "state-small", status=await probe_sandbox(folder / "probe"))
     in_large = await open_sandbox(large, folder / "state-large", status=await probe_sandbox(folder / "probe"))
     try:
-        rows: dict[str, Callable[..., Awaitable[None]]] = {
-            "bare": lambda cwd, *argv: _bare(cwd, *argv),
+        rows: dict[str, Run] = {
+            "bare": _bare,
             "Holdfast": lambda cwd, *argv: _in(in_small if cwd == small else in_large, *argv),
         }
         if shutil.which("bwrap"):
             rows["bubblewrap"] = lambda cwd, *argv: _bare(cwd, *_bubblewrap(cwd), *argv)
         if runtime := _sandbox_runtime():
-            rows["sandbox-runtime"] = lambda cwd, *argv: _bare(cwd, runtime, *argv)
+            rows["sandbox-runtime"] = lambda cwd, *argv: _bare(cwd, runtime, "-c", shlex.join(argv))
         print(
-            f"{'':<18}{'true, small':>24}{f'true, {LARGE:,} files':>24}{'loop':>16}{'git status':>16}{'grep -r':>16}"
+            f"{'':<18}{'true, small':>24}{f'true, {LARGE:,} files':>24}{'loop (CPU)':>18}{'git status':>12}{'grep -r':>12}"
         )
         bare: list[float] = []
         for name, run in rows.items():
-            cells = [
-                await _times(run, small, "true", count=COMMANDS if name != "sandbox-runtime" else REPEATS),
-                await _times(run, large, "true", count=COMMANDS if name != "sandbox-runtime" else REPEATS),
-                await _times(run, small, PYTHON, "-c", LOOP, count=REPEATS),
-                await _times(run, large, "git", "status", "--short", count=REPEATS),
-                await _times(run, large, "grep", "-rlq", "nothing-has-this", ".", count=REPEATS),
-            ]
-            best = [min(cell) for cell in cells]
-            bare = bare or best
+            count = COMMANDS if name != "sandbox-runtime" else SLOW_COMMANDS
+            cells = [await _times(run, cwd, "true", count=count) for cwd in (small, large)]
+            bare = bare or [min(cell) for cell in cells]
             added = [
                 f"{min(cell) * 1e3:.1f} / {_p95(cell) * 1e3:.1f} ms (+{(_p95(cell) - bare[at]) * 1e3:.1f})"
-                for at, cell in enumerate(cells[:2])
+                for at, cell in enumerate(cells)
             ]
-            ratios = [f"{mine / theirs:.2f} x" for mine, theirs in zip(best[2:], bare[2:], strict=True)]
+            loop = await _ratio(run, small, PYTHON, "-c", LOOP)
+            status = await _ratio(run, large, "git", "status", "--short")
+            grep = await _ratio(run, large, "grep", "-rl", "-m1", "line 1$", ".")
+            cpu = (
+                f"{loop.cpu:.2f} x" if name in ("bare", "Holdfast") else "-"
+            )  # the others are not told of theirs
             print(
                 f"{name:<18}"
                 + "".join(f"{text:>24}" for text in added)
-                + "".join(f"{text:>16}" for text in ratios),
+                + f"{f'{loop.wall:.2f} x ({cpu})':>18}{status.wall:>10.2f} x{grep.wall:>10.2f} x",
                 flush=True,
             )
         print(
@@ -243,7 +258,7 @@ def _workspace(folder: Path, files: int) -> Path:
 
 
 def _sandbox_runtime() -> str | None:
-    """The program of Anthropic's sandbox-runtime, installed once; None where npm cannot install it."""
+    """The program of Anthropic's sandbox-runtime, installed once; None where npm cannot install it or it does not run."""
     cache = Path(sys.prefix) / "bench-cache"
     program = cache / "node_modules/.bin/srt"
     if not program.exists() and shutil.which("npm"):
@@ -251,7 +266,13 @@ def _sandbox_runtime() -> str | None:
         words = ["npm", "install", "--silent", "--prefix", str(cache), "--no-audit", "--no-fund", package]
         cache.mkdir(exist_ok=True)
         subprocess.run(words, check=False, timeout=300)
-    return str(program) if program.exists() else shutil.which("srt")
+    found = str(program) if program.exists() else shutil.which("srt")
+    if found is None:
+        return None
+    tried = subprocess.run([found, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        print(f"sandbox-runtime does not run here: {tried.stderr.strip()}")
+    return None if tried.returncode else found
 
 
 def _bubblewrap(cwd: Path) -> list[str]:
@@ -284,17 +305,29 @@ def _bubblewrap(cwd: Path) -> list[str]:
     return [*words, *workspace, "--chdir", str(cwd)]
 
 
-async def _times(run: Callable[..., Awaitable[None]], cwd: Path, *argv: str, count: int) -> list[float]:
-    found = []
+async def _times(run: Run, cwd: Path, *argv: str, count: int) -> list[float]:
     await run(cwd, *argv)
-    for _ in range(count):
-        start = time.perf_counter()
-        await run(cwd, *argv)
-        found.append(time.perf_counter() - start)
-    return found
+    return [(await run(cwd, *argv)).wall for _ in range(count)]
 
 
-async def _bare(cwd: Path, *argv: str) -> None:
+async def _ratio(run: Run, cwd: Path, *argv: str) -> Spent:
+    """What a program takes against a bare one: the median over pairs, each in the other order than the one before."""
+    await run(cwd, *argv)
+    pairs = []
+    for number in range(PAIRS):
+        if number % 2:
+            mine, bare = await run(cwd, *argv), await _bare(cwd, *argv)
+        else:
+            bare, mine = await _bare(cwd, *argv), await run(cwd, *argv)
+        pairs.append((mine, bare))
+    return Spent(
+        wall=statistics.median(mine.wall / bare.wall for mine, bare in pairs),
+        cpu=statistics.median(mine.cpu / bare.cpu for mine, bare in pairs),
+    )
+
+
+async def _bare(cwd: Path, *argv: str) -> Spent:
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     process = await asyncio.create_subprocess_exec(
         *argv,
         cwd=cwd,
@@ -302,11 +335,16 @@ async def _bare(cwd: Path, *argv: str) -> None:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
-    await process.wait()
+    if code := await process.wait():
+        sys.exit(f"bench: {argv[0]} ended with {code}")
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Spent(wall=wall, cpu=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-async def _in(sandbox: CommandSandbox, *argv: str) -> None:
-    await sandbox.run(CommandRequest(argv=argv, environment={}), on_output=lambda _: None)
+async def _in(sandbox: CommandSandbox, *argv: str) -> Spent:
+    start = time.perf_counter()
+    ended = await sandbox.run(CommandRequest(argv=argv, environment={}), on_output=lambda _: None)
+    return Spent(wall=time.perf_counter() - start, cpu=ended.cpu_seconds)
 
 
 def _p95(times: list[float]) -> float:
