@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from holdfast.commands import CommandRequest, CommandSandbox, StagedFile, open_sandbox, probe_sandbox
 
-OPENINGS, COMMANDS, SLOW_COMMANDS, PAIRS, STOPS = 10, 30, 3, 7, 20
+OPENINGS, COMMANDS, SLOW_COMMANDS, PAIRS, STOPS = 30, 30, 3, 7, 20
 SMALL, LARGE = 200, int(os.environ.get("BENCH_FILES", "50000"))
 CHANGES = (10, 100, 1000)
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"

@@ -1,5 +1,6 @@
 """Random histories of commands and edits end byte for byte as they would in a plain copy."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -133,8 +134,10 @@ def seen(workspace: Path, staged: dict[str, StagedFile]) -> Tree:
 
 def commit(workspace: Path, staged: dict[str, StagedFile]) -> None:
     for path in sorted(path for path, file in staged.items() if file.content is None):
+        # A file may stand where a folder was in between: then there is nothing to delete below it.
         if not is_folder(workspace / path):
-            (workspace / path).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                (workspace / path).unlink()
     for path, file in staged.items():
         if file.content is None:
             continue
