@@ -221,7 +221,10 @@ def test_ctrl_c_ends_the_turn_drops_the_queue_and_leaves_the_session_ready(tmp_p
         say(user, "never asked", "queued (1)")
         user.type("\x03")
         assert user.wait_for("not sent: never asked")
+        assert user.wait_for("ran 1 line of code (python): stopped (Ctrl-O shows it)")
         assert user.wait_for("stopped; completed actions are not undone")
+        user.type("\x0f")
+        assert user.wait_for("| while True: pass")
         say(user, "still there?", "I am back.")
         assert "queued" not in user.seen[user.seen.rindex("I am back.") :]
         assert user.end("\x04") == 0

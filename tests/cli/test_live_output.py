@@ -95,3 +95,15 @@ def test_what_a_program_printed_is_folded_with_the_code_that_ran_it() -> None:
 def test_output_that_the_code_printed_is_folded_once() -> None:
     text = folded_text(printed="compiled\n", output="compiled\n")
     assert text == "shell.run(['make'])\n--- printed ---\ncompiled\n"
+
+
+def test_a_run_that_is_stopped_is_folded_with_what_its_program_printed_so_far() -> None:
+    folds: list[tuple[str, str]] = []
+    view = CommandOutputView(lambda _: None)
+    run = RunView(live=lambda _: None, fold=lambda *fold: folds.append(fold), take_output=view.take, after=0)
+    run(recorded(RunStarted(turn=1, run=1, code="f()", engine="python", first_call=1, seed=0, started_ms=0)))
+    view("half\n")
+    view.end()
+    run.cut_off()
+    run.cut_off()
+    assert folds == [("ran 1 line of code (python): stopped", "f()\n--- programs printed ---\nhalf")]

@@ -149,14 +149,13 @@ class Chat:
         self.log = SessionLog()
         session.follow(self.log)
         session.follow(self._end_block)
-        session.follow(
-            RunView(
-                live=partial(self.screen.live, "code"),
-                fold=self.folded.fold,
-                take_output=self._live_output.take,
-                after=session.last_seq,
-            )
+        self._run_view = RunView(
+            live=partial(self.screen.live, "code"),
+            fold=self.folded.fold,
+            take_output=self._live_output.take,
+            after=session.last_seq,
         )
+        session.follow(self._run_view)
         session.follow(self._live_output.follow)
         session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq))
         session.follow(partial(self._notify_about, session.last_seq))
@@ -314,8 +313,9 @@ class Chat:
         ticker.cancel()
         self._stream.end()
         self._output.end()
+        self._live_output.end()
+        self._run_view.cut_off()
         self._live_output.clear()
-        self.screen.live("code", "")  # a run that was cut off does not end by itself
         if turn.cancelled():
             self.screen.say("  stopped; completed actions are not undone", "ask")
         elif isinstance(turn.exception(), PersonLeft):

@@ -64,16 +64,23 @@ class RunView:
                 self._code, self._engine = event.code, event.engine
                 self._live(event.code)
             case RunEnded() if self._code:
-                self._live("")
-                printed = f"\n--- printed ---\n{event.printed}" if event.printed.strip() else ""
-                output = self._take_output().strip()
-                by_programs = f"\n--- programs printed ---\n{output}" if output not in event.printed else ""
-                size = pluralize(len(self._code.strip().splitlines()), "line")
-                title = f"ran {size} of code ({self._engine}): {event.status}"
-                self._fold(title, self._code + printed + by_programs)
-                self._code = ""
+                self._end(event.status, event.printed)
             case _:
                 pass
+
+    def cut_off(self) -> None:
+        """Fold a run that was stopped: it does not end by itself."""
+        if self._code:
+            self._end("stopped", "")
+
+    def _end(self, status: str, printed: str) -> None:
+        self._live("")
+        by_code = f"\n--- printed ---\n{printed}" if printed.strip() else ""
+        output = self._take_output().strip()
+        by_programs = f"\n--- programs printed ---\n{output}" if output not in printed else ""
+        size = pluralize(len(self._code.strip().splitlines()), "line")
+        self._fold(f"ran {size} of code ({self._engine}): {status}", self._code + by_code + by_programs)
+        self._code = ""
 
 
 class CommandOutputView:
@@ -89,7 +96,12 @@ class CommandOutputView:
 
     def follow(self, entry: RecordedEvent) -> None:
         """Clear it when the program has ended: the next one starts with its own output."""
-        if isinstance(entry.event, CommandEnded) and self._tail:
+        if isinstance(entry.event, CommandEnded):
+            self.end()
+
+    def end(self) -> None:
+        """Clear it, and keep what was printed for the fold of the run."""
+        if self._tail:
             self._ended = (self._ended + self._tail)[-MAX_SHOWN_CHARACTERS // 2 :]
             self._tail = ""
             self._live("")
