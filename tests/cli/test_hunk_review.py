@@ -178,7 +178,7 @@ def test_leaving_the_review_decides_nothing(tmp_path: Path) -> None:
         user.type("y")
         user.wait_for_row("1 accepted")
         user.type("q")
-        assert user.wait_for("nothing was decided")
+        assert user.wait_for("nothing was applied: everything is still staged")
         assert user.end("\x04") == 0
     assert (tmp_path / "work" / "a.txt").read_text() == BEFORE
 

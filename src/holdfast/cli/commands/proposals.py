@@ -23,6 +23,7 @@ from holdfast.cli.terminal.diff_viewer import review as review_hunks
 from holdfast.cli.terminal.line_review import review_by_line
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
+from holdfast.cli.views.hunk_review import NOTHING_APPLIED
 from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.services import choose_proposals, decide_hunks, decide_proposals
@@ -93,7 +94,7 @@ async def _review(session: Session, arguments: argparse.Namespace, console: Cons
         else:
             decisions = await review_hunks(proposals)
     if not decisions:
-        console.say("nothing was decided")
+        console.say(NOTHING_APPLIED)
         return exit_codes.OK
     done = await decide_hunks(session, decisions)
     if arguments.json:

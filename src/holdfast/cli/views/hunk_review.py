@@ -12,6 +12,8 @@ from holdfast.core import escape_invisible, pluralize
 from holdfast.world import HunkDecision, Proposal, proposal_digest, unit_count
 
 Choice = Literal["accept", "reject"]
+NOTHING_APPLIED = "nothing was applied: everything is still staged"
+"""Said when the person leaves a review, whatever was decided in it by then."""
 DEFAULT_CELLS = 74
 _TAB = "    "
 _MARKS: dict[Choice | None, str] = {"accept": "[yes]", "reject": "[no] ", None: "[  ] "}

@@ -10,6 +10,7 @@ from holdfast.cli.terminal.diff_viewer import review as review_hunks
 from holdfast.cli.terminal.line_review import review_by_line
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
+from holdfast.cli.views.hunk_review import NOTHING_APPLIED
 from holdfast.core import Ok, Proposed, escape_invisible, escape_to_one_line, pluralize, runs_when
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import CommitsProposed
@@ -51,7 +52,7 @@ async def review(chat: ChatContext, rest: str) -> None:
             else:
                 decisions = await review_hunks(proposals)
     if not decisions:
-        chat.screen.say("  nothing was decided")
+        chat.screen.say(f"  {NOTHING_APPLIED}")
         return
     await decide_hunks(chat.session, decisions)
     if left := chat.session.proposals():
