@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -310,3 +311,22 @@ def test_alt_enter_works_while_the_editor_is_suspended(tmp_path: Path) -> None:
         assert user.wait_for("Here.")
         assert user.end("\x04") == 0
     assert asked(tmp_path) == ["first\nsecond"]
+
+
+def test_ctrl_d_is_kept_while_the_editor_is_interrupted_to_print_a_line(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, tty\n"
+        "from holdfast.cli.terminal.line_editor import _keep_typed_input\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})\n"
+        "_keep_typed_input(True)\n"
+        "print('ready', flush=True)\n"
+        "signal.sigwait({signal.SIGUSR1})\n"
+        "tty.setraw(0, tty.TCSANOW)\n"  # as the editor does when it continues
+        "print('read', os.read(0, 9), flush=True)\n"
+        "_keep_typed_input(False)\n"
+    )
+    with at_terminal([sys.executable, "-c", program], home=tmp_path) as user:
+        assert user.wait_for("ready")
+        user.type("\x04")
+        user.process.send_signal(signal.SIGUSR1)
+        assert user.wait_for(r"read b'\x04'")

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 0.5
 """How often the status line is drawn again while a turn runs."""
 _MIN_REDRAW_SECONDS = 0.04
-_LOCAL_FLAGS = 3
+_LOCAL_FLAGS, _CONTROL_CHARACTERS = 3, 6
+_CTRL_D, _DISABLED = b"\x04", b"\x00"
 _MENTION = re.compile(r"(?<!\S)@(\"(?:\\\"|[^\"])*|\S*)$")
 _IDLE_HINT = "  no turn is running; Ctrl-D quits"
 _PASTED_HINT = "  these lines arrived together: Enter sends them as one message, Ctrl-C drops them"
@@ -298,12 +299,13 @@ def _press_tab(buffer: "Buffer") -> None:
 
 def _keep_typed_input(is_enabled: bool) -> None:
     """Keep what is typed while no line is edited for the next one: an interrupt does not discard it (NOFLSH), as terminals do
-    by default, and it is not echoed into what a slash command shows."""
+    by default, Ctrl-D is a key like any other (no VEOF), and nothing is echoed into what a slash command shows."""
     with suppress(termios.error):
         attributes = termios.tcgetattr(0)
         flags = attributes[_LOCAL_FLAGS]
         kept = (flags | termios.NOFLSH) & ~termios.ECHO
         attributes[_LOCAL_FLAGS] = kept if is_enabled else (flags & ~termios.NOFLSH) | termios.ECHO
+        attributes[_CONTROL_CHARACTERS][termios.VEOF] = _DISABLED if is_enabled else _CTRL_D
         termios.tcsetattr(0, termios.TCSANOW, attributes)
 
 
