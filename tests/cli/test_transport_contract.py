@@ -16,6 +16,7 @@ from holdfast.core import Ok
 from holdfast.core.events import MessagePosted, TurnEnded
 from holdfast.models import ScriptedModel
 from holdfast.session import Session, Settings
+from holdfast.session.restore_points import TurnRestorePoints
 from holdfast.testing import ScriptedTransport
 
 Run = Callable[[Runtime, Session, list[str]], Awaitable[int]]
@@ -65,3 +66,35 @@ async def test_a_transport_sends_messages_in_order_under_its_name_and_releases_t
     assert [(event.text, event.transport) for event in posted] == [("first", name), ("second", name)]
     assert [turn.outcome for turn in session.history()] == [Ok(value="one."), Ok(value="two.")]
     assert await session.send("third") == Ok(value="three."), "a transport that left holds nothing"
+
+
+async def test_a_slash_command_waits_for_the_restore_point_of_a_turn_that_has_answered(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saving, saved = asyncio.Event(), asyncio.Event()
+    make = TurnRestorePoints.make
+
+    async def make_late(points: TurnRestorePoints, turn: int) -> None:
+        saving.set()
+        await saved.wait()
+        await make(points, turn)
+
+    monkeypatch.setattr(TurnRestorePoints, "make", make_late)
+    monkeypatch.setattr("holdfast.cli.chat.chat._TURN_CLOSE_SECONDS", 0.0)
+    session = await runtime.create(model=ScriptedModel(["Done."]))
+    reading, writing = os.pipe()
+    lines, screen = LineKeyboard(reading, write=lambda _: None), PlainScreen()
+    chat = Chat(runtime=runtime, screen=screen, keyboard=lines)
+    chat.source = PlainLines(screen, lines)
+    chat_task = asyncio.create_task(chat.run(session))
+    os.write(writing, b"hello\n")
+    await saving.wait()
+    waiting = asyncio.create_task(chat.wait_until_idle())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    saved.set()
+    assert await waiting
+    os.close(writing)
+    assert await chat_task == 0
+    os.close(reading)
