@@ -206,7 +206,7 @@ def test_messages_typed_ahead_are_queued_and_sent_in_order(tmp_path: Path) -> No
         say(user, "two", "queued (1)")
         say(user, "three", "queued (2)")
         say(user, "/cost", "calls")
-        for expected in ("First.", "Second.", "Third."):
+        for expected in ("First.", "sent: two", "Second.", "sent: three", "Third."):
             assert user.wait_for(expected)
         assert user.end("\x04") == 0
 

@@ -34,7 +34,7 @@ from holdfast.cli.terminal.status_line import status_line
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.result import print_outcome
 from holdfast.cli.views.session_log import SessionLog
-from holdfast.core import Outcome, Proposed, escape_invisible
+from holdfast.core import Outcome, Proposed, escape_invisible, escape_to_one_line
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import EscalationOpened, ModelReplied, RecordedEvent, TurnEnded
 from holdfast.gate import AnyControlRequest
@@ -288,10 +288,14 @@ class Chat:
         while True:
             await self._more.wait()
             self._more.clear()
-            if self._driver.has_unfinished_turn:
+            has_waited = self._driver.has_unfinished_turn
+            if has_waited:
                 await self._one(asyncio.create_task(self._driver.run(None)))
             while self.queue and not self._left.is_set():
                 words = self.queue.popleft()
+                if has_waited:
+                    self.screen.say(f"  sent: {escape_to_one_line(words)}", "dim", folds=True)
+                has_waited = True
                 self._is_command = words.startswith(COMMAND_MARK)
                 sent = self._attached.pop(words, Attached(words, ()))
                 added = sent.attached_text
