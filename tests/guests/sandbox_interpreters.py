@@ -1,6 +1,7 @@
 """Interpreters of the system engine in a command sandbox of their own, without a session around it."""
 
 import socket
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,9 @@ class SandboxInterpreters:
             process = await sandbox.start(request, name="code", on_output=output.add, channel=theirs)
         return _Connected(await ConnectedProcess.open(process, ours, output))
 
-    async def end(self, interpreter: Interpreter, on_call: OnCall, *, is_dead: bool) -> Answer:
+    async def end(
+        self, interpreter: Interpreter, on_call: OnCall, *, is_dead: bool, unfinished: Collection[str] = ()
+    ) -> Answer:
         outcome = await (await self._open()).stop(_id(interpreter))
         _process(interpreter).close()
         return Returned(value={"signal": outcome.signal})

@@ -1,6 +1,7 @@
 """Code in the project's own Python: judged like a program, over the staged workspace, with the tools over a socket."""
 
 import asyncio
+import contextlib
 import gzip
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from holdfast import Runtime
 from holdfast.commands import probe_sandbox
 from holdfast.core import Error, Needs, Nonconverged, Ok, Outcome, Proposed, Response, parse_limits
 from holdfast.core.errors import EngineMissing
-from holdfast.core.events import CallIntended, CommandEnded, RunEnded
+from holdfast.core.events import CallIntended, CommandEnded, RecordedEvent, RunEnded
 from holdfast.guests import Engines
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
@@ -119,6 +120,64 @@ async def test_f03_a_run_that_dies_stages_nothing_and_names_what_was_dropped(
     assert [path.partition(" ")[0] for path in ended.dropped] == ["half.txt"]
     assert value(await session.execute("import os\nsorted(os.listdir())")) == ["a.txt", "whole.txt"]
     assert [change.path for change in session.proposals()] == ["whole.txt"]
+
+
+_RAISES = """
+import gzip, pathlib
+open('whole.txt', 'w').write('whole')
+left = open('left.txt', 'a')
+left.write('l')
+packed = gzip.open('left.gz', 'wt')
+packed.write('p')
+open_again = open
+try:
+    with open('cut.txt', 'w') as file:
+        file.write('c' * 100_000)
+        raise KeyError('in the middle')
+except KeyError:
+    with open('log.txt', 'w') as log:
+        log.write('failed')
+    raise
+"""
+
+
+async def test_f03_files_that_an_exception_cuts_off_are_dropped_and_named_and_others_kept(
+    runtime: Runtime, project: Path
+) -> None:
+    session = await opened(runtime, project)
+    assert isinstance(await session.execute(_RAISES), Error)
+    ended = [e.event for e in await runtime.store.read(session.id) if isinstance(e.event, RunEnded)][-1]
+    assert [path.partition(" ")[0] for path in ended.dropped] == ["cut.txt", "left.gz", "left.txt"]
+    assert value(await session.execute("import os\nsorted(os.listdir())")) == [
+        "a.txt",
+        "log.txt",
+        "whole.txt",
+    ]
+    assert [change.path for change in session.proposals()] == ["log.txt", "whole.txt"]
+    assert value(await session.execute("open_again('a.txt').read()")) == (project / "a.txt").read_text()
+
+
+async def test_what_cancelled_code_changed_is_dropped_also_beside_a_background_program(
+    runtime: Runtime, project: Path
+) -> None:
+    session = await opened(runtime, project)
+    await session.execute("shell.start(argv=['sleep', '1000'])")
+    has_written = asyncio.Event()
+
+    def look(entry: RecordedEvent) -> None:
+        if isinstance(entry.event, CallIntended) and entry.event.call.operation == "world.exists":
+            has_written.set()
+
+    session.follow(look)
+    code = "import time\nopen('half.txt', 'w').write('h')\nworld.exists(path='half.txt')\ntime.sleep(1000)"
+    running = asyncio.create_task(session.execute(code))
+    await has_written.wait()
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    assert value(await session.execute("import os\nsorted(os.listdir())")) == ["a.txt"]
+    assert session.proposals() == ()
+    assert [each.is_running for each in session.processes()] == [True]
 
 
 async def test_a_change_that_the_policy_denies_is_dropped_and_reported(

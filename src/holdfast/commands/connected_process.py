@@ -19,6 +19,8 @@ class ConnectedProcess:
         self._output = output
         self.is_dead = False
         """Whether it did not come to its end: a file that it changed may be half-written, and is dropped."""
+        self.unfinished: frozenset[str] = frozenset()
+        """Files that it had not closed when its code died. They are dropped, what else it changed is not."""
 
     @classmethod
     async def open(cls, id: str, connection: socket.socket, output: CommandOutput) -> "ConnectedProcess":

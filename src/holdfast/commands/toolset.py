@@ -5,9 +5,10 @@ program changed, `network` lets programs connect to judged hosts, `keep` stores 
 """
 
 import asyncio
+import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -35,7 +36,7 @@ from holdfast.core import (
     Value,
     pluralize,
 )
-from holdfast.core.errors import InvalidInput, ToolFailed
+from holdfast.core.errors import CommandError, InvalidInput, ToolFailed
 from holdfast.core.events import CommandEnded, CommandStarted
 
 MAX_LISTED = 200
@@ -44,6 +45,7 @@ _MARGIN_SECONDS = 120.0
 """Time for what surrounds a program: opening the sandbox, collecting, judging and writing."""
 
 
+_UNFINISHED = "the run ended before it was closed"
 _DEAD = "the code did not come to its end, and the file may be half-written"
 
 
@@ -267,7 +269,8 @@ class CommandToolset:
             if connected is not None and connected.is_dead:
                 changed = await self._drop(sandbox)
             else:
-                changed = await self._collect(call, sandbox, is_staged=is_staged)
+                unfinished = connected.unfinished if connected is not None else frozenset()
+                changed = await self._collect(call, sandbox, is_staged=is_staged, unfinished=unfinished)
         output = self._background.output(arguments.process)
         if connected is not None:
             del self.connected[arguments.process]
@@ -304,9 +307,14 @@ class CommandToolset:
         if connected is None:
             return
         connected.close()
-        sandbox = self._sandbox.current
-        if sandbox is not None and any(each.id == process for each in sandbox.processes()):
-            await sandbox.stop(process)
+        if self._sandbox.is_open:
+            with contextlib.suppress(
+                CommandError
+            ):  # the sandbox is gone, and with it what the interpreter changed
+                async with self._sandbox.use() as sandbox:
+                    if any(each.id == process for each in sandbox.processes()):
+                        await sandbox.stop(process)
+                        await self._drop(sandbox)
         self._background.forget(process)
 
     # -- what a program changed
@@ -317,14 +325,24 @@ class CommandToolset:
         """Settle what background processes changed since the last command: showing the workspace again drops it."""
         return await self._collect(call, sandbox, is_staged=is_staged) if sandbox.processes() else _Changed()
 
-    async def _collect(self, call: Call, sandbox: CommandSandbox, *, is_staged: bool) -> "_Changed":
+    async def _collect(
+        self, call: Call, sandbox: CommandSandbox, *, is_staged: bool, unfinished: Collection[str] = ()
+    ) -> "_Changed":
         collected = await sandbox.collect()
-        settled = await self._settle(call, collected.effects, sandbox.read_changed, is_staged=is_staged)
+        effects = tuple(each for each in collected.effects if each.path not in unfinished)
+        settled = await self._settle(call, effects, sandbox.read_changed, is_staged=is_staged)
+        dropped = tuple(
+            NotCollected(path=each.path, because=_UNFINISHED)
+            for each in collected.effects
+            if each.path in unfinished
+        )
+        if dropped:
+            await self._sandbox.show_workspace(sandbox)
         return _Changed(
             judged=settled.judged,
             changes=settled.changes,
             bytes_written=settled.bytes_written,
-            not_collected=collected.not_collected,
+            not_collected=(*dropped, *collected.not_collected),
             scratch=len(collected.scratch),
         )
 

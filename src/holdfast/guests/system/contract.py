@@ -1,5 +1,6 @@
 """What the system engine needs from the session: a Python process in the command sandbox, judged and settled like a program."""
 
+from collections.abc import Collection
 from typing import Protocol
 
 from holdfast.core import Answer, Value
@@ -47,10 +48,13 @@ class Interpreters(Protocol):
         """
         ...
 
-    async def end(self, interpreter: Interpreter, on_call: OnCall, *, is_dead: bool) -> Answer:
+    async def end(
+        self, interpreter: Interpreter, on_call: OnCall, *, is_dead: bool, unfinished: Collection[str] = ()
+    ) -> Answer:
         """End an interpreter and settle what it changed: a call that is judged.
 
-        If `is_dead`, its code did not come to an end, and what it changed is dropped: a file may be half-written.
+        If `is_dead`, its code did not come to an end, and what it changed is dropped: a file may be half-written. Else only what it
+        did not finish is.
         """
         ...
 

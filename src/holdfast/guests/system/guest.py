@@ -234,7 +234,11 @@ class _Execution:
     async def _end(self, on_call: OnCall) -> Run:
         self._is_ending = True
         is_dead = self._problem is not None
-        return self._ended(await self._interpreters.end(self.interpreter, on_call, is_dead=is_dead))
+        unfinished = self._result.unfinished if self._result is not None else ()
+        answer = await self._interpreters.end(
+            self.interpreter, on_call, is_dead=is_dead, unfinished=unfinished
+        )
+        return self._ended(answer)
 
     async def _next_message(self) -> FromInterpreter:
         """The next message. Only this wait counts as time of the code, once the interpreter has started."""

@@ -80,7 +80,7 @@ def _load(sources: "dict[str, str]") -> "Any":
     guest: Any = types.ModuleType(PACKAGE)
     guest.__path__ = []
     sys.modules[PACKAGE] = guest
-    for name in ("entry", "stdlib", "runner", "tools", "state"):
+    for name in ("entry", "stdlib", "written_files", "runner", "tools", "state"):
         module = types.ModuleType(PACKAGE + "." + name)
         module.__package__ = PACKAGE
         module.__file__ = f"/holdfast/{name}.py"
@@ -101,6 +101,7 @@ def _run_coroutine(coroutine: "Any") -> "Any":
 def _handle(body: "Any", channel: _Channel, guest: "Any") -> "dict[str, object]":
     _limit(body["memory_bytes"], body["seconds"])
     guest.entry._call = _caller(channel, body["argument_bytes"])
+    unfinished = _follow_files(guest.written_files)
     namespace = sys.modules["__main__"].__dict__
     namespace.clear()
     namespace.update({"__name__": "__main__", "__doc__": None, "__builtins__": __builtins__})
@@ -127,6 +128,7 @@ def _handle(body: "Any", channel: _Channel, guest: "Any") -> "dict[str, object]"
         # What CPython does when it exits: files that the code left open are written and closed.
         namespace.clear()
         gc.collect()
+    guest.written_files.finish(result.problem)
     variables = {"state": base64.b64encode(content).decode(), "python": sys.version, "lost": lost}
     return {
         "kind": "finished",
@@ -134,7 +136,24 @@ def _handle(body: "Any", channel: _Channel, guest: "Any") -> "dict[str, object]"
         "value": result.value,
         "error": result.error[: body["value_bytes"]],
         "variables": variables,
+        "unfinished": sorted(set(unfinished.values())),
     }
+
+
+def _follow_files(written_files: "Any") -> "dict[int, str]":
+    """The files of the workspace that the code has open for writing; after the run, those that it did not finish."""
+    unfinished = {}
+
+    def report(number: int, path: str) -> None:
+        if path:
+            unfinished[number] = path
+        else:
+            unfinished.pop(number, None)
+
+    written_files.folders = (os.getcwd() + "/",)
+    written_files.report = report
+    written_files.install()
+    return unfinished
 
 
 def _limit(memory_bytes: int, seconds: float) -> None:

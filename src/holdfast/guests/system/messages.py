@@ -49,6 +49,8 @@ class CodeFinished(Value, tag_field="kind", tag="finished"):
     value: Json = None
     error: str = ""
     variables: InterpreterVariables | None = None
+    unfinished: tuple[str, ...] = ()
+    """Files of the workspace that it had not closed when the code died."""
 
 
 class InterpreterUnusable(Value, tag_field="kind", tag="unusable"):

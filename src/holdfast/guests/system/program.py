@@ -19,8 +19,8 @@ _BOOT = (
     "    return b\n"
     "exec(compile(read(int.from_bytes(read(4), 'big')), '/holdfast/inside_main.py', 'exec'), {'__name__': 'holdfast'})\n"
 )
-_SHARED = ("state", "runner", "tools")
-"""Modules of the WASI engine that run code and keep variables. They run in any CPython."""
+_SHARED = ("written_files", "state", "runner", "tools")
+"""Modules of the WASI engine that run code, and keep files and variables. They run in any CPython."""
 
 
 def interpreter_argv() -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """The interpreters of the system engine: processes in the session's command sandbox, started and ended by judged calls."""
 
+from collections.abc import Collection
+
 from holdfast.commands import CommandToolset, ConnectedProcess
 from holdfast.core import Answer, Failed, Returned
 from holdfast.guests import Interpreter, InterpreterEnd, InterpreterGone, OnCall
@@ -31,10 +33,13 @@ class SessionInterpreters:
             self._open[process] = _ConnectedInterpreter(connected)
         return self._open[process]
 
-    async def end(self, interpreter: Interpreter, on_call: OnCall, *, is_dead: bool) -> Answer:
-        """End an interpreter and settle what it changed; if it is dead, drop that."""
+    async def end(
+        self, interpreter: Interpreter, on_call: OnCall, *, is_dead: bool, unfinished: Collection[str] = ()
+    ) -> Answer:
+        """End an interpreter and settle what it changed; drop that if it is dead, and what it did not finish."""
         process = self._process(interpreter)
-        self._open[process].connected.is_dead = is_dead
+        connected = self._open[process].connected
+        connected.is_dead, connected.unfinished = is_dead, frozenset(unfinished)
         answer = await on_call("shell.stop", {"process": process})
         if isinstance(answer, Returned):
             self._open.pop(process, None)

@@ -6,27 +6,13 @@
   O_APPEND and moves to its end before each write, as the kernel does elsewhere.
 """
 
-import builtins
 import io
 import os
-from itertools import permutations
 from typing import Any
 
 from . import written_files
 
-_open = io.open
 _lseek = os.lseek
-
-
-def _modes(*kinds: str) -> frozenset[str]:
-    return frozenset(
-        "".join(letters) for kind in kinds for more in ("", "b", "t") for letters in permutations(kind + more)
-    )
-
-
-_APPENDS_AND_READS = _modes("a+")
-_APPENDS = _modes("a")
-_WRITES = _modes("w", "x", "w+", "x+", "r+")
 
 
 class _PositionedFile(written_files.WrittenFile):
@@ -52,45 +38,13 @@ class _AppendedFile(_PositionedFile):
         return super().write(content)
 
 
-def open_file(
-    file: Any,
-    mode: str = "r",
-    buffering: int = -1,
-    encoding: str | None = None,
-    errors: str | None = None,
-    newline: str | None = None,
-    closefd: bool = True,
-    opener: Any = None,
-) -> Any:
-    """`open` of CPython, with files that are written where they should be."""
-    is_binary = isinstance(mode, str) and "b" in mode
-    is_text = not is_binary and buffering != 0
+def _raw_file(file: Any, mode: str, closefd: bool, opener: Any) -> io.FileIO | None:
+    if "a" not in mode:
+        return _PositionedFile(file, mode, closefd, opener)
+    if "+" not in mode:
+        return written_files.WrittenFile(file, mode, closefd, opener)
     is_plain = closefd and opener is None and not isinstance(file, int)
-    has_text_options = (encoding, errors, newline) != (None, None, None)
-    is_valid = is_text or (is_binary and not has_text_options and buffering != 1)
-    raw: io.FileIO
-    if is_valid and mode in _WRITES:
-        raw = _PositionedFile(file, mode.replace("b", "").replace("t", ""), closefd, opener)
-    elif is_valid and mode in _APPENDS:
-        raw = written_files.WrittenFile(file, "a", closefd, opener)
-    elif is_valid and is_plain and mode in _APPENDS_AND_READS:
-        raw = _AppendedFile(file)
-    else:
-        return _open(file, mode, buffering, encoding, errors, newline, closefd, opener)
-    try:
-        if buffering == 0:
-            return written_files.keep(raw)
-        size = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE
-        buffered: io.BufferedRandom | io.BufferedWriter
-        buffered = io.BufferedRandom(raw, size) if "+" in mode else io.BufferedWriter(raw, size)
-        if is_binary:
-            return written_files.keep(buffered)
-        text = io.TextIOWrapper(buffered, encoding, errors, newline, line_buffering=buffering == 1)
-        text.mode = mode  # type: ignore[misc]  # as CPython does
-        return written_files.keep(text)
-    except BaseException:
-        raw.close()
-        raise
+    return _AppendedFile(file) if is_plain else None
 
 
 def _open_or_create(path: Any, flags: int) -> int:
@@ -106,6 +60,6 @@ def _move(descriptor: int, position: int, whence: int, /) -> int:
 
 def install() -> None:
     """Replace `open` and `os.lseek` for all code."""
-    open_file.__name__ = open_file.__qualname__ = "open"
-    builtins.open = io.open = open_file
+    written_files.raw_file = _raw_file
+    written_files.install()
     os.lseek = _move
