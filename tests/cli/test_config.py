@@ -108,6 +108,16 @@ def test_the_source_of_each_value_is_shown(run: Run, tmp_path: Path, monkeypatch
     assert "nothing-of-worth" not in run("config").out
 
 
+def test_f25_a_limit_is_set_and_shown_where_the_file_names_it_by_its_short_word(
+    run: Run, tmp_path: Path
+) -> None:
+    written(tmp_path, "[budget]\ntokens = 5\nusd = 1 # mine\n")
+    assert run("config", "set", "budget.usd", "3").code == 0
+    assert (tmp_path / "holdfast" / "config.toml").read_text() == "[budget]\ntokens = 5\nusd = 3.0 # mine\n"
+    rows = {row["key"]: row for row in json.loads(run("config", "--json").out)}
+    assert rows["budget.cost_usd"]["source"].endswith("config.toml:3:7")
+
+
 def test_setting_a_value_keeps_comments_and_layout(run: Run, tmp_path: Path) -> None:
     run("init")
     before = (tmp_path / "holdfast" / "config.toml").read_text()
@@ -163,6 +173,7 @@ def test_a_wrong_value_is_refused_and_nothing_is_written(
         ("# a\n\n[budget]\ntokens = 'many'\n", "4:10: 'many' is not a quantity of tokens"),
         ("[budget]\ntokns = 4\n", "2:9: there is no field 'budget.tokns'"),
         ("budget = {calls = -3}\n", "1:10: a limit is 0 or more, but calls is -3"),
+        ("[budget]\n\ntime = -3\n", "3:8: a limit is 0 or more, but time is -3"),
         ("[model_requests]\nmax_attempts = true\n", "2:16: Expected `int`"),
         ("[asking]\nattempts = true\n", "2:12: Expected `int`"),
         ("[asking]\nattemps = 3\n", "2:11: there is no field 'model_requests.attemps'"),

@@ -161,8 +161,9 @@ def written_key(text: str, key: str) -> str:
     table, _, name = key.rpartition(".")
     if name in DIMENSIONS:
         dimension = budget_dimension(name)
+        of_table = position_of(text, table)
         for word in (name, dimension.word, *dimension.aliases):
-            if position_of(text, f"{table}.{word}"):
+            if position_of(text, f"{table}.{word}") != of_table:
                 return f"{table}.{word}"
     return key
 
