@@ -46,6 +46,16 @@ def test_f23_an_ended_session_takes_no_turns(
     assert len(json.loads(run("proposals", "show", session, "--json").out)) == left
 
 
+def test_proposals_alone_shows_those_of_the_newest_session_and_a_check_is_never_ignored(
+    run: Run, session: str
+) -> None:
+    assert run("proposals").out == run("proposals", "show", session).out != ""
+    for action in ("show", "review", "reject"):
+        done = run("proposals", action, session, "--check", "true")
+        assert (done.code, "--check decides about a commit" in done.err) == (2, True)
+    assert run("proposals").out, "nothing was rejected"
+
+
 def test_a_budget_added_to_an_ended_session_is_for_its_forks(run: Run, tmp_path: Path) -> None:
     (tmp_path / "code.lisp").write_text("1")
     (tmp_path / "holdfast").mkdir(mode=0o700)

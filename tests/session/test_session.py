@@ -253,6 +253,7 @@ async def test_an_aborted_session_drops_its_proposals_and_takes_no_more_turns() 
         await session.send("Write it.")
         await session.abort()
         assert session.status.lifecycle == "aborted"
+        assert repr(session.status).startswith("Status(lifecycle='aborted', name=None, turns=")
         assert files.read("a.txt") == b"old"
         assert session.proposals() == ()
         assert "ProposalsRejected" in recorded

@@ -131,6 +131,9 @@ class Status(Projection[_Handled]):
         self._point_changes: tuple[Change, ...] = ()
         """Changes reported by the restore points of the last turn."""
 
+    def __repr__(self) -> str:
+        return f"Status(lifecycle={self.lifecycle!r}, name={self.name!r}, turns={len(self._turns)})"
+
     @property
     def turns(self) -> Sequence[TurnRecord]:
         """Every turn so far."""

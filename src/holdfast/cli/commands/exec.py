@@ -106,7 +106,8 @@ async def run(arguments: argparse.Namespace) -> int:
                     "dim",
                     folds=True,
                 )
-        session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
+        say = partial(console.say, folds=True)
+        session.follow(Narrator(say, after=session.last_seq, shows_run_errors=arguments.json))
         prints = _Prints(console, after=session.last_seq, is_silent=arguments.json)
         session.follow(prints)
         if console.is_interactive and can_ask:

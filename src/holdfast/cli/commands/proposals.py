@@ -1,5 +1,6 @@
 """Show, commit or reject the staged changes of a session.
 
+holdfast proposals                               those of the newest session
 holdfast proposals show shop                     unified diffs, to read or to pipe into git apply
 holdfast proposals review shop                   accept or reject hunk by hunk: full screen, or questions if plain
 holdfast proposals commit shop                   all or none; refused if a file has changed in the meantime
@@ -35,7 +36,13 @@ PROGRESS = "opening the session"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("action", choices=["show", "review", "commit", "reject"], help="the action")
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=["show", "review", "commit", "reject"],
+        default="show",
+        help="the action (default: show)",
+    )
     parser.add_argument(
         "session", nargs="?", help="id, prefix, last four characters or name (default: the newest)"
     )
@@ -51,6 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Show without opening the session, which another process may hold; commit or reject in it, without a model."""
     console = Console()
+    if arguments.check is not None and arguments.action != "commit":
+        raise InvalidInput("--check decides about a commit", hint="holdfast proposals commit --check COMMAND")
     async with open_store() as (home, store):
         name = await resolve_session(store, arguments.session)
         if arguments.action == "show":
