@@ -146,7 +146,8 @@ def test_a_refused_call_and_an_error_have_their_exit_codes(typed: Run) -> None:
     refused = typed("exec", "--no-escalations", "open('/etc/passwd').read()")
     failed = typed("exec", "1 / 0")
     assert (refused.code, failed.code) == (exit_codes.DENIED, exit_codes.ERROR)
-    assert failed.err.count("ZeroDivisionError: division by zero") == 1, "an error is said once"
+    assert "ZeroDivisionError" in failed.err
+    assert typed("exec", "x =").err.count("Expected an expression") == 1, "what is one line is said once"
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ async def run(arguments: argparse.Namespace) -> int:
                     folds=True,
                 )
         say = partial(console.say, folds=True)
-        session.follow(Narrator(say, after=session.last_seq, shows_run_errors=arguments.json))
+        session.follow(Narrator(say, after=session.last_seq, prints_outcome=not arguments.json))
         prints = _Prints(console, after=session.last_seq, is_silent=arguments.json)
         session.follow(prints)
         if console.is_interactive and can_ask:

@@ -61,16 +61,16 @@ MAX_SHOWN_PATHS = 50
 class Narrator:
     """Prints each event after a given sequence number.
 
-    `shows_run_errors` is for turns that a model answers. Where the code is the turn, its outcome says how the run ended.
+    `prints_outcome` says that the outcome of a run is printed after it: an error of one line is left to it.
     """
 
     def __init__(
-        self, say: Say, *, after: int = 0, shows_code: bool = False, shows_run_errors: bool = True
+        self, say: Say, *, after: int = 0, shows_code: bool = False, prints_outcome: bool = False
     ) -> None:
         self._say = say
         self._after = after
         self._shows_code = shows_code
-        self._shows_run_errors = shows_run_errors
+        self._prints_outcome = prints_outcome
         self._call_error = ""
 
     def __call__(self, entry: RecordedEvent) -> None:
@@ -116,7 +116,8 @@ class Narrator:
                 )
             case RunEnded() if event.status != "ok":
                 # A failed call mostly fails its run with the same message: print it once.
-                if (why := run_error_summary(event)) != self._call_error and self._shows_run_errors:
+                why = run_error_summary(event)
+                if why != self._call_error and not (self._prints_outcome and why == event.error.strip()):
                     self._say(f"  {event.status:<7} {_shown(why)}", "bad")
                 self._call_error = ""
             case RunEnded() if self._shows_code and event.printed.strip():
