@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import pytest
 from tests.store.conftest import PRESENCE_SECONDS
 from tests.store.sample_events import opened, said, turn
 
-from holdfast.core import FakeClock, SystemClock
+from holdfast.core import FakeClock, SessionId, SystemClock
 from holdfast.core.errors import InvalidInput, LeaseLost, SessionHeld, StoreUnavailable
 from holdfast.core.events import MessagePosted, RecordedEvent
 from holdfast.store import Home, open_work_store, store_status
@@ -311,6 +311,21 @@ async def test_news_of_many_appends_is_sent_together_and_after_the_commit(url: s
     assert "notify" not in SQL["append"], (
         "never in the transaction of an append, which would undo committing in groups"
     )
+
+
+async def test_requests_that_arrive_together_share_a_transaction(url: str, tmp_path: Path) -> None:
+    store = await start(url, tmp_path)
+    sessions = [(await store.create(opened())).session for _ in range(20)]
+    groups: list[list[SessionId]] = []
+
+    async def post_jobs(_: object, sessions: Sequence[SessionId]) -> None:
+        groups.append(list(sessions))
+
+    asked = [*sessions, sessions[0]]  # one of them twice
+    await asyncio.gather(*(store.post_request(session, b"{}", post_jobs=post_jobs) for session in asked))
+    assert groups == [sessions], "and one job for both requests of a session"
+    assert [len(await store.requests(session)) for session in sessions] == [2] + [1] * 19
+    await store.close()
 
 
 async def test_an_address_may_have_either_scheme_but_none_of_another_library(

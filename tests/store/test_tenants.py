@@ -164,6 +164,9 @@ def nothing_found(tenants: Tenants, folder: Path) -> dict[str, Callable[[], Awai
     async def within(_: object) -> None:
         return None
 
+    async def post_jobs(_: object, sessions: object) -> None:
+        return None
+
     async def waits() -> object:
         with store.watch() as watch:
             await watch.changed()
@@ -203,7 +206,7 @@ def nothing_found(tenants: Tenants, folder: Path) -> dict[str, Callable[[], Awai
         "blob": lambda: store.blob(digest),
         "open_blobs": lambda: store.open_blobs([digest]),
         "ingest": ingest,
-        "post_request": lambda: store.post_request(ID, b"{}", within=within),
+        "post_request": lambda: store.post_request(ID, b"{}", post_jobs=post_jobs),
         "in_transaction": lambda: store.in_transaction(within),
         "requests": lambda: store.requests(ID),
         "requested": lambda: store.requested([ID]),

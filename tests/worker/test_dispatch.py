@@ -38,7 +38,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 async def post(shared: Shared, session: SessionId, delay_seconds: float = 0.0) -> None:
     await shared.store.in_transaction(
-        lambda transaction: shared.dispatch.post(transaction, session, delay_seconds=delay_seconds)
+        lambda transaction: shared.dispatch.post(transaction, [session], delay_seconds=delay_seconds)
     )
 
 
@@ -59,13 +59,13 @@ async def test_a_posted_job_reaches_a_handler(shared: Shared) -> None:
 async def test_a_job_exists_only_if_its_transaction_is_committed(shared: Shared) -> None:
     session = (await shared.store.create(opened())).session
 
-    async def fail(transaction: object) -> None:
+    async def fail(transaction: object, sessions: Sequence[SessionId]) -> None:
         if shared.url is not None:  # a transaction in memory has nothing to take back
-            await shared.dispatch.post(transaction, session)
+            await shared.dispatch.post(transaction, sessions)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await shared.store.post_request(session, b"{}", within=fail)
+        await shared.store.post_request(session, b"{}", post_jobs=fail)
     assert await shared.dispatch.backlog() == 0
     assert await shared.store.requests(session) == []
     with pytest.raises(SessionNotFound):
@@ -194,6 +194,24 @@ async def test_a_cancelled_job_is_gone(shared: Shared) -> None:
     assert await shared.dispatch.backlog() == 1
 
 
+async def test_requests_that_arrive_together_do_not_affect_each_other(shared: Shared) -> None:
+    first, second, third = [(await shared.store.create(opened())).session for _ in range(3)]
+
+    async def fail(transaction: object, sessions: Sequence[SessionId]) -> None:
+        raise ZeroDivisionError
+
+    results = await asyncio.gather(
+        post_message(shared.store, shared.dispatch, first, "hello"),
+        post_message(shared.store, shared.dispatch, SessionId("nobody"), "hello"),
+        shared.store.post_request(second, b"{}", post_jobs=fail),
+        post_message(shared.store, shared.dispatch, third, "hello"),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in results] == [str, SessionNotFound, ZeroDivisionError, str]
+    assert [len(await shared.store.requests(id)) for id in (first, second, third)] == [1, 0, 1]
+    assert await shared.dispatch.backlog() == 2
+
+
 async def test_an_engine_needs_two_places(shared: Shared) -> None:
     with pytest.raises(InvalidInput):
         await shared.dispatch.run(lambda _: asyncio.sleep(0), places=1, stop=asyncio.Event())
@@ -208,7 +226,7 @@ async def test_a_worker_gets_jobs_of_its_queues_only(shared: Shared) -> None:
     for session, queue in ((A, "gpu"), (B, "")):
         await shared.store.in_transaction(
             lambda transaction, session=session, queue=queue: shared.dispatch.post(  # type: ignore[misc]
-                transaction, session, queue=queue
+                transaction, [session], queue=queue
             )
         )
     async with running(shared, handle):

@@ -28,7 +28,7 @@ A = SessionId("a")
 
 
 async def post(store: "WorkStore", dispatch: Dispatch, session: SessionId) -> None:
-    await store.in_transaction(lambda transaction: dispatch.post(transaction, session))
+    await store.in_transaction(lambda transaction: dispatch.post(transaction, [session]))
 
 
 async def done_by(dispatch: Dispatch, count: int) -> list[SessionId]:

@@ -175,7 +175,7 @@ async def test_a_request_of_another_version_is_refused_on_record(bench: Bench) -
     await bench.store.post_request(
         bench.session,
         b'{"do":"dance"}',
-        within=lambda transaction: bench.dispatch.post(transaction, bench.session),
+        post_jobs=bench.dispatch.post,
     )
     await bench.worker.handle(bench.session)
     (applied,) = await bench.events(ControlRequestApplied)

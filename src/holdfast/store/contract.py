@@ -505,6 +505,8 @@ HOST_QUEUE = "host:"
 
 Within = Callable[[object], Awaitable[None]]
 """Does something in the transaction of a store; it gets the store's handle of it."""
+PostJobs = Callable[[object, Sequence[SessionId]], Awaitable[None]]
+"""Posts a job for each of some sessions, in the transaction of a store."""
 
 
 @runtime_checkable
@@ -533,11 +535,12 @@ class WorkStore(Store, Protocol):
         ...
 
     async def post_request(
-        self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
+        self, session: SessionId, body: bytes, *, id: str | None = None, post_jobs: PostJobs
     ) -> str:
-        """Keep a request and do `within`, both or neither, and return the request's id. Raises SessionNotFound.
+        """Keep a request and post a job for its session, both or neither, and return the request's id. Raises SessionNotFound.
 
-        A request with an id that was posted before is not kept again.
+        A request with an id that was posted before is not kept again. Requests that arrive together may share a transaction, and those
+        whose `post_jobs` is equal also its call.
         """
         ...
 
@@ -549,8 +552,8 @@ class WorkStore(Store, Protocol):
         """What a session is asked to do and has not done yet, oldest first."""
         ...
 
-    async def requested(self, sessions: Sequence[SessionId]) -> Sequence[SessionId]:
-        """Those of the sessions that are asked to do something."""
+    async def requested(self, sessions: Sequence[SessionId]) -> Mapping[SessionId, Sequence[PostedRequest]]:
+        """What those of the sessions are asked to do that are asked for something."""
         ...
 
     def watch_requests(self) -> AbstractContextManager[StoreWatch]:

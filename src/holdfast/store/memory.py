@@ -51,6 +51,7 @@ from holdfast.store.contract import (
     LeaseHolder,
     Passage,
     PostedRequest,
+    PostJobs,
     PrepareArrival,
     SessionPage,
     SessionShare,
@@ -429,11 +430,11 @@ class MemoryStore:
         return True
 
     async def post_request(
-        self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
+        self, session: SessionId, body: bytes, *, id: str | None = None, post_jobs: PostJobs
     ) -> str:
         found = self._get(session)
         name = id or secrets.token_hex(12)
-        await within(None)
+        await post_jobs(None, [session])
         found.requests.setdefault(name, PostedRequest(id=name, body=body))
         for watch in self._request_watches:
             watch.is_changed.set()
@@ -446,8 +447,8 @@ class MemoryStore:
         found = self._sessions.get(check_session_id(session))
         return [] if found is None else list(found.requests.values())
 
-    async def requested(self, sessions: Sequence[SessionId]) -> Sequence[SessionId]:
-        return [id for id in sessions if await self.requests(id)]
+    async def requested(self, sessions: Sequence[SessionId]) -> Mapping[SessionId, Sequence[PostedRequest]]:
+        return {id: posted for id in sessions if (posted := await self.requests(id))}
 
     @contextmanager
     def watch_requests(self) -> Iterator["MemoryWatch"]:

@@ -61,11 +61,16 @@ class Dispatch(Protocol):
     """An engine. Every implementation passes `tests/worker/test_dispatch.py`."""
 
     async def post(
-        self, transaction: object, session: SessionId, *, queue: str = "", delay_seconds: float = 0.0
+        self,
+        transaction: object,
+        sessions: Sequence[SessionId],
+        *,
+        queue: str = "",
+        delay_seconds: float = 0.0,
     ) -> None:
-        """Post a job in a transaction of the store: it exists if and only if the transaction is committed.
+        """Post a job for each session in a transaction of the store: they exist if and only if the transaction is committed.
 
-        Only workers that serve its queue get it; without a name it is the default queue.
+        Only workers that serve their queue get them; without a name it is the default queue.
         Jobs of one session are not merged: one that is posted while another is about to end must not be lost.
         """
         ...

@@ -19,10 +19,15 @@ class MemoryDispatch:
         self._is_changed = asyncio.Event()
 
     async def post(
-        self, transaction: object, session: SessionId, *, queue: str = "", delay_seconds: float = 0.0
+        self,
+        transaction: object,
+        sessions: Sequence[SessionId],
+        *,
+        queue: str = "",
+        delay_seconds: float = 0.0,
     ) -> None:
         due = asyncio.get_running_loop().time() + delay_seconds
-        self._jobs.append(_Job(due, session, queue or DEFAULT_QUEUE))
+        self._jobs += [_Job(due, session, queue or DEFAULT_QUEUE) for session in sessions]
         self._is_changed.set()
 
     async def run(
@@ -98,7 +103,7 @@ class MemoryDispatch:
         try:
             await handler(job.session)
         except NotNow as later:
-            await self.post(None, job.session, queue=job.queue, delay_seconds=later.seconds)
+            await self.post(None, [job.session], queue=job.queue, delay_seconds=later.seconds)
         except Exception:
             self._failed.append(job)
         finally:

@@ -42,11 +42,20 @@ class PgqueuerDispatch:
         logging.getLogger("pgqueuer").setLevel(logging.CRITICAL)  # it logs tracebacks with our payloads
 
     async def post(
-        self, transaction: Any, session: SessionId, *, queue: str = "", delay_seconds: float = 0.0
+        self,
+        transaction: Any,
+        sessions: Sequence[SessionId],
+        *,
+        queue: str = "",
+        delay_seconds: float = 0.0,
     ) -> None:
         queries = Queries(AsyncpgDriver(transaction))
         delay = timedelta(seconds=delay_seconds) if delay_seconds else None
-        await queries.enqueue(_entrypoint(queue or DEFAULT_QUEUE), session.encode(), 0, delay)
+        count = len(sessions)
+        entrypoints = [_entrypoint(queue or DEFAULT_QUEUE)] * count
+        await queries.enqueue(
+            entrypoints, [session.encode() for session in sessions], [0] * count, [delay] * count
+        )
 
     async def run(
         self,

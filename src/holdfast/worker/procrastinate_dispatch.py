@@ -28,8 +28,9 @@ HEARTBEAT_SECONDS = 8.0
 POLL_SECONDS = 1.0
 _PAUSE_SECONDS = 0.5
 _POST = """
-SELECT procrastinate_defer_jobs_v1(ARRAY[ROW($1::varchar, $2::varchar, 0, NULL, NULL, $3::jsonb,
-    CASE WHEN $4::interval > interval '0' THEN now() + $4::interval END)]::procrastinate_job_to_defer_v1[])
+SELECT procrastinate_defer_jobs_v1(array_agg(ROW($1::varchar, $2::varchar, 0, NULL, NULL, arguments,
+    CASE WHEN $4::interval > interval '0' THEN now() + $4::interval END)::procrastinate_job_to_defer_v1))
+FROM unnest($3::jsonb[]) AS a (arguments)
 """
 _TAKE_BACK = """
 SELECT procrastinate_retry_job_v2(job.id, now(), NULL, NULL, NULL) FROM procrastinate_jobs AS job
@@ -62,9 +63,14 @@ class ProcrastinateDispatch:
             )  # they log tracebacks, and every failed attempt
 
     async def post(
-        self, transaction: Any, session: SessionId, *, queue: str = "", delay_seconds: float = 0.0
+        self,
+        transaction: Any,
+        sessions: Sequence[SessionId],
+        *,
+        queue: str = "",
+        delay_seconds: float = 0.0,
     ) -> None:
-        arguments = json.dumps({"session": session})
+        arguments = [json.dumps({"session": session}) for session in sessions]
         await transaction.execute(
             _POST, queue or DEFAULT_QUEUE, TASK, arguments, timedelta(seconds=delay_seconds)
         )
@@ -173,7 +179,7 @@ class ProcrastinateDispatch:
             queue = DEFAULT_QUEUE
             running = "SELECT queue_name FROM procrastinate_jobs WHERE args->>'session' = $1 AND status = 'doing' LIMIT 1"
             queue = await connection.fetchval(running, session) or queue
-            await self.post(connection, session, queue=queue, delay_seconds=delay_seconds)
+            await self.post(connection, [session], queue=queue, delay_seconds=delay_seconds)
         finally:
             await _close(connection)
 

@@ -1,5 +1,8 @@
 """Asking a session for something from a process that does not hold it: kept together with the job that wakes a worker."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from holdfast.core import PERSON, Principal, SessionId, encode
 from holdfast.gate import AnyControlRequest, CancelTurn, PostMessage
 from holdfast.store import Store, WorkStore
@@ -18,10 +21,7 @@ async def post_request(
     """Ask a session for something: some worker, or the process that holds it, does it. Returns the id of the request."""
     queue = (await store.summary(session)).queue
     return await store.post_request(
-        session,
-        encode(request),
-        id=id,
-        within=lambda transaction: dispatch.post(transaction, session, queue=queue),
+        session, encode(request), id=id, post_jobs=_PostJobs(dispatch=dispatch, queue=queue)
     )
 
 
@@ -52,3 +52,14 @@ def shared_by_workers(store: Store) -> tuple[WorkStore, Dispatch] | None:
     if isinstance(store, WorkStore) and store.address is not None:
         return store, open_dispatch(store.address, engine=store.engine)
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PostJobs:
+    """Posts jobs of one queue. Equal for the requests of all sessions, so those that arrive together share a statement."""
+
+    dispatch: Dispatch
+    queue: str
+
+    async def __call__(self, transaction: object, sessions: Sequence[SessionId]) -> None:
+        await self.dispatch.post(transaction, sessions, queue=self.queue)

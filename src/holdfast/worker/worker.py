@@ -1,6 +1,7 @@
 """A worker: takes jobs from an engine and does what their sessions have to do, one session at a time in each place."""
 
 import asyncio
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
@@ -51,6 +52,7 @@ class Worker:
         self._hurry = asyncio.Event()
         self._kept = KeptSessions(0)
         self._running: dict[SessionId, _Running] = {}
+        self._messages: weakref.WeakKeyDictionary[Session, _Messages] = weakref.WeakKeyDictionary()
 
     async def run(self, *, places: int, queues: Sequence[str] = (DEFAULT_QUEUE,)) -> None:
         """Work until `stop`. Turns that run then finish the step that they are at, and another worker resumes them."""
@@ -138,9 +140,8 @@ class Worker:
 
     async def _send(self, live: Session, posted: PostedRequest, request: PostMessage) -> None:
         try:
-            if posted.id not in _messages(
-                live
-            ):  # else it was recorded by a worker that died before it removed the request
+            # Else it was recorded by a worker that died before it removed the request.
+            if posted.id not in self._messages.setdefault(live, _Messages()).of(live):
                 await self._unless_stopped(
                     live,
                     live.send(
@@ -204,7 +205,16 @@ class _Running:
         """Whether everything that came was done."""
 
 
-def _messages(live: Session) -> set[str]:
-    """The ids of the messages on record."""
-    events = (recorded.event for recorded in live.recorded)
-    return {event.message for event in events if isinstance(event, MessagePosted)}
+class _Messages:
+    """The ids of the messages on record, also of those that a rewind undid."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._read = 0
+
+    def of(self, live: Session) -> set[str]:
+        """Those of a session, of which only what is new is read."""
+        new = live.recorded[self._read :]
+        self._read += len(new)
+        self._ids.update(each.event.message for each in new if isinstance(each.event, MessagePosted))
+        return self._ids

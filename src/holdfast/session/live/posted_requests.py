@@ -49,13 +49,12 @@ class PostedRequestWatch:
         try:
             async with lock:
                 for posted in await self._store.requests(session.id):
-                    request = decode_request(posted.body)
-                    if isinstance(request, PostMessage) and session.receive_message is None:
+                    if _waits_for_rest(session, posted):
                         messages.append(posted)
                         continue
                     if session.is_closed:
                         break
-                    await self._apply_one(session, posted, request)
+                    await self._apply_one(session, posted, decode_request(posted.body))
             return messages
         finally:
             if not lock.locked():
@@ -99,8 +98,10 @@ class PostedRequestWatch:
                 await watch.changed()
                 live = {session.id: session for session in self._live.all()}
                 with suppress(StoreError):  # asked again after the outage
-                    for id in await self._store.requested(list(live)) if live else ():
-                        self._begin(live[id])
+                    requested = await self._store.requested(list(live)) if live else {}
+                    for id, posted in requested.items():
+                        if not all(_waits_for_rest(live[id], each) for each in posted):
+                            self._begin(live[id])
 
     def _begin(self, session: Session) -> None:
         task = asyncio.ensure_future(self._apply_or_leave(session))
@@ -112,6 +113,11 @@ class PostedRequestWatch:
             HoldfastError
         ):  # the session was closed, or the store is away: what is left stays posted
             await self.apply(session)
+
+
+def _waits_for_rest(session: Session, posted: PostedRequest) -> bool:
+    """Whether it is a message for a worker, which sends it when the session rests."""
+    return session.receive_message is None and isinstance(decode_request(posted.body), PostMessage)
 
 
 def _applied(session: Session) -> set[str]:

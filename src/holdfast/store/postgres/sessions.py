@@ -1,6 +1,7 @@
-"""Sessions in the PostgreSQL store: creating, finding, taking and deleting them, each in one transaction."""
+"""Sessions in the PostgreSQL store: creating, asking, finding and deleting them, each in one transaction."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -9,7 +10,7 @@ from holdfast.core import SessionId, encode, is_short_id
 from holdfast.core.errors import SessionHeld, SessionNotFound
 from holdfast.core.events import GENESIS, RecordedEvent, SessionOpened
 from holdfast.store.blobs.references import digests_in
-from holdfast.store.contract import LeaseHolder, Redact
+from holdfast.store.contract import LeaseHolder, PostJobs, Redact
 from holdfast.store.entries import chain_entries, encode_entry
 from holdfast.store.history import Head, advance_head, not_found, parent_columns
 from holdfast.store.names import IdTaken, names_in, possible_names, require_single_match
@@ -88,6 +89,34 @@ class NewSession:
         """Whether this object itself created the session, in a transaction whose answer was lost."""
         row = await connection.fetchrow("SELECT worker, hash FROM lease WHERE session = $1", self.session)
         return row is not None and (row["worker"], row["hash"]) == (worker, self.head.hash)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRequest:
+    """A request that is to be kept together with a job for its session."""
+
+    id: str
+    session: SessionId
+    body: bytes
+    post_jobs: PostJobs
+
+
+async def post_all(connection: asyncpg.Connection, requests: Sequence[NewRequest]) -> frozenset[str]:
+    """Keep the requests of sessions that are there, and post the jobs for them. Returns these sessions."""
+    columns = (
+        [each.id for each in requests],
+        [each.session for each in requests],
+        [each.body for each in requests],
+    )
+    known = frozenset(row["session"] for row in await connection.fetch(SQL["post_requests"], *columns))
+    # One job for several requests of a session: no worker sees it before it sees all of them.
+    jobs: dict[PostJobs, dict[SessionId, None]] = {}
+    for each in requests:
+        if each.session in known:
+            jobs.setdefault(each.post_jobs, {})[each.session] = None
+    for post_jobs, sessions in jobs.items():
+        await post_jobs(connection, list(sessions))
+    return known
 
 
 async def require_session(connection: asyncpg.Connection, session: SessionId) -> None:

@@ -38,6 +38,7 @@ from holdfast.store.contract import (
     LeaseHolder,
     Passage,
     PostedRequest,
+    PostJobs,
     PrepareArrival,
     Redact,
     SessionPage,
@@ -52,7 +53,7 @@ from holdfast.store.contract import (
 )
 from holdfast.store.derived.usage import UsageTotal
 from holdfast.store.files.session_files import remove_session_files
-from holdfast.store.history import Head
+from holdfast.store.history import Head, not_found
 from holdfast.store.home import Home
 from holdfast.store.names import IdTaken
 from holdfast.store.postgres.blob_store import PostgresBlobStore
@@ -63,12 +64,14 @@ from holdfast.store.postgres.migrations import require_current, schema_status
 from holdfast.store.postgres.news import REQUESTS, News
 from holdfast.store.postgres.objects import LARGE_BYTES, BlobObjects
 from holdfast.store.postgres.presence import PRESENCE_SECONDS, Presence
-from holdfast.store.postgres.rows import list_sessions, load, load_after, load_upto, read_state
+from holdfast.store.postgres.rows import decode_state, list_sessions, load, load_after, load_upto
 from holdfast.store.postgres.sessions import (
+    NewRequest,
     NewSession,
     find,
     held,
     holder_of,
+    post_all,
     remove,
     require_session,
 )
@@ -114,7 +117,9 @@ class PostgresStore(PostgresBlobStore):
         )
         self._released = GroupedCalls(self._release_some)
         self._retaken = GroupedCalls(self._retake_some)
-        self._requests = GroupedCalls(self._requests_of)
+        self._tallies = GroupedCalls(self._tallies_of)
+        self._requests = GroupedCalls(self.requested)
+        self._posted = GroupedCalls(self._post_some)
         self._removed = GroupedCalls(self._remove_requests)
         self._taking: dict[SessionId, asyncio.Task[object]] = {}
         """Leases that are being taken, also for callers who no longer wait."""
@@ -241,7 +246,9 @@ class PostgresStore(PostgresBlobStore):
 
     async def summary(self, session: SessionId) -> SessionSummary:
         key = check_session_id(session)
-        return (await self._database.read(lambda connection: read_state(connection, key))).summary
+        if (tally := await self._tallies.call(key)) is None:
+            raise not_found(key)
+        return decode_state(tally, key).summary
 
     async def find(self, reference: str) -> SessionId:
         return await self._database.read(lambda connection: find(connection, reference))
@@ -350,16 +357,12 @@ class PostgresStore(PostgresBlobStore):
         await self._database.read(self._presence.arrive)
 
     async def post_request(
-        self, session: SessionId, body: bytes, *, id: str | None = None, within: Within
+        self, session: SessionId, body: bytes, *, id: str | None = None, post_jobs: PostJobs
     ) -> str:
         key, name = check_session_id(session), id or secrets.token_hex(12)
-
-        async def post(connection: asyncpg.Connection) -> None:
-            if await connection.execute(SQL["post_request"], name, key, body) == "INSERT 0 0":
-                await require_session(connection, key)  # else it was posted before
-            await within(connection)
-
-        await self._database.write(post)
+        new = NewRequest(id=name, session=key, body=body, post_jobs=post_jobs)
+        if (problem := await self._posted.call(new)) is not None:
+            raise problem
         self._news.recorded((key,), REQUESTS)
         return name
 
@@ -370,9 +373,13 @@ class PostgresStore(PostgresBlobStore):
         key = check_session_id(session)
         return await self._requests.call(key) or []
 
-    async def requested(self, sessions: Sequence[SessionId]) -> Sequence[SessionId]:
-        rows = await self._database.read(lambda connection: connection.fetch(SQL["requested"], sessions))
-        return [SessionId(row["session"]) for row in rows]
+    async def requested(self, sessions: Sequence[SessionId]) -> Mapping[SessionId, Sequence[PostedRequest]]:
+        rows = await self._database.read(lambda connection: connection.fetch(SQL["requests_of"], sessions))
+        found: dict[SessionId, list[PostedRequest]] = {}
+        for row in rows:
+            posted = PostedRequest(id=row["id"], body=row["body"])
+            found.setdefault(SessionId(row["session"]), []).append(posted)
+        return found
 
     def watch_requests(self) -> AbstractContextManager[StoreWatch]:
         return self._news.watch(REQUESTS)
@@ -552,15 +559,23 @@ class PostgresStore(PostgresBlobStore):
         fences = {row["session"]: row["fence"] for row in rows}
         return {end: fences[end[0]] for end in ends if end[0] in fences}
 
-    async def _requests_of(
-        self, sessions: Sequence[SessionId]
-    ) -> Mapping[SessionId, Sequence[PostedRequest]]:
-        rows = await self._database.read(lambda connection: connection.fetch(SQL["requests_of"], sessions))
-        found: dict[SessionId, list[PostedRequest]] = {}
-        for row in rows:
-            posted = PostedRequest(id=row["id"], body=row["body"])
-            found.setdefault(SessionId(row["session"]), []).append(posted)
-        return found
+    async def _tallies_of(self, sessions: Sequence[SessionId]) -> Mapping[SessionId, bytes]:
+        rows = await self._database.read(lambda connection: connection.fetch(SQL["tallies_of"], sessions))
+        return {SessionId(row["id"]): row["tally"] for row in rows}
+
+    async def _post_some(self, requests: Sequence[NewRequest]) -> Mapping[NewRequest, Exception]:
+        """Post requests in one transaction. Returns why some were not posted."""
+        try:
+            known = await self._database.write(lambda connection: post_all(connection, requests))
+        except StoreUnavailable:
+            raise
+        except Exception as problem:
+            if len(requests) == 1:
+                return {requests[0]: problem}
+            # What one of them cannot do must not affect the others.
+            alone = [await self._post_some((each,)) for each in requests]
+            return {each: problem for problems in alone for each, problem in problems.items()}
+        return {each: not_found(each.session) for each in requests if each.session not in known}
 
     async def _remove_requests(self, ids: Sequence[str]) -> Mapping[str, None]:
         await self._database.read(

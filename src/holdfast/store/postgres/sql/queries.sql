@@ -144,6 +144,9 @@ ORDER BY event.seq;
 -- name: tally_of
 SELECT tally FROM session WHERE id = $1;
 
+-- name: tallies_of
+SELECT id, tally FROM session WHERE id = ANY ($1::text[]);
+
 -- name: list_sessions
 -- Newest activity first; NULL means no limit.
 SELECT id, tally FROM session ORDER BY rank DESC LIMIT $1;
@@ -409,16 +412,20 @@ SELECT version FROM current;
 -- A tree whose first session is deleted has no limits.
 WITH gone AS (DELETE FROM share_tree WHERE tree = $1) DELETE FROM share WHERE tree = $1;
 
--- name: post_request
--- Of a session that is there; a request that is posted again is the same one.
-INSERT INTO request (id, session, body) SELECT $1, id, $3 FROM session WHERE id = $2
-ON CONFLICT (tenant, id) DO NOTHING;
+-- name: post_requests
+-- Of sessions that are there, which are returned; a request that is posted again is the same one.
+WITH known AS (
+    SELECT r.id, r.session, r.body, r.place
+    FROM unnest($1::text[], $2::text[], $3::bytea[]) WITH ORDINALITY AS r (id, session, body, place)
+    JOIN session ON session.id = r.session
+), posted AS (
+    INSERT INTO request (id, session, body) SELECT id, session, body FROM known ORDER BY place
+    ON CONFLICT (tenant, id) DO NOTHING
+)
+SELECT session FROM known ORDER BY place;
 
 -- name: requests_of
 SELECT session, id, body FROM request WHERE session = ANY ($1::text[]) ORDER BY number;
-
--- name: requested
-SELECT DISTINCT session FROM request WHERE session = ANY ($1::text[]);
 
 -- name: remove_some_requests
 -- Not flushed: what of it a crash of the server brings back is on record as carried out.
