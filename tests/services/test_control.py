@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.app import Runtime
 from holdfast.commands import probe_sandbox
-from holdfast.core import PERSON, Limits, Nonconverged, Ok, SystemClock, digest
+from holdfast.core import Limits, Nonconverged, Ok, Principal, SystemClock, digest
 from holdfast.core.errors import SessionNotReady
 from holdfast.core.events import ControlRequestApplied, Noted
 from holdfast.gate import (
@@ -55,7 +55,7 @@ async def staged(holder: Runtime) -> Session:
 async def ask(holder: Runtime, other: Store, session: Session, request: SessionRequest) -> str:
     """Request something, and return the error that the holder recorded."""
     applied = await request_of_holder(holder.home, other, session.id, request, timeout_seconds=60)
-    assert (applied.principal, applied.transport) == (PERSON, "web")
+    assert (applied.principal, applied.transport) == (request.principal, "web")
     return applied.error
 
 
@@ -122,14 +122,15 @@ async def test_a_session_is_rewound_only_as_shown(holder: Runtime, other: Store)
 
 async def test_a_message_goes_to_a_process_that_takes_messages(holder: Runtime, other: Store) -> None:
     session = await staged(holder)
-    taken: list[str] = []
+    taken: list[tuple[str, Principal]] = []
     shown: list[AnyControlRequest] = []
     session.on_request = shown.append
-    message = PostMessage(text="go on", transport="web")
+    owner = Principal("ci")
+    message = PostMessage(text="go on", transport="web", principal=owner)
     assert "takes no messages" in await ask(holder, other, session, message)
-    session.receive_message = taken.append
+    session.receive_message = lambda text, principal: taken.append((text, principal))
     assert await ask(holder, other, session, message) == ""
-    assert taken == ["go on"]
+    assert taken == [("go on", owner)]
     assert shown == [message, message]
 
 

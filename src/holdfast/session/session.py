@@ -155,8 +155,8 @@ class Session:
         self.on_request: Callable[[AnyControlRequest], None] = lambda _: None
         """Receives each control request of another process, before it is carried out, to show it."""
         gate.on_request = lambda request: self.on_request(request)
-        self.receive_message: Callable[[str], None] | None = None
-        """Takes a message that another process sends to the agent; None if this process takes none."""
+        self.receive_message: Callable[[str, Principal], None] | None = None
+        """Takes a message that another process sends to the agent, and whose it is; None if this process takes none."""
         self.on_output: Callable[[str], None] = lambda _: None
         """Receives the output of a program while it runs."""
         if commands is not None:

@@ -106,7 +106,7 @@ class HostedSessions:
         session.approver, session.approver_name = _wait_for_files, TRANSPORT
         session.on_piece = lambda piece: self._show_piece(session.id, piece)
         session.on_output = lambda text: self._feed.send_text(session.id, "output", text)
-        session.receive_message = lambda text: self._post(session.id, text, PERSON)
+        session.receive_message = lambda text, principal: self._post(session.id, text, principal)
         self._hosted[session.id] = hosted
         hosted.task = asyncio.ensure_future(self._work(hosted))
 

@@ -34,7 +34,7 @@ from holdfast.cli.terminal.status_line import status_line
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.result import print_outcome
 from holdfast.cli.views.session_log import SessionLog
-from holdfast.core import Outcome, Proposed, escape_invisible, escape_to_one_line
+from holdfast.core import PERSON, Outcome, Principal, Proposed, escape_invisible, escape_to_one_line
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import EscalationOpened, ModelReplied, RecordedEvent, TurnEnded
 from holdfast.gate import AnyControlRequest
@@ -59,7 +59,8 @@ class Chat:
         self.activity = Activity()
         self.modes = ModeTracker()
         self.log = SessionLog()
-        self.queue: deque[str] = deque()
+        self.queue: deque[tuple[str, Principal]] = deque()
+        """Messages that wait for the end of the turn, and whose they are."""
         self._keyboard = keyboard
         self.folded = FoldedTexts(
             partial(screen.say, folds=True), hint="/unfold" if screen.is_plain else "Ctrl-O"
@@ -205,7 +206,7 @@ class Chat:
             self.screen.say(f"  {note}", "dim", folds=True)
         for file in attached.files:
             await self.screen.picture(file.content)
-        self.queue.append(attached.text)
+        self.queue.append((attached.text, PERSON))
         if self.is_busy:
             self.screen.say(
                 f"  queued ({len(self.queue)}); sent when this turn ends",
@@ -257,7 +258,11 @@ class Chat:
         if not self.is_busy:
             return False
         if self.queue:
-            self.screen.say(f"  not sent: {' / '.join(map(escape_invisible, self.queue))}", "ask", folds=True)
+            self.screen.say(
+                f"  not sent: {' / '.join(escape_invisible(text) for text, _ in self.queue)}",
+                "ask",
+                folds=True,
+            )
             self.queue.clear()
         self._stopping = asyncio.ensure_future(self.session.cancel())
         return True
@@ -292,7 +297,7 @@ class Chat:
             if has_waited:
                 await self._one(asyncio.create_task(self._driver.run(None)))
             while self.queue and not self._left.is_set():
-                words = self.queue.popleft()
+                words, principal = self.queue.popleft()
                 if has_waited:
                     self.screen.say(f"  sent: {escape_to_one_line(words)}", "dim", folds=True)
                 has_waited = True
@@ -302,7 +307,7 @@ class Chat:
                 if self.modes.mode == "plan" and not self._is_command:
                     added = added or AttachedText(len(words), ())
                     words += PLAN_REQUEST
-                await self._one(asyncio.create_task(self._driver.run(words, sent.files, added)))
+                await self._one(asyncio.create_task(self._driver.run(words, sent.files, added, principal)))
 
     async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn
@@ -385,9 +390,9 @@ class Chat:
             f"  from {escape_invisible(request.transport)}: {describe_request(request)}", "ask", folds=True
         )
 
-    def _receive_message(self, text: str) -> None:
+    def _receive_message(self, text: str, principal: Principal) -> None:
         """Queue a message from another process. It is never a slash command."""
-        self.queue.append(text)
+        self.queue.append((text, principal))
         self._more.set()
 
     def _show_piece(self, piece: ReplyPiece) -> None:

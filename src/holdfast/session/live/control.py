@@ -93,7 +93,7 @@ async def carry_out(session: Session, request: SessionRequest) -> str:
                     "the process that holds this session takes no messages",
                     hint="send it there, or when it has ended",
                 )
-            session.receive_message(request.text)
+            session.receive_message(request.text, request.principal)
         case CancelTurn():
             await session.cancel()
         case CommitProposals():

@@ -11,7 +11,7 @@ from holdfast.cli.chat.folded import FoldedTexts
 from holdfast.cli.chat.modes import ModeTracker
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.views.session_log import SessionLog
-from holdfast.core import Outcome
+from holdfast.core import Outcome, Principal
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
 
@@ -22,7 +22,7 @@ class ChatContext(Protocol):
     session: Session
     activity: Activity
     modes: ModeTracker
-    queue: deque[str]
+    queue: deque[tuple[str, Principal]]
     log: SessionLog
     folded: FoldedTexts
 

@@ -14,7 +14,7 @@ from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.diff_lines import LINE_TONES, diff_lines
 from holdfast.cli.views.merge import merge_lines
 from holdfast.cli.views.session_table import heading, row
-from holdfast.core import Ok, Proposed, SessionId, SystemClock, escape_invisible, pluralize
+from holdfast.core import PERSON, Ok, Proposed, SessionId, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
 from holdfast.policy import named_policies
 from holdfast.store import export_signed
@@ -204,7 +204,7 @@ async def carry_out(chat: ChatContext, rest: str) -> None:
     if chat.modes.mode != "plan":
         raise InvalidInput("there is no plan to carry out", hint="/mode plan, or Shift-Tab")
     await mode(chat, "ask")
-    chat.queue.append(GO_REQUEST)
+    chat.queue.append((GO_REQUEST, PERSON))
     chat.resume()
 
 
