@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,31 +17,42 @@ from tests.web.http import send
 from tests.web.sample_home import fill
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import Locator, Page
 
 pytestmark = pytest.mark.timeout(600)
 """A browser on a slow machine takes its time."""
 
 APPROVE = "Hold to approve once"
+QUIET_MS, HOLD_MS, SEEN_MS = 320, 600, 3000
+"""A press counts after a pause of 300 ms, and as held after 500 ms."""
 
 
-async def hold(page: "Page", name: str, *, ms: int = 900) -> None:
-    """Press a button as a person does who means it: after a pause, for a while, again where the machine was too slow."""
+async def hold(page: "Page", name: str, *, until: "Locator | None" = None) -> None:
+    """Press a button as a person does who means it, after a pause and for a while; again where the page did not take it.
+
+    It is done when the button is gone, or when something else is there.
+    """
     button = page.get_by_role("button", name=name, exact=True)
     await button.wait_for()
-    for _ in range(20):
-        await page.wait_for_timeout(800)
-        if not await button.count():
+    for _ in range(100):
+        await page.wait_for_timeout(QUIET_MS)
+        if await (button.count() if until is None else until.count()) == (until is not None):
             return
-        try:
-            await button.hover(timeout=3000)
+        with suppress(Exception):  # it went away in this moment
+            await button.hover(timeout=SEEN_MS)
             await page.mouse.down()
-            await page.wait_for_timeout(ms)
-            await page.mouse.up()
-            await button.wait_for(state="detached", timeout=3000)
-        except Exception:
-            continue
-        return
+            try:
+                if not await button.evaluate("(it) => it.classList.contains('holding')", timeout=SEEN_MS):
+                    continue
+                await page.wait_for_timeout(HOLD_MS)
+            finally:
+                await page.mouse.up()
+            await (
+                button.wait_for(state="detached", timeout=SEEN_MS)
+                if until is None
+                else until.wait_for(timeout=SEEN_MS)
+            )
+            return
     raise AssertionError(f"{name!r} was held and nothing happened")
 
 

@@ -50,6 +50,12 @@ class SessionView(Value, omit_defaults=False):
     """What arrives right now, by kind: a reply, thoughts or output. Only of sessions that this server runs."""
 
 
+class SessionList(SessionPage):
+    """A page of the session list. `left` names those whose process ended within a turn: they say that they work, and nothing runs."""
+
+    left: tuple[SessionId, ...] = ()
+
+
 class ConversationPage(Value, omit_defaults=False):
     """A part of a conversation. `first` is the event that it starts behind; 0 if that is the beginning."""
 
@@ -69,18 +75,21 @@ async def show_row(request: WebRequest) -> FeedPosition:
     return FeedPosition(row=request.context.feed.row)
 
 
-async def list_sessions(request: WebRequest) -> SessionPage:
+async def list_sessions(request: WebRequest) -> SessionList:
     """One page of the session list."""
-    query = request.query
+    context, query = request.context, request.query
     activity = query.get("activity")
     if activity not in (None, "processing", "waiting"):
         raise InvalidInput(f"{activity!r} is not an activity", hint="use processing or waiting")
-    return await request.context.store.session_page(
+    page = await context.store.session_page(
         before=query.get("before"),
         limit=request.number("limit", 50),
         folder=query.get("folder"),
         activity=activity,  # type: ignore[arg-type]
     )
+    working = [each.id for each in page.sessions if each.activity == "processing"]
+    left = [each for each in working if not await is_running(context, each)]
+    return SessionList(sessions=page.sessions, next=page.next, left=tuple(left))
 
 
 async def search(request: WebRequest) -> list[FoundPassage]:
@@ -162,6 +171,11 @@ async def is_held_elsewhere(context: WebContext, session: SessionId) -> bool:
     return context.hosted.get(session) is None and await context.store.holder(session) is not None
 
 
+async def is_running(context: WebContext, session: SessionId) -> bool:
+    """Whether any process acts for the session."""
+    return context.hosted.get(session) is not None or await context.store.holder(session) is not None
+
+
 async def ask_holder(context: WebContext, session: SessionId, request: AnyControlRequest) -> Done:
     """Let the process that holds a session do something. Raises SessionNotReady with its reason if it refuses."""
     applied = await request_of_holder(context.home, context.store, session, request)
@@ -197,7 +211,7 @@ ROUTES = (
     get(
         "/api/sessions",
         list_sessions,
-        SessionPage,
+        SessionList,
         "One page of the session list, newest activity first",
         query=("before", "limit", "folder", "activity"),
     ),

@@ -1,7 +1,7 @@
 // The shell of the page: entering, navigation by the address behind the hash, and the pages.
 import "./visible.js";
 import { enter, token } from "./api.js";
-import { Problem, Tabs, useSignal } from "./parts.js";
+import { Page, Problem, Tabs, useSignal } from "./parts.js";
 import { follow, link } from "./stream.js";
 import { list, load } from "./waiting.js";
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
@@ -35,7 +35,6 @@ function App() {
     const move = () => setPath(here());
     addEventListener("hashchange", move);
     move(); // the address may have changed since the first drawing
-    load();
     return () => removeEventListener("hashchange", move);
   }, []);
   const isFirst = useRef(true);
@@ -44,16 +43,18 @@ function App() {
     isFirst.current = false;
   }, [path]);
   const waiting = useSignal(list).calls?.length, state = useSignal(link);
+  const isBefore = state === "connecting"; // what loads now could miss news
+  useEffect(() => { if (!isBefore) load(); }, [isBefore]);
   if (state === "signed out") return html`<${Outside}/>`;
-  const [Page = Missing, session, place] = find(path);
+  const [Shown = Missing, session, place] = find(path);
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the content</a>
     <header class="top"><a class="brand" href="#/"><img src="/static/icon.svg" alt=""/>Holdfast</a>
     <${Tabs} kind="main" label="Pages" on=${MAIN.find((name) => name.toLowerCase() === place)} links=${MAIN.map((name, i) => i ? ["#/" + name.toLowerCase(), name] : ["#/", name, waiting > 0 && html`<span class="badge">${waiting}<span class="visually-hidden"> waiting</span></span>`])}/>
     <span role="status" class=${"link-state " + (state === "live" ? "live" : "")}>${state}</span></header>
-    <${Page} key=${path} session=${session}/>`;
+    ${isBefore ? html`<main id="main" tabindex="-1"></main>` : html`<${Shown} key=${path} session=${session}/>`}`;
 }
 
-const Missing = () => html`<main id="main" tabindex="-1"><h1>There is no such page</h1><p><a href="#/">Go to the inbox</a></p></main>`;
+const Missing = () => html`<${Page} title="There is no such page"><p><a href="#/">Go to the inbox</a></p><//>`;
 const Outside = ({ error }) => html`<main id="main" class="enter" tabindex="-1"><h1>Holdfast</h1><${Problem} error=${error}/>
   <p>This browser is not signed in. Run <code>holdfast web</code> on the machine and open the link that it prints. The link works once.</p></main>`;
 
@@ -63,11 +64,8 @@ async function start() {
   try {
     await enter();
     if (!token()) throw null;
+    render(html`<${App}/>`, root);
     await follow();
-  } catch (error) {
-    render(html`<${Outside} error=${error?.status === 401 ? null : error}/>`, root);
-    return;
-  }
-  render(html`<${App}/>`, root);
+  } catch (error) { render(html`<${Outside} error=${error?.status === 401 ? null : error}/>`, root); }
 }
 start();

@@ -65,7 +65,7 @@ async function lead() {
 }
 
 export async function follow() {
-  last = (await get("/api/row")).row;
+  last = Math.max(last, (await get("/api/row")).row);
   link.value = "live";
   navigator.locks.request("holdfast-stream", lead);
 }

@@ -7,7 +7,7 @@ import { Cards } from "./inbox.js";
 import { STATES } from "./sessions.js";
 import { onNews, onReset, onText } from "../stream.js";
 import { useWaiting } from "../waiting.js";
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 
 const SessionTabs = ({ session, on }) => html`${on !== "Conversation" && html`<${Of} session=${session}/>`}<${Tabs} label="Session" on=${on} links=${["Conversation", "Changes", "Timeline", "Files", "Audit", "Limits"].map((name, i) => [href(session, i ? "/" + name.toLowerCase() : ""), name])}/>`;
 
@@ -39,7 +39,7 @@ export function Session({ session }) {
   const add = ({ kind, text, end }) => { const old = pieces.current[kind] ?? { text: "", end: 0 }; if (end > old.end) { pieces.current[kind] = { text: (old.text + text).slice(-20000), end }; show(); } };
   const clear = (...kinds) => { for (const kind of kinds) if (pieces.current[kind]) pieces.current[kind].text = ""; show(); };
   useEffect(() => { for (const [kind, { text, end }] of Object.entries(view.data?.live ?? {})) if (end > (pieces.current[kind]?.end ?? 0)) { pieces.current[kind] = { text, end }; show(); } }, [view.data]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     load();
     const watch = () => { isAtEnd.current = innerHeight + scrollY > document.body.scrollHeight - 160; };
     addEventListener("scroll", watch, { passive: true });
@@ -55,7 +55,7 @@ export function Session({ session }) {
   }, [session]);
   useEffect(() => { if (isAtEnd.current) foot.current?.scrollIntoView({ block: "end" }); }, [talk.items.length, live, waiting.calls?.length]);
   const reveal = async (output) => { try { await post(path(session, "/reveal"), { output }); load(); } catch (problem) { setError(problem); } };
-  const summary = view.data?.summary ?? {}, [words, kind] = isLeft.current ? ["not running", "ask"] : STATES[summary.activity ?? "ready"];
+  const summary = view.data?.summary ?? {}, [words, kind] = STATES[isLeft.current ? "left" : summary.activity ?? "ready"];
   return html`<${Page} title=${view.data ? sessionName(summary) : "Session"} error=${error ?? view.error}>
     <p class="dim">${words && html`<${Tag} kind=${kind}>${words}<//> `}${view.data && `${count(summary.turns ?? 0, "turn")} · ${number(summary.tokens)} tokens · ${money(summary.cost_usd)} · ${modelName(summary.model)} · ${summary.policy || ""} · ${summary.workspace || "its own folder"}`}
       ${view.data?.is_hosted ? " · run by this server" : view.data?.holder ? ` · held by process ${view.data.holder.pid} on ${view.data.holder.host} since ${when(view.data.holder.since_ms)}` : ""}</p>

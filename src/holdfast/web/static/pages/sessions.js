@@ -2,9 +2,9 @@
 import { get, may, post } from "../api.js";
 import { Field, Page, Problem, Select, Tag, VirtualList, ago, bind, count, href, modelName, money, sessionName, shortId, some, useAttempt, useData } from "../parts.js";
 import { afterNews } from "../stream.js";
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 
-export const STATES = { waiting: ["waits for you", "ask"], processing: ["working", "good"], ready: ["", ""] };
+export const STATES = { waiting: ["waits for you", "ask"], processing: ["working", "good"], left: ["not running", "ask"], ready: ["", ""] };
 
 const PAGE = 100, NEWS = ["session-opened", "turn-ended", "message-posted", "escalation-opened", "session-renamed"];
 const join = (first, rest) => { const had = new Set(first.map((each) => each.id)); return [...first, ...rest.filter((each) => !had.has(each.id))]; };
@@ -18,16 +18,17 @@ export function Sessions() {
     const mine = busy.current = {};
     try {
       const words = new URLSearchParams({ limit: PAGE, ...(activity && { activity }), ...(folder && { folder }), ...(isMore && { before: next.current }) });
-      const { sessions = [], next: end = null } = await get(`/api/sessions?${words}`), old = shown.current ?? [], isLong = old.length > PAGE;
+      const { sessions: found = [], left = [], next: end = null } = await get(`/api/sessions?${words}`);
+      const sessions = found.map((each) => left.includes(each.id) ? { ...each, activity: "left" } : each), old = shown.current ?? [], isLong = old.length > PAGE;
       if (busy.current !== mine) return;
       if (isMore || !isLong) next.current = end;
       draw(isMore ? join(old, sessions) : isLong ? join(sessions, old) : sessions);
       setError(null);
     } catch (problem) { setError(problem); } finally { if (busy.current === mine) busy.current = null; }
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     draw(null); load(false);
-    return afterNews((news) => NEWS.includes(news.event) || news.settled, () => load(false));
+    return afterNews((news) => NEWS.includes(news.event) || news.settled || shown.current?.some((each) => each.id === news.session && each.activity === "left"), () => load(false));
   }, [activity, folder]);
   const known = useRef(new Set());
   for (const { folder } of list ?? []) if (folder) known.current.add(folder);

@@ -1,6 +1,5 @@
 // Teams: who is on the roster, what every pair does now, and how much they talk.
-import { Bars } from "../chart.js";
-import { Empty, Page, Table, Tag, ago, href, number, span, useData } from "../parts.js";
+import { Bars, Empty, Page, Table, Tag, ago, href, number, span, useData } from "../parts.js";
 import { afterNews } from "../stream.js";
 import { html, useEffect } from "../vendor/preact.js";
 

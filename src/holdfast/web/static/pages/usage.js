@@ -1,6 +1,5 @@
 // What sessions used, as a chart and the same figures as a table below it.
-import { Bars } from "../chart.js";
-import { Page, Select, Table, bind, modelName, money, number, some, span, useData } from "../parts.js";
+import { Bars, Page, Select, Table, bind, modelName, money, number, some, span, useData } from "../parts.js";
 import { html, useState } from "../vendor/preact.js";
 
 const GROUPS = ["day", "model", "folder", "team", "session"];
