@@ -30,10 +30,12 @@ class BrowserThread:
         self._thread.start()
         self._browser: Browser | None = None
         self._playwright: Any = None  # Any: the driver is imported lazily
-        self.wait(self._start())
+        # The first page waits for it: a server and its home are made meanwhile.
+        self._started = asyncio.run_coroutine_threadsafe(self._start(), self._loop)
 
     def close(self) -> None:
         """End the browser and the thread."""
+        self._started.result(timeout=VISIT_SECONDS)
         self.wait(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -90,6 +92,7 @@ class BrowserThread:
     async def _open(
         self, url: str, token: str | None, allows: tuple[str, ...], options: dict[str, Any]
     ) -> "OpenedPage":
+        await asyncio.wrap_future(self._started)
         assert self._browser is not None
         found: list[str] = []
         context = await self._browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})

@@ -51,8 +51,7 @@ async def storm(page: "Page", number: int, *, seed: int, is_slow: bool) -> int:
         burst = [random_input(chance, middle) for _ in range(1 if is_slow else min(BURST, number - done))]
         if is_slow:
             [[*pressed, released]] = burst
-            for each in pressed:
-                await browser.send(*each)
+            await asyncio.gather(*(browser.send(*each) for each in pressed))
             await page.clock.run_for(chance.randrange(20, 250))
             await browser.send(*released)
             gap_ms = chance.choice(GAPS_MS)

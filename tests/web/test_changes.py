@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.web.browser_thread import BrowserThread
+from tests.web.browser_thread import BrowserThread, OpenedPage, go
 from tests.web.conftest import WebServer
 from tests.web.test_inbox import hold
 
@@ -36,11 +36,12 @@ async def stage(home: Path, folder: Path) -> str:
 
 
 def test_one_hunk_is_committed_one_dropped_and_one_stays(
-    server: WebServer, browser: BrowserThread, tmp_path: Path
+    server: WebServer, tab: OpenedPage, tmp_path: Path
 ) -> None:
     session = asyncio.run(stage(server.home / "holdfast", tmp_path))
 
     async def decide(page: "Page") -> None:
+        await go(page, f"#/s/{session}/changes")
         await page.get_by_label("Side by side").check()
         row = page.locator(".split tr").filter(has_text="first")
         assert await row.locator("td").all_inner_texts() == ["line 0", "first"]
@@ -58,7 +59,7 @@ def test_one_hunk_is_committed_one_dropped_and_one_stays(
         await hold(page, "Hold to commit 1 hunk and drop 1 hunk")
         await page.get_by_text("+1 −0").wait_for()
 
-    browser.visit(f"{server.url}#/s/{session}/changes", decide, token=server.token)
+    tab.work(decide)
     assert (tmp_path / "a.txt").read_text() == "".join(["first\n", *LINES[1:]])
 
 

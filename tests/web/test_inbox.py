@@ -27,31 +27,29 @@ QUIET_MS, HOLD_MS, SEEN_MS = 320, 600, 3000
 """A press counts after a pause of 300 ms, and as held after 500 ms."""
 
 
-async def hold(page: "Page", name: str, *, until: "Locator | None" = None) -> None:
+async def hold(
+    page: "Page", name: str, *, within: "Locator | None" = None, until: "Locator | None" = None, key: str = ""
+) -> None:
     """Press a button as a person does who means it, after a pause and for a while; again where the page did not take it.
 
     It is done when the button is gone, or when something else is there.
     """
-    button = page.get_by_role("button", name=name, exact=True)
+    button = (within or page).get_by_role("button", name=name, exact=True)
     await button.wait_for()
     for _ in range(100):
         await page.wait_for_timeout(QUIET_MS)
         if await (button.count() if until is None else until.count()) == (until is not None):
             return
         with suppress(Exception):  # it went away in this moment
-            await button.hover(timeout=SEEN_MS)
-            await page.mouse.down()
+            await (button.focus(timeout=SEEN_MS) if key else button.hover(timeout=SEEN_MS))
+            await (page.keyboard.down(key) if key else page.mouse.down())
             try:
                 if not await button.evaluate("(it) => it.classList.contains('holding')", timeout=SEEN_MS):
                     continue
                 await page.wait_for_timeout(HOLD_MS)
             finally:
-                await page.mouse.up()
-            await (
-                button.wait_for(state="detached", timeout=SEEN_MS)
-                if until is None
-                else until.wait_for(timeout=SEEN_MS)
-            )
+                await (page.keyboard.up(key) if key else page.mouse.up())
+            await (until or button).wait_for(state="visible" if until else "detached", timeout=SEEN_MS)
             return
     raise AssertionError(f"{name!r} was held and nothing happened")
 

@@ -11,7 +11,7 @@ from tests.web.browser_thread import BrowserThread, OpenedPage, go
 from tests.web.conftest import WebServer
 from tests.web.http import send
 from tests.web.sample_home import SampleHome, fill
-from tests.web.test_inbox import hold
+from tests.web.test_inbox import APPROVE, QUIET_MS, SEEN_MS, hold
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -63,6 +63,8 @@ async def violations(page: "Page") -> list[str]:
 
 
 View = tuple[Literal["light", "dark"], int]
+SETTLED_MS = 750
+"""What is shown can be approved after 700 ms, and a click counts when 300 ms passed without another."""
 VIEWS: tuple[View, ...] = (("light", 1280), ("dark", 320))
 EVERY_VIEW: tuple[View, ...] = (
     ("light", 320),
@@ -208,47 +210,39 @@ def test_a_call_is_approved_by_holding_a_key(sample: SampleHome, tab: OpenedPage
     async def approve(page: "Page") -> None:
         await go(page, "#/")
         card = page.get_by_role("article").filter(has_text="by-key.txt")
-        button = card.get_by_role("button", name="Hold to approve once", exact=True)
-        await button.wait_for()
         await card.hover()  # while the pointer is there, the place stays taken
-        for _ in range(20):
-            await page.wait_for_timeout(800)
-            if not await button.count():
-                break
-            try:
-                await button.focus(timeout=3000)
-                await page.keyboard.down("Enter")
-                await page.wait_for_timeout(900)
-                await page.keyboard.up("Enter")
-                await button.wait_for(state="detached", timeout=3000)
-            except Exception:
-                continue
-            break
+        await hold(page, APPROVE, within=card, key="Enter")
         await page.get_by_text("by-key.txt: approved").wait_for()
 
     tab.work(approve)
 
 
-def test_a_number_is_typed_where_nobody_can_hold(
-    server: WebServer, sample: SampleHome, browser: BrowserThread
-) -> None:
+def test_a_number_is_typed_where_nobody_can_hold(sample: SampleHome, tab: OpenedPage) -> None:
+    async def choose(page: "Page", *, types: bool) -> None:
+        await go(page, "#/devices")
+        await page.get_by_label("Type a number instead of holding a button").set_checked(types)
+
     async def approve(page: "Page") -> None:
-        await page.evaluate("() => localStorage.setItem('holdfast.approve', 'type')")
-        await page.reload()
+        await choose(page, types=True)
+        await go(page, "#/")
         card = page.get_by_role("article").filter(has_text="by-number.txt")
+        button = card.get_by_role("button", name="Approve once")
         label = await card.locator("label", has_text="to approve once").inner_text()
+        await card.hover()  # while the pointer is there, the place stays taken
         await card.get_by_role("textbox").fill("000")
-        await card.get_by_role("button", name="Approve once").click(force=True)
-        await page.wait_for_timeout(800)
-        assert await card.get_by_role("button", name="Approve once").count() == 1
+        await page.wait_for_timeout(SETTLED_MS)
+        await button.click(force=True)
+        await page.wait_for_timeout(QUIET_MS)
+        assert await button.count() == 1
         await card.get_by_role("textbox").fill(label.split()[1])
-        for _ in range(20):
-            await page.wait_for_timeout(800)
-            if not await card.get_by_role("button", name="Approve once").count():
+        for _ in range(100):
+            await page.wait_for_timeout(QUIET_MS)
+            if not await button.count():
                 break
             with suppress(Exception):  # it went away in this moment
-                await card.get_by_role("button", name="Approve once").click(timeout=5000)
-            await page.wait_for_timeout(800)
+                await button.click(timeout=SEEN_MS)
+                await button.wait_for(state="detached", timeout=1_000)
         await page.get_by_text("by-number.txt: approved").wait_for()
+        await choose(page, types=False)
 
-    browser.visit(server.url, approve, token=server.token)
+    tab.work(approve)
