@@ -1,7 +1,8 @@
 """The web server and its page: how long it takes until a browser shows an event, an answer, a list, a long session and a long diff.
 
 event        from the append of another process until the frame arrives at a client of the stream, and until the page shows it
-answer       from the request until the process that holds the session has recorded the answer, and until another page shows it
+answer       from the request until the process that holds the session has recorded the answer, and until another page shows it; and
+             the part of the server alone, which records the answer where nobody holds the session
 lists        what waits (1,000 calls), the newest 50 sessions and usage, in homes of 1,000 and of 100,000 sessions: wall and CPU time
 page         the first paint, a list of 1,000 sessions, and the newest of 100,000
 session      of 10,000 events: until its end is shown, and the frames while it scrolls
@@ -9,7 +10,8 @@ diff         of 20,000 lines: until its first hunk is shown
 assets       the bytes of all scripts and styles; memory of an idle server
 
 kills        of the server and of tabs: events lost or shown twice (the tests of tests/web/test_kills.py, long form)
-tests        thirty tests in the browser
+tests        thirty tests in the browser; and those that fail if a random key approves, an attack succeeds, axe finds something, or a
+             page reports an error, a violation of its content security policy or a request to another host. So does every visit here.
 
 Each figure stands beside its goal with a verdict, and the end names those that were missed. The load of the machine is printed
 first: wall times on a loaded machine are upper bounds.
@@ -21,6 +23,7 @@ import gzip
 import http.client
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -102,6 +105,7 @@ BROWSER_TESTS = (
     "test_phone",
     "test_pages",
 )
+GUARDING_TESTS = ("test_accidents", "test_attacks", "test_guard", "test_pages", "test_threats")
 TESTS = 30
 
 
@@ -119,6 +123,8 @@ def main() -> None:
             show("answer recorded by the holder", asyncio.run(answers(server)), p50=15, p95=40)
             show("answer to another page", shown_answers(server, browser), p50=15, p95=40)
         with folder() as home:
+            show("answer, the part of the server", asyncio.run(server_answers(home)), p95=10)
+        with folder() as home:
             asyncio.run(long_session(home))
             diff = asyncio.run(long_diff(home))
             with running_server(home) as server:
@@ -131,6 +137,7 @@ def main() -> None:
     finally:
         browser.close()
     kills()
+    guarding_tests()
     browser_tests()
     print(f"missed: {'; '.join(MISSED)}" if MISSED else "every goal was reached")
 
@@ -308,6 +315,28 @@ async def _answered(server: WebServer, answer: Callable[[str, object], Awaitable
         await runtime.close()
 
 
+async def server_answers(home: Path) -> list[float]:
+    """Answer calls of sessions that nobody holds, from a device that may only answer, so that no session continues meanwhile."""
+    runtime = await Runtime.start(home=home / "holdfast", settings=Settings(), servers=())
+    try:
+        for number in range(ANSWERS):
+            session = await runtime.create(policy="ask-always", needs_model=False)
+            await session.execute(f"open('bench-{number}.txt', 'w').write('x')")
+            await session.close()
+    finally:
+        await runtime.close()
+    took: list[float] = []
+    async with web_client(home / "holdfast") as operator:
+        client = operator.as_device("answer")
+        for call in (await client.get("/api/waiting")).data:
+            body = {"verdict": "deny", "digest": call["escalation"]["digest"]}
+            began = time.perf_counter()
+            answer = await client.post(f"/api/waiting/{call['session']}/{call['escalation']['id']}", body)
+            took.append(time.perf_counter() - began)
+            assert answer.data["delivery"] == "recorded", answer
+    return took
+
+
 async def lists(home: Path, number: int) -> None:
     """Time the lists of a home with so many sessions, of which 1,000 wait."""
     store = await open_store(Home(home / "holdfast"), clock=SystemClock(), redact=bytes)
@@ -413,20 +442,28 @@ def open_long(server: WebServer, browser: BrowserThread, diff: str) -> None:
 
 def kills() -> None:
     """Kill servers and tabs in the middle of events; the tests count what is lost or doubled."""
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-m",
-        "soak or not soak",
-        "-p",
-        "no:randomly",
-        "tests/web/test_kills.py",
-    ]
+    failed = _run_tests("kills", "soak or not soak", "test_kills")
+    judge("tests with kills that lost or doubled an event", failed, 0, "")
+
+
+def guarding_tests() -> None:
+    """The short form of 6,000 random keys and clicks; attacks in the browser and on the wire; axe on every page."""
+    failed = _run_tests("accidents, attacks and axe", "not soak", *GUARDING_TESTS)
+    judge("tests in which a random input approved, an attack succeeded or axe found something", failed, 0, "")
+
+
+def _run_tests(name: str, form: str, *files: str) -> float:
+    """How many of these tests fail."""
     began = time.perf_counter()
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    print(f"kills: {done.stdout.strip().splitlines()[-1]} in {time.perf_counter() - began:.0f} s")
-    judge("tests with kills that lost or doubled an event", float(done.returncode != 0), 0, "")
+    words = ["-n", "2", "-m", form, *(f"tests/web/{each}.py" for each in files)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False
+    )
+    last = done.stdout.strip().splitlines()[-1]
+    print(f"{name}: {last} in {time.perf_counter() - began:.0f} s")
+    if done.returncode not in (0, 1):
+        return float("inf")
+    return float(sum(int(number) for number in re.findall(r"(\d+) (?:failed|error)", last)))
 
 
 def browser_tests() -> None:

@@ -129,6 +129,28 @@ def test_the_check_finds_what_nobody_can_read(sample: SampleHome, looked_at: Ope
     assert found.startswith("label")
 
 
+LONG_WORD = """async () => {
+  const { Table } = await import("/static/parts.js"), { html, render } = await import("/static/vendor/preact.js");
+  const box = document.createElement("div");
+  document.getElementById("main").append(box);
+  render(html`<${Table} label="paths" heads=${["Path"]} rows=${[["folder".repeat(20)]]}/>`, box);
+  const table = box.querySelector(".data"), isCut = table.scrollWidth > table.clientWidth;
+  box.remove();
+  return isCut;
+}"""
+
+
+def test_a_long_path_is_whole_on_a_phone(tab: OpenedPage) -> None:
+    async def look(page: "Page") -> bool:
+        await go(page, "#/devices")
+        await page.set_viewport_size({"width": 320, "height": 800})
+        is_cut = bool(await page.evaluate(LONG_WORD))
+        await page.set_viewport_size({"width": 1280, "height": 800})
+        return is_cut
+
+    assert not tab.work(look)
+
+
 MAIN_PATH = ("Sessions", "Teams", "Policy", "Usage", "Devices", "Inbox")
 SESSION_PATH = ("Changes", "Timeline", "Files", "Audit", "Limits")
 
