@@ -30,7 +30,7 @@ def sample(server: WebServer) -> SampleHome:
 @pytest.fixture(scope="module")
 def tab(server: WebServer, browser: BrowserThread) -> Iterator[OpenedPage]:
     """A page whose requests may fail."""
-    with browser.open(server.url, token=server.token, allows=("400",)) as opened:
+    with browser.open(server.url, token=server.token, allows=("400", "ERR_FAILED")) as opened:
         yield opened
 
 
@@ -109,3 +109,14 @@ def test_the_audit_names_who_answered_a_call_also_where_it_was_denied(
 
     [answered] = tab.work(look)
     assert answered.startswith("Answered by: person")
+
+
+def test_a_page_that_did_not_reach_the_server_asks_again(sample: SampleHome, tab: OpenedPage) -> None:
+    async def lose(page: "Page") -> None:
+        await page.route("**/api/usage?*", lambda route: route.abort(), times=1)
+        await go(page, "#/usage")
+        await page.get_by_role("alert").get_by_text("the server does not answer").wait_for()
+        await page.get_by_role("region", name="usage").wait_for()
+        assert await page.get_by_role("alert").count() == 0
+
+    tab.work(lose)

@@ -67,7 +67,11 @@ export function useData(address, concerns) {
   const reload = async () => {
     const mine = ++turn.current;
     try { const data = await get(address); if (mine === turn.current) setState({ address, data }); }
-    catch (error) { if (mine === turn.current) setState((old) => ({ address, data: own(old), error })); }
+    catch (error) {
+      if (mine !== turn.current) return;
+      setState((old) => ({ address, data: own(old), error }));
+      if (!error.status) setTimeout(() => mine === turn.current && reload(), 1000); // it was not reached
+    }
   };
   useLayoutEffect(() => { // an effect would ask a frame later
     reload();
