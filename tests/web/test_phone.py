@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from tests.web.browser_thread import BrowserThread
 from tests.web.conftest import running_server
 from tests.web.http import send
 from tests.web.sample_home import fill
+from tests.web.test_inbox import HOLD_MS, QUIET_MS
 
 from holdfast.gate.commands.own_servers import running_servers
 from holdfast.store import Home
@@ -162,15 +163,18 @@ def test_a_phone_enters_by_a_code_and_approves_one_call_by_touch(
                 assert await call.evaluate("(box) => box.scrollWidth <= box.clientWidth"), "nothing is cut"
                 await card.get_by_role("button", name="More").tap()
                 assert await page.get_by_text("Approve more than this call").count() == 0
-                await page.wait_for_timeout(800)
+                await page.wait_for_timeout(750)  # what is shown can be approved
                 await touch(button, ms=0)  # a tap
-                await page.wait_for_timeout(800)
+                await page.wait_for_timeout(QUIET_MS)
                 assert await button.count() == 1, "a tap approves nothing"
-                for _ in range(20):  # again where the machine was too slow
-                    await page.wait_for_timeout(800)
+                for _ in range(100):  # again where the machine was too slow
+                    await page.wait_for_timeout(QUIET_MS)
                     if not await button.count():
                         break
-                    await touch(button, ms=900)
+                    await touch(button, ms=HOLD_MS)
+                    with suppress(Exception):
+                        await button.wait_for(state="detached", timeout=1_000)
+                        break
                 # It may answer, not operate, and no process holds the session.
                 await page.get_by_text("approved here; no process continues the session").wait_for()
 
