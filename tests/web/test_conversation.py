@@ -83,6 +83,33 @@ def test_a_session_shows_calls_output_and_markdown(server: WebServer, tab: Opene
     tab.work(look)
 
 
+async def talk_again(home: "Path") -> str:
+    """A session that was returned to its start and asked once more: its calls have the same numbers again."""
+    runtime = await Runtime.start(home=home, settings=Settings(), servers=())
+    try:
+        model = ScriptedModel([use("execute_code", {"code": CODE}), "One."] * 2)
+        session = await runtime.create(policy="scratch", model=model)
+        await session.send("first")
+        await session.rewind(0)
+        await session.send("second")
+        return session.id
+    finally:
+        await runtime.close()
+
+
+def test_what_happened_before_a_rewind_stays_in_the_record(server: WebServer, tab: OpenedPage) -> None:
+    session = asyncio.run(talk_again(server.home / "holdfast"))
+
+    async def look(page: "Page") -> list[str]:
+        await go(page, f"#/s/{session}")
+        await page.locator(".said.message").nth(1).wait_for()
+        shown = await page.locator(".said.message, .said.call, .said.rewind").all()
+        return [str(await each.get_attribute("class")).removeprefix("said ") for each in shown]
+
+    calls = ["call"] * 2
+    assert tab.work(look) == ["message", *calls, "rewind", "message", *calls]
+
+
 async def hide(home: "Path") -> tuple[str, str]:
     """A session that keeps a mail from its model, and one that ran a program of its host."""
     (home / "policies").mkdir(exist_ok=True)

@@ -6,11 +6,15 @@ import { html } from "./vendor/preact.js";
 
 const LONG = 400;
 
-// The later item of a key adds to the earlier one: a call keeps what it was and gains how it ended.
+// The later item of a key adds to the earlier one: a call keeps what it was and gains how it ended. After a rewind, keys come again.
 export function merge(items, more) {
   const known = new Map(items.map((each) => [each.key, each]));
   for (const each of more) {
-    const old = known.get(each.key);
+    let old = known.get(each.key);
+    if (old && each.seq > old.seq && !/running|waiting/.test(old.state) && (each.state === "waiting" || each.kind === "call" && each.title)) {
+      const key = `${old.key} ${old.seq}`;
+      known.set(key, { ...old, key }); old = null;
+    }
     known.set(each.key, old && old.kind === "call" && !each.title ? { ...old, state: each.state, result: each.text } : old && old.kind === "approval" ? { ...each, seq: old.seq, effect: old.effect ?? old.title } : each);
   }
   return [...known.values()].sort((a, b) => a.seq - b.seq);
@@ -20,13 +24,11 @@ export const Text = ({ text, label }) => text ? html`<pre ...${text.length > LON
 
 export function Item({ item, live, onReveal }) {
   const state = item.state && html`<${State} of=${item.state}/>`;
-  const at = html`<span>${when(item.at_ms)}</span>`;
   if (item.kind === "call") return html`<${Call} item=${item} state=${state} live=${live}/>`;
   if (item.kind === "thinking") return html`<div class="said thinking"><details><summary>${item.title}</summary><${Text} text=${item.text} label="reasoning"/></details></div>`;
   const title = item.kind === "reply" ? modelName(item.title) : item.effect ? `${item.effect}: ${item.title}` : item.title;
-  const head = html`<div class="who"><span>${title} ${item.state !== "ok" && state}</span>${at}</div>`;
-  const isTalk = item.kind === "message" || item.kind === "reply";
-  return html`<div class=${"said " + item.kind}>${head}${isTalk ? html`<${Markdown} text=${item.text}/>` : html`<${Text} text=${item.text} label=${item.title}/>`}${item.hidden && onReveal && html`<div class="acts"><${Hold} act=${() => onReveal(item.hidden)} words=${"let the model read " + item.hidden}/></div>`}</div>`;
+  const head = html`<div class="who"><span>${title} ${item.state !== "ok" && state}</span><span>${when(item.at_ms)}</span></div>`;
+  return html`<div class=${"said " + item.kind}>${head}${["message", "reply"].includes(item.kind) ? html`<${Markdown} text=${item.text}/>` : html`<${Text} text=${item.text} label=${item.title}/>`}${item.hidden && onReveal && html`<div class="acts"><${Hold} act=${() => onReveal(item.hidden)} words=${"let the model read " + item.hidden}/></div>`}</div>`;
 }
 
 // A call is one line with the value that says most; its arguments and its result are folded below it.

@@ -48,7 +48,7 @@ function Line(each) {
 
 function Found({ query }) {
   const { data, error } = useData(`/api/search?q=${encodeURIComponent(query)}`);
-  return html`<${Problem} error=${error}/>${some(data, "Nothing found", () => html`<ul class="talk" aria-label="search results">${data.map((each) => html`<li key=${each.session + each.seq}><a href=${href(each.session)}>${sessionName(each)}</a> <span class="dim">turn ${each.turn}</span><div>${each.pieces.map((piece, i) => i % 2 ? html`<mark class="mark">${piece}</mark>` : piece)}</div></li>`)}</ul>`)}`;
+  return html`<${Problem} error=${error}/>${some(data, "Nothing found", () => html`<ul class="talk" aria-label="search results">${data.map((each) => html`<li key=${each.session + each.seq}><a href=${href(each.session)}>${sessionName(each)}</a> <span class="dim">turn ${each.turn}</span><div>${each.pieces.map((piece, i) => i % 2 ? html`<mark>${piece}</mark>` : piece)}</div></li>`)}</ul>`)}`;
 }
 
 function NewSession() {

@@ -11,9 +11,9 @@ const Bar = ({ from, whole, start, length, kind }) => html`<svg class=${"bar-tra
 
 export function Timeline({ session }) {
   const { data, error } = useSessionData(session, "/timeline", isTurn), view = useSessionData(session);
-  const from = Math.min(...(data ?? []).map((each) => each.start_ms)), to = Math.max(...(data ?? []).map((each) => each.start_ms + (each.length_ms ?? 0)));
+  const rows = data ?? [], from = Math.min(...rows.map((each) => each.start_ms)), to = Math.max(...rows.map((each) => each.start_ms + (each.length_ms ?? 0)));
   return html`<${SessionPage} session=${session} title="Timeline" error=${error}>
-    ${some(data, "Nothing happened yet", () => html`<${Table} label="timeline" heads=${["Kind", "What", "Start", "#Length", "Result", "Place"]} rows=${data.map((each) => [html`<${Tag}>${each.kind}<//>`, clip(each.what, 160), html`<span class="place">${when(each.start_ms, "medium")}</span>`, each.length_ms == null ? "not over" : each.length_ms ? span(each.length_ms) : "", each.result, html`<${Bar} from=${from} whole=${Math.max(1, to - from)} start=${each.start_ms} length=${each.length_ms ?? to - each.start_ms} kind=${each.kind}/>`])}/>`)}<${Points} session=${session} isFork=${!!view.data?.summary.parent}/><//>`;
+    ${some(data, "Nothing happened yet", () => html`<${Table} label="timeline" heads=${["Kind", "What", "Start", "#Length", "Result", "Place"]} rows=${rows.map((each) => [html`<${Tag}>${each.kind}<//>`, clip(each.what, 160), html`<span class="place">${when(each.start_ms, "medium")}</span>`, each.length_ms == null ? "not over" : each.length_ms ? span(each.length_ms) : "", each.result, html`<${Bar} from=${from} whole=${Math.max(1, to - from)} start=${each.start_ms} length=${each.length_ms ?? to - each.start_ms} kind=${each.kind}/>`])}/>`)}<${Points} session=${session} isFork=${!!view.data?.summary.parent}/><//>`;
 }
 
 // Returning to an earlier turn: the plan is shown before anything changes, and what cannot be undone is named.
