@@ -1,7 +1,6 @@
 """Commands that wait for a server show progress at a terminal, and none in a pipe."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from tests.cli.commands import holdfast
 from tests.cli.slow_model import SlowModel
 from tests.cli.terminals import terminal
 from tests.cli.test_progress import DRAWN
+from tests.support.fork_server import forked_python
 
 from holdfast.models import Reply, say, use
 
@@ -112,4 +112,4 @@ def adding(home: Path, limit_seconds: float) -> list[str]:
     """The arguments that add a server which starts after a time limit, or when the file `go` exists."""
     script = home / "late.py"
     script.write_text(LATE_SERVER)
-    return ["add", "late", "--", sys.executable, str(script), str(limit_seconds), str(home / "go")]
+    return ["add", "late", "--", *forked_python(str(script), str(limit_seconds), str(home / "go"))]

@@ -51,7 +51,7 @@ class UnconfinedGuest:
             sys.executable, "-c", _RUN, request.code, env=self._environment, stdout=pipe, stderr=pipe
         )
         try:
-            out, err = await asyncio.wait_for(process.communicate(), request.limits.wall_seconds)
+            out, err = await asyncio.wait_for(process.communicate(), request.limits.seconds)
         except TimeoutError:
             process.kill()
             await process.communicate()

@@ -29,7 +29,7 @@ from holdfast.worker import Dispatch, install_dispatch, open_dispatch, post_mess
 if TYPE_CHECKING:
     from tests.support.postgres import Databases
 
-PROGRAM = Path(__file__).with_name("witness_main.py")
+PROGRAM = ("-m", "tests.worker.witness_main")
 PATIENCE_SECONDS = 600
 STORM = ("--places=2", "--model-seconds=0.05", "--call-seconds=0.2")
 """Slow calls: most kills find one in the middle."""
@@ -49,7 +49,7 @@ class Fleet:
     async def add_worker(self, *options: str, url: str | None = None) -> Forked:
         """Start a worker, and wait until it is about to take jobs."""
         theirs, ours = os.pipe()
-        worker = Forked.start(str(PROGRAM), url or self.url, str(self.folder), *options, stdout=ours)
+        worker = Forked.start(*PROGRAM, url or self.url, str(self.folder), *options, stdout=ours)
         os.close(ours)
         self.workers.append(worker)
         try:

@@ -159,7 +159,8 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     if arguments.network:
         enter_network(arguments.network)
-    forget(arguments.without)
+    if arguments.without:
+        forget(arguments.without)
     SlowModel.seconds = arguments.model_seconds
     Mail.seconds = arguments.call_seconds
     asyncio.run(main(arguments.url, arguments.folder, WrongClock(arguments.clock), arguments.places))

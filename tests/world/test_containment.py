@@ -312,7 +312,7 @@ def race(inside: Path, outside: Path, opener: Opener, rounds: int) -> None:
 def test_a_thread_that_swaps_links_gets_no_byte_in_or_out(
     inside: Path, outside: Path, opener: Opener
 ) -> None:
-    race(inside, outside, opener, rounds=80)
+    race(inside, outside, opener, rounds=30)
 
 
 @pytest.mark.soak

@@ -46,7 +46,7 @@ class Forked:
 
     @classmethod
     def start(cls, *arguments: str, stdout: int) -> "Forked":
-        """Start `python SCRIPT ...` here, with a descriptor as its standard output."""
+        """Start `python SCRIPT ...` or `python -m MODULE ...` here, with a descriptor as its standard output."""
         body = marshal.dumps(("", 0o077, list(arguments), os.getcwd(), dict(os.environb)))
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(_server())

@@ -4,6 +4,7 @@ Each connection carries three descriptors and one request. The server forks the 
 exit status, and kills it when the client goes away.
 """
 
+import ctypes
 import faulthandler
 import fcntl
 import gc
@@ -32,6 +33,9 @@ PACKAGES = (
     "holdfast.teams",
 )
 """Packages whose modules are all loaded."""
+_COLLAPSE = 25
+"""MADV_COLLAPSE, since Linux 6.1."""
+_HUGE_PAGE = 2 << 20
 _FLUSH_FAILED = 120
 """The exit code of an interpreter that cannot write its last output."""
 PRELOADED = (
@@ -98,6 +102,22 @@ def preload(folder: Path) -> None:
     gc.collect()
     gc.freeze()  # keeps the pages of the libraries shared
     gc.enable()
+    _join_pages()
+
+
+def _join_pages() -> None:
+    """Put the loaded libraries into huge pages, which a fork shares with one entry for 512 pages.
+
+    Copying and freeing the entries takes half of the time of a fork. An older kernel refuses, and keeps small pages.
+    """
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, rights, _, _, number, *_ = line.split()
+        if rights == "rw-p" and number == "0":  # of no file
+            start, end = (int(each, 16) for each in addresses.split("-"))
+            start = -(-start // _HUGE_PAGE) * _HUGE_PAGE
+            madvise(start, max(0, end - start), _COLLAPSE)
 
 
 @dataclass(frozen=True)
