@@ -233,7 +233,7 @@ def test_a_session_of_a_folder_that_is_gone_can_be_forked(run: Run, home: Path) 
     assert (home / "sessions" / moved / "workspace" / "readme.txt").read_text() == "A project.\n"
 
 
-def test_a_raised_budget_counts_and_a_request_that_was_left_is_heeded(run: Run, home: Path) -> None:
+def test_a_raised_budget_counts_and_a_request_that_was_left_is_granted(run: Run, home: Path) -> None:
     budget = run("budget", "show", "funded", "--json").data
     assert (budget["limits"]["calls"], budget["limits"]["tokens"]) == (25, 900_000)
     assert run("-r", "funded", "--json", "go on").code == OK

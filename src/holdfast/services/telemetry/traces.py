@@ -74,7 +74,7 @@ class _SessionSpans:
         self._turn = 0
 
     def add(self, recorded: RecordedEvent, *, is_new: bool) -> None:
-        """Begin or end what an event begins or ends. What ended before is of another process, which sent it."""
+        """Begin or end what an event begins or ends. What ended before belongs to another process, which sent it."""
         at = recorded.at_ms * _NS
         match event := recorded.event:
             case MessagePosted() | CodePosted():

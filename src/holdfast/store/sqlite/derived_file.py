@@ -53,7 +53,7 @@ def load_schema(name: str) -> list[str]:
 
 
 def find_progress(connection: sqlite3.Connection, derived: sqlite3.Connection) -> int | None:
-    """The row up to which the file is current: 0 if it is empty, None if it is of another database."""
+    """The row up to which the file is current: 0 if it is empty, None if it belongs to another database."""
     noted = derived.execute(SQL["search_progress"]).fetchone()
     if noted is None:
         return 0
