@@ -160,19 +160,19 @@ def test_a_server_that_does_not_start_is_a_problem(run: Run, tmp_path: Path) -> 
     assert found["mcp clock"]["state"] != "bad", found["mcp clock"]
 
 
-@pytest.mark.parametrize("below", ["", "/deeper"])
 def test_a_file_in_place_of_the_data_directory_is_one_problem_and_the_other_checks_run(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = findings(run).keys()
     (tmp_path / "holdfast").write_text("not a folder")
-    monkeypatch.setenv("HOLDFAST_HOME", f"{tmp_path}/holdfast{below}")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "nothing-of-worth")
-    found = findings(run)
-    assert found.keys() == whole
-    assert [part for part, each in found.items() if each["state"] == "bad"] == ["home"]
-    assert found["home"]["detail"] == f"{tmp_path}/holdfast is not a folder"
-    assert found["home"]["fix"] == "move it away, or set HOLDFAST_HOME to a folder you own"
+    for below in ("", "/deeper"):
+        monkeypatch.setenv("HOLDFAST_HOME", f"{tmp_path}/holdfast{below}")
+        found = findings(run)
+        assert found.keys() == whole
+        assert [part for part, each in found.items() if each["state"] == "bad"] == ["home"]
+        assert found["home"]["detail"] == f"{tmp_path}/holdfast is not a folder"
+        assert found["home"]["fix"] == "move it away, or set HOLDFAST_HOME to a folder you own"
 
 
 def test_a_check_that_cannot_run_is_a_problem_and_the_other_checks_run(run: Run, tmp_path: Path) -> None:
