@@ -8,6 +8,7 @@ import asyncio
 import ctypes
 import os
 import struct
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,7 +52,8 @@ class FileWatch:
         """Stop watching. Idempotent."""
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
-            os.close(self._descriptor)
+            # In a thread: the kernel lets go of a watch after 20 to 50 ms, and everything else would wait with it.
+            threading.Thread(target=os.close, args=(self._descriptor,), daemon=True).start()
             self._descriptor = -1
 
     def _read(self) -> None:
