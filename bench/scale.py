@@ -2,7 +2,7 @@
 
 The server comes from the wheel and syncs every commit; `HOLDFAST_TEST_POSTGRES=URL` measures another one. Variants alternate or
 follow each other in one run, so that load on the machine affects all of them alike. Processor time and round trips hardly depend
-on load. `--full` has the full numbers of sessions. Each run ends with what many machines would need, computed from costs that are
+on load. `--full` has the full numbers of sessions, `--only=turns,jobs` runs some of the parts. Each run ends with what many machines would need, computed from costs that are
 upper bounds; `--simulate` computes only that.
 """
 
@@ -56,28 +56,37 @@ def main() -> None:
                 server.start()
             url = given or (server.url() if server else "")
             pid = server.pid if server is not None else None
-            asyncio.run(_measure(Path(folder), url, pid, is_full="--full" in sys.argv))
+            chosen = [
+                word.removeprefix("--only=").split(",") for word in sys.argv if word.startswith("--only=")
+            ]
+            only = chosen[-1] if chosen else []
+            asyncio.run(_measure(Path(folder), url, pid, is_full="--full" in sys.argv, only=only))
         finally:
             if server is not None:
                 server.remove()
     simulate()
 
 
-async def _measure(folder: Path, url: str, server: int | None, *, is_full: bool) -> None:
+async def _measure(
+    folder: Path, url: str, server: int | None, *, is_full: bool, only: Sequence[str] = ()
+) -> None:
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"{'':<62}{'figure':>14}{'goal':>12}")
     databases = Databases(url, owner=f"bench_{os.getpid()}")
     try:
         bench = await _Bench.open(folder, await databases.take(), server)
+        parts: dict[str, Callable[[], Awaitable[object]]] = {
+            "appends": lambda: _appends(bench),
+            "turns": lambda: _turns(bench, databases),
+            "jobs": lambda: _jobs(bench),
+            "workers": lambda: _workers(bench, is_full=is_full),
+            "takeover": lambda: _takeover(bench),
+            "parked": lambda: _parked(bench, 100_000 if is_full else 5_000),
+            "filled": lambda: _filled(bench, 1_000_000 if is_full else 100_000),
+        }
         try:
-            await _appends(bench)
-            turns = await _turns(bench)
-            await _peer_turns(await databases.take(), turns)
-            await _jobs(bench)
-            await _workers(bench, is_full=is_full)
-            await _takeover(bench)
-            await _parked(bench, 100_000 if is_full else 5_000)
-            await _filled(bench, 1_000_000 if is_full else 100_000)
+            for part in only or parts:
+                await parts[part]()
         finally:
             await bench.close()
     finally:
@@ -136,11 +145,16 @@ class _Bench:
     async def until_idle(self) -> None:
         """Wait until every message became a turn that ended."""
         connection = await connect(self.url, is_admin=True)
-        busy = "SELECT EXISTS (SELECT FROM request) OR EXISTS (SELECT FROM lease WHERE worker IS NOT NULL)"
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while await connection.fetchval(busy):  # noqa: ASYNC110
+            while await connection.fetchval(_BUSY):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await connection.close()
+
+    async def rounds(self, count: int, sessions: Sequence[SessionId]) -> None:
+        """Send each session a message, and the next ones when all have ended their turns."""
+        for _ in range(count):
+            await self.post(sessions)
+            await self.until_idle()
 
     @asynccontextmanager
     async def worker(self, *, policy: Policy = ALLOW) -> AsyncIterator[None]:
@@ -228,8 +242,7 @@ async def _appends(bench: _Bench) -> None:
         )
 
 
-async def _turns(bench: _Bench) -> float:
-    """Returns the turns a second with many sessions."""
+async def _turns(bench: _Bench, databases: Databases) -> None:
     sessions = [await bench.runtime.create(model=InstantModel(), policy=ALLOW) for _ in range(AT_ONCE)]
     await asyncio.gather(*(session.send("go on") for session in sessions))
     trips, used = _statements(bench.store), time.process_time()
@@ -247,7 +260,7 @@ async def _turns(bench: _Bench) -> float:
     _show("  processor time a turn in the database, ms", f"{used * 1e3:.2f}")
     for session in sessions:
         await session.close()
-    return rate
+    await _peer_turns(await databases.take(), rate)
 
 
 async def _rate(turn: Callable[[int], Awaitable[object]], rounds: int) -> tuple[float, float]:
@@ -287,15 +300,12 @@ async def _peer_turns(url: str, ours: float) -> None:
 async def _jobs(bench: _Bench) -> None:
     ids = await bench.sessions(AT_ONCE)
     async with bench.worker():
-        await bench.post(ids)
-        await bench.until_idle()
-        for name, rounds in (("sessions kept", 6), ("each session opened", 1)):
+        await bench.rounds(1, ids)
+        for name, rounds in (("sessions kept", 20), ("each session opened", 1)):
             if rounds == 1:
                 ids = await bench.sessions(4 * AT_ONCE)
             start, used, server = time.perf_counter(), time.process_time(), bench.database_seconds()
-            for _ in range(rounds):
-                await bench.post(ids)
-                await bench.until_idle()
+            await bench.rounds(rounds, ids)
             count = rounds * len(ids)
             rate = count / (time.perf_counter() - start)
             goal = ("600", rate >= 600) if rounds > 1 else ("", None)
@@ -426,6 +436,7 @@ async def _bytes(url: str) -> int:
     return int(await _value(url, "SELECT pg_database_size(current_database())"))
 
 
+_BUSY = "SELECT EXISTS (SELECT FROM request) OR EXISTS (SELECT FROM lease WHERE worker IS NOT NULL)"
 _HELD = """
 SELECT (SELECT count(*) FROM holdfast.lease WHERE worker IS NOT NULL AND session LIKE 'parked-%')
     + (SELECT count(*) FROM holdfast.pgqueuer WHERE convert_from(payload, 'UTF8') LIKE 'parked-%')

@@ -137,3 +137,16 @@ def test_sessions_are_copied_both_ways(url: str, tmp_path: Path) -> None:
     assert len(json.loads(back.stdout)["copied"]) == 1, back.stderr
     assert "hello" in holdfast("show", "mine", home=tmp_path).stdout
     assert holdfast("files", "cat", "mine", "a.txt", home=tmp_path).stdout == "one"
+
+
+def test_sessions_are_copied_back_to_a_machine_that_never_had_its_own(url: str, tmp_path: Path) -> None:
+    model = script(tmp_path, runs("open('a.txt', 'w').write('one')"), "hello")
+    started = holdfast(
+        "-m", model, "-p", "scratch", "-n", "mine", "--scratch", "hi", home=tmp_path, HOLDFAST_STORE=url
+    )
+    assert started.returncode == 0, started.stderr
+    back = holdfast("store", "copy", "--back", "--json", home=tmp_path, HOLDFAST_STORE=url)
+    assert len(json.loads(back.stdout)["copied"]) == 1, back.stdout + back.stderr
+    assert "hello" in holdfast("show", "mine", home=tmp_path).stdout
+    assert holdfast("files", "cat", "mine", "a.txt", home=tmp_path).stdout == "one"
+    assert "mine" in holdfast("sessions", home=tmp_path, HOLDFAST_STORE=url).stdout

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 
 
 def sessions_with_folders(home: Home) -> dict[SessionId, SummaryState]:
-    """Summarize each session that has a folder: it had at least one event and was last active when its folder changed."""
+    """Summarize each session that has a folder: it had at least one event and was last active when its folder changed.
+
+    None where the folder may be of a session in a store that machines share.
+    """
     lines: dict[SessionId, SummaryState] = {}
+    if home.serves_shared_store:
+        return lines
     for folder in sorted((home.root / "sessions").glob("*/")):
         try:
             session = check_session_id(folder.name)

@@ -96,7 +96,7 @@ class LocalPostgres:
         if done.returncode != 0:
             raise StoreUnavailable(
                 f"PostgreSQL could not create its data in {str(self.folder)!r}:\n{done.stderr.decode(errors='replace')[-2000:]}",
-                hint="run it as an ordinary user, or use a server of your own with --store",
+                hint="run it as a user that has a name on this machine, or use a server of your own with --store",
             )
         draft.rename(self._data)
 
