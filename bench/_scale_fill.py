@@ -34,14 +34,14 @@ async def copy_session(url: str, like: list[RecordedEvent], count: int) -> list[
     offset = 0
     while offset < count:
         events, sessions, leases = [], [], []
-        for id in ids[offset : offset + 10_000]:
+        for rank, id in enumerate(ids[offset : offset + 10_000], offset):
             previous, own = GENESIS, []
             for seq, (entry, body) in enumerate(zip(like, bodies, strict=True), 1):
                 link = event_hash(previous, id, seq, entry.at_ms, body)
                 own.append(RecordedEvent(id, seq, entry.at_ms, entry.event, link, previous))
                 events.append((id, seq, entry.at_ms, link, body, 1, 1))
                 previous = link
-            sessions.append((id, "/home", 0, _encoded_state(id, own), "waiting"))
+            sessions.append((id, "/home", rank, _encoded_state(id, own), "waiting"))
             leases.append((id, 1, 0, len(like), previous))
         offset += 10_000
         for table, rows, columns in (
