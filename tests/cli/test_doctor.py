@@ -212,3 +212,12 @@ def test_a_weaker_command_sandbox_is_named_with_both_ways_out() -> None:
     assert (found.state, found.fix) == ("note", "sudo sysctl x=1")
     assert "only the copy sandbox" in found.detail
     assert "enabled = true under [shell]" in found.detail
+
+
+def test_commands_that_are_switched_off_are_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "holdfast").mkdir(mode=0o700)
+    (tmp_path / "holdfast" / "config.toml").write_text("[shell]\nenabled = false\n")
+    found = findings(run)["commands"]
+    assert found["state"] == "note"
+    assert "switched off" in found["detail"]
+    assert found["fix"] == "holdfast config set shell.enabled auto"

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from holdfast.commands import SandboxStatus, probe_sandbox
+from holdfast.config import load_config
 from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines, Sandbox, self_test
@@ -31,6 +32,10 @@ async def check_engines(home: Home) -> list[CheckResult]:
 
 async def check_commands(home: Home) -> list[CheckResult]:
     """Report the sandbox for programs: its tier and walls, or what prevents it."""
+    if _is_switched_off(home):
+        detail = "switched off: agents cannot run programs (enabled = false under [shell] in config.toml)"
+        fix = "holdfast config set shell.enabled auto"
+        return [CheckResult(part="commands", state="note", detail=detail, fix=fix)]
     if home.root.exists():
         # The finding depends on the file system of the data directory, and sessions use the new one from now on.
         status = await probe_sandbox(home.cache, is_repeated=True)
@@ -38,6 +43,13 @@ async def check_commands(home: Home) -> list[CheckResult]:
         with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
             status = await probe_sandbox(Path(name))
     return [describe_command_sandbox(status)]
+
+
+def _is_switched_off(home: Home) -> bool:
+    try:
+        return load_config(home).shell.enabled is False
+    except HoldfastError:
+        return False  # the configuration is checked separately
 
 
 def describe_command_sandbox(status: SandboxStatus) -> CheckResult:
