@@ -40,7 +40,7 @@ SCRIPTS = (
     "rm -rf {f}; ln -s x {f}",
 )
 LINKS = ("link", "d0/link", "new/link")
-SHORT, LONG = 40, 10_000
+SHORT, LONG = 80, 10_000
 SHORT_STEPS, LONG_STEPS = 2, 5
 PER_SANDBOX = 20
 """Histories that share one sandbox: each starts where the one before ended."""

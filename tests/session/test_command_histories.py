@@ -283,12 +283,12 @@ def run_histories(seeds: range, root: Path, *, is_real: bool) -> None:
 
 
 def test_histories_with_the_scripted_sandbox(memory_path: Path) -> None:
-    run_histories(range(60), memory_path, is_real=False)
+    run_histories(range(110), memory_path, is_real=False)
 
 
 @pytest.mark.soak
 def test_2_000_histories_with_the_scripted_sandbox(memory_path: Path) -> None:
-    run_histories(range(60, 2_000), memory_path, is_real=False)
+    run_histories(range(110, 2_000), memory_path, is_real=False)
 
 
 def test_histories_with_the_real_sandbox(memory_path: Path) -> None:
