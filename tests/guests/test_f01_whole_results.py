@@ -27,6 +27,10 @@ COPY_BINARY = {
     "wasi": "world.write(path='b', content=world.read(path='a', encoding='base64'), encoding='base64')",
     "lisp": '(world/write :path "b" :encoding "base64" :content (world/read :path "a" :encoding "base64"))',
 }
+EDIT_WITH_OPEN = {
+    "python": "with open('data.csv') as f: t = f.read()\nwith open('data.csv', 'w') as f: f.write(t.replace('7', '8'))",
+    "lisp": '(world/write "data.csv" (string-replace (world/read "data.csv") "7" "8"))',
+}
 READ = {
     "python": "world.read(path='data.csv')",
     "wasi": "world.read(path='data.csv')",
@@ -113,6 +117,25 @@ def test_f01_a_large_file_is_edited_whole(project: Project, language: str, megab
     project.execute(language, EDIT_TEXT[language])
     written = (project.folder / "data.csv").read_bytes()
     assert digest_bytes(written) == digest_bytes(text.replace("7", "seven").encode())
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "value_megabytes"), [(3, 4), pytest.param(51, 64, marks=pytest.mark.soak)]
+)
+@pytest.mark.parametrize("language", EDIT_WITH_OPEN)
+def test_f01_a_large_file_with_an_emoji_is_edited_whole(
+    project: Project, language: str, megabytes: int, value_megabytes: int
+) -> None:
+    config = f"[code]\nseconds = 120\nwall_seconds = 240\nvalue_bytes = {value_megabytes << 20}\n"
+    (project.folder.parent / "holdfast" / "config.toml").write_text(config)
+    text = "\U0001f600" + ("1,value 7,é\n" * 80_000)[:900_000] * megabytes
+    (project.folder / "data.csv").write_text(text)
+    if language == "python":
+        code = "try:\n    world.read(path='data.csv')\nexcept OSError as error:\n    print(error)"
+        assert "bytes of memory as one text" in project.execute(language, code)
+    project.execute(language, EDIT_WITH_OPEN[language])
+    written = (project.folder / "data.csv").read_bytes()
+    assert digest_bytes(written) == digest_bytes(text.replace("7", "8").encode())
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
