@@ -266,6 +266,33 @@ def file_in_variable(folder: Path) -> None:
     _run(folder, "python", code, file=b"a" * 99 + b"\n", count=500_000)
 
 
+def text_with_an_emoji(folder: Path) -> None:
+    """Code that edits a file of 50 MB of ASCII with one emoji, which takes 200 MB as one text of Python."""
+    code = "with open('f') as f: t = f.read()\nwith open('g', 'w') as f: f.write(t.replace('a', 'b'))"
+    _edit_with_an_emoji(folder, "python", code)
+
+
+def text_with_an_emoji_not_closed(folder: Path) -> None:
+    """The same with files that the code does not close."""
+    _edit_with_an_emoji(
+        folder, "python", "t = open('f').read()\nopen('g', 'w').write(t.replace('a', 'b'))\nNone"
+    )
+
+
+def text_with_an_emoji_in_lisp(folder: Path) -> None:
+    """The same in Lisp, which holds both texts while it writes."""
+    code = '(let* ((t (world/read "f")) (r (string-replace t "a" "b"))) (world/write "g" r))'
+    _edit_with_an_emoji(folder, "lisp", code)
+
+
+def text_with_an_emoji_as_a_call(folder: Path) -> None:
+    """Code that reads the same file with a call, which names the limit."""
+    for sandbox in ("python", "system", "wasi"):
+        _run(
+            folder, sandbox, "world.read(path='f')", file="\U0001f600aaa".encode(), count=8_000_000, is_refused=True
+        )  # fmt: skip
+
+
 def value_at_the_end(folder: Path) -> None:
     """Code whose last line has a value of 230 MB."""
     _run(folder, "python", "'a' * (230 << 20)", is_refused=True)
@@ -325,15 +352,22 @@ def lisp_text(folder: Path) -> None:
     _run(folder, "lisp", code, is_refused=True)
 
 
+def lisp_variables(folder: Path) -> None:
+    """Lisp programs that keep a text with an emoji in a variable, and two texts of 60 MB, which is refused."""
+    _run(folder, "lisp", '(define a (string-append "\U0001f600" (string-repeat "a" 50000000)))')
+    code = '(define a (string-repeat "a" 60000000)) (define b (string-repeat "b" 60000000))'
+    _run(folder, "lisp", code, is_refused=True)
+
+
 CASES: dict[str, Callable[[Path], None]] = {
     each.__name__: each
     for each in (
         policy_file, policy_values, archive_bomb, archive_line, archive_history, archive_content, archive_files, shown_argument, nested_call, model_line, mcp_line, mcp_endless, mcp_parts,
         stray_files, roster, large_text, large_binary, large_diff, shown_proposal, shown_proposal_as_json,
         shown_proposal_of_emoji, shown_proposal_of_emoji_as_json, shown_proposal_with_an_emoji, shown_proposal_of_controls,
-        shown_proposal_of_controls_as_json, shown_proposal_of_one_line, value_in_variable, file_in_variable, value_at_the_end,
+        shown_proposal_of_controls_as_json, shown_proposal_of_one_line, value_in_variable, file_in_variable, text_with_an_emoji, text_with_an_emoji_not_closed, text_with_an_emoji_in_lisp, text_with_an_emoji_as_a_call, value_at_the_end,
         value_of_controls, large_exception, large_argument, read_controls, system_text, system_controls, system_many, wasi_text,
-        wasi_exception, lisp_text,
+        wasi_exception, lisp_text, lisp_variables,
     )
 }  # fmt: skip
 
@@ -411,6 +445,18 @@ def _edit(folder: Path, piece: bytes, count: int, read: str, write: str) -> None
     asyncio.run(work())
 
 
+def _edit_with_an_emoji(folder: Path, sandbox: Sandbox, code: str) -> None:
+    """Let code replace each "a" in a file of 50 MB by "b", and compare the new file byte for byte."""
+    line, emoji = b"a" * 99 + b"\n", "\U0001f600".encode()
+    _run(folder, sandbox, code, file=line, count=500_000, start=emoji)
+    [written] = (folder / "home" / "sessions").glob("*/workspace/g")
+    with written.open("rb") as file:
+        assert file.read(4) == emoji
+        for _ in range(500_000):
+            assert file.read(100) == b"b" * 99 + b"\n"
+        assert not file.read(1)
+
+
 def _show_proposal(folder: Path, content: str, shown_bytes: int, *options: str) -> None:
     """Show a new file, in this process; another one, whose memory does not count, staged it."""
     if (child := os.fork()) == 0:
@@ -453,6 +499,7 @@ def _run(
     *programs: str,
     file: bytes = b"",
     count: int = 0,
+    start: bytes = b"",
     is_refused: bool = False,
 ) -> None:
     """Run programs of one session, with a file of equal pieces in its folder."""
@@ -476,6 +523,7 @@ def _run(
                 policy=FixedPolicy(default="allow"), needs_model=False, sandbox=sandbox
             )
             with (folder / "home" / "sessions" / session.id / "workspace" / "f").open("wb") as large:
+                large.write(start)
                 large.writelines([file] * count)
             for program in programs:
                 outcome = await session.execute(program)

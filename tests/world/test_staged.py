@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core import Change, digest_bytes
+from holdfast.core import Change, digest_bytes, values
 from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused, QuotaExceeded
 from holdfast.world import FolderWorld, MemoryWorld, Quota, StagedWorld, UndoJournal, World
 from holdfast.world.staging import proposals
@@ -438,7 +438,7 @@ def test_a_change_that_is_too_large_to_compare_is_described(
 def test_a_text_that_takes_too_much_memory_is_described(
     monkeypatch: pytest.MonkeyPatch, staged: StagedWorld, content: bytes, text_bytes: int
 ) -> None:
-    monkeypatch.setattr(proposals, "_PIECE_BYTES", 1)
+    monkeypatch.setattr(values, "_PIECE", 1)
     staged.write("new", content)
     monkeypatch.setattr(proposals, "MAX_TEXT_BYTES", text_bytes)
     (proposal,) = staged.proposals()

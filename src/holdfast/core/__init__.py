@@ -166,8 +166,10 @@ from holdfast.core.values import (
     digest_bytes,
     encode,
     is_too_deep,
+    max_text_memory,
     scalars_in,
     text_bytes,
+    text_memory,
     texts_in,
 )
 
@@ -312,6 +314,7 @@ __all__ = [
     "link_problem",
     "lowest",
     "mark_lookalikes",
+    "max_text_memory",
     "named_person",
     "new_session_id",
     "new_token",
@@ -331,5 +334,6 @@ __all__ = [
     "split_script",
     "strictest",
     "text_bytes",
+    "text_memory",
     "texts_in",
 ]

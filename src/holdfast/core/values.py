@@ -4,6 +4,7 @@ Values are msgspec structs, not dataclasses, because the same class is the event
 the line in an export. msgspec reads and writes them typed, with tagged unions, in a few microseconds each.
 """
 
+import codecs
 import hashlib
 import re
 import secrets
@@ -115,6 +116,24 @@ def text_bytes(value: Json, *, is_json: bool = False) -> int:
     return count
 
 
+def text_memory(content: bytes) -> int:
+    """The bytes of memory that UTF-8 takes as text: 1, 2 or 4 for each character, as the widest one needs. Raises UnicodeDecodeError.
+
+    It is decoded in pieces, to find out.
+    """
+    decoder, characters = codecs.getincrementaldecoder("utf-8")(), 0
+    for start in range(0, len(content), _PIECE):
+        characters += len(decoder.decode(content[start : start + _PIECE]))
+    decoder.decode(b"", final=True)
+    width = 4 if _FOUR_BYTES_WIDE.search(content) else 2 if _TWO_BYTES_WIDE.search(content) else 1
+    return width * characters
+
+
+def max_text_memory(value_bytes: int) -> int:
+    """What the texts of one call may take in memory, where its values may have this many bytes as UTF-8."""
+    return value_bytes // 4 * 7
+
+
 def _encoded_length(text: str) -> int:
     return sum(
         len(text[at : at + _PIECE].encode("utf-8", "surrogatepass")) for at in range(0, len(text), _PIECE)
@@ -126,6 +145,8 @@ def _json_length(text: str) -> int:
 
 
 _PIECE = 1 << 20
+_TWO_BYTES_WIDE, _FOUR_BYTES_WIDE = re.compile(rb"[\xc4-\xef]"), re.compile(rb"[\xf0-\xf4]")
+"""The first bytes of characters that make a text take two and four bytes a character in memory."""
 
 canonical: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic").encode
 """Encode a value to JSON that is equal exactly if the values are: sorted keys, no white space."""

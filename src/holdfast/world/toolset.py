@@ -25,8 +25,10 @@ from holdfast.core import (
     Target,
     Tool,
     Value,
+    max_text_memory,
     outside_paths,
     text_bytes,
+    text_memory,
 )
 from holdfast.core.errors import InvalidInput, PathRefused, ToolFailed
 from holdfast.world.contract import Stat, World
@@ -39,6 +41,8 @@ MAX_READ_BYTES = 64 << 20
 """A read returns one text, which the program receives whole. A larger file is read in pieces, with offset and length."""
 READ_IN_PIECES = "read the file in pieces, with offset and length"
 """Part of the error of a read that is too large. `open` of the Python sandbox expects it, and does so."""
+TAKES_MEMORY = "of memory as one text"
+"""Part of the error of a read whose text is too wide. The sandboxes expect it, and read bytes."""
 
 StoreBlob = Callable[[bytes], Awaitable[str]]
 """Stores a blob and returns its SHA-256."""
@@ -299,11 +303,19 @@ def _read(arguments: _Arguments, world: World, *, max_bytes: int) -> str:
     if not is_text:
         return base64.b64encode(content).decode()
     try:
-        return content.decode()
+        memory = len(content) if content.isascii() else text_memory(content)
+        if memory <= max_text_memory(max_bytes):
+            return content.decode()
     except UnicodeDecodeError:
         raise InvalidInput(
             f"{arguments.place!r} is not UTF-8 text", hint="read it with encoding base64"
         ) from None
+    raise OSError(
+        errno.EFBIG,
+        f"this read takes {memory:,} bytes {TAKES_MEMORY}, because of its widest character, and one may take "
+        f"{max_text_memory(max_bytes):,}; use `open` of the sandbox, {READ_IN_PIECES}, or raise code.value_bytes in config.toml",
+        arguments.place,
+    )
 
 
 def _character_start(content: bytes, offset: int) -> int:

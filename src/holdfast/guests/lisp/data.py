@@ -3,7 +3,7 @@
 | Lisp | Python |
 |---|---|
 | `nil` (JSON null) | `None` |
-| `#t` `#f`, numbers, strings | `bool`, `int`, `float`, `str` |
+| `#t` `#f`, numbers, strings | `bool`, `int`, `float`, `str` (or `LongText`) |
 | symbol, `:keyword` | `Symbol`, `Keyword` |
 | list | `Pair` and `EMPTY` |
 | table (JSON object) | `dict` with string keys |
@@ -18,6 +18,7 @@ from typing import Any, final
 
 from holdfast.core import pluralize
 from holdfast.guests.lisp.errors import LispError, SourcePlace
+from holdfast.guests.lisp.long_text import LongText
 
 Datum = object
 """Any value of a Lisp program; use isinstance to find out which."""
@@ -195,7 +196,7 @@ def kind_of(datum: Datum) -> str:
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((int, float), "a number"),
-    (str, "a string"),
+    ((str, LongText), "a string"),
     (Symbol, "a symbol"),
     (Keyword, "a keyword"),
     ((Pair, Empty), "a list"),

@@ -10,7 +10,7 @@ from holdfast.core import Answer, Json, Parked
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import CALL_PLACE, Capabilities, OnCall, Run, RunRequest
 from holdfast.guests.lisp.errors import LimitReached, LispError
-from holdfast.guests.lisp.host_calls import tool_operations
+from holdfast.guests.lisp.host_calls import read_as_bytes, tool_operations
 from holdfast.guests.lisp.json_bridge import to_json
 from holdfast.guests.lisp.lang.reader import read
 from holdfast.guests.lisp.lib import library, new_state
@@ -19,7 +19,8 @@ from holdfast.guests.lisp.vm.image import BadImage
 from holdfast.guests.lisp.vm.interpreter import place_of_call
 from holdfast.guests.lisp.vm.limits import Meter
 from holdfast.guests.lisp.vm.machine import Machine, Progress
-from holdfast.guests.lisp.vm.memory_use import measure
+from holdfast.guests.lisp.vm.memory_use import check_saved_text, measure
+from holdfast.guests.lisp.vm.registers import HostCall
 from holdfast.guests.lisp.vm.snapshot import load_machine, load_state, save_machine, save_state
 from holdfast.guests.signed_snapshot import SnapshotSigner
 
@@ -136,18 +137,19 @@ class LispGuest:
             if progress == "done":
                 return self._result(machine, "ok", value=value)
             if progress == "waiting":
-                assert machine.pending_call is not None
                 at = place_of_call(machine)
                 place = CALL_PLACE.set((at.line, at.column) if at is not None else None)
                 try:
-                    answer = await on_call(machine.pending_call.operation, machine.pending_call.arguments)
+                    answer = await _call(machine, on_call)
                 finally:
                     CALL_PLACE.reset(place)
                 if isinstance(answer, Parked):
-                    snapshot = await self._threads.run(
-                        lambda: self._signer.sign(self._tag, save_machine(machine))
-                    )
+                    snapshot = await self._threads.run(partial(self._save, machine))
                     return self._result(machine, "parked", snapshot=snapshot)
+
+    def _save(self, machine: Machine) -> bytes:
+        check_saved_text(machine)
+        return self._signer.sign(self._tag, save_machine(machine))
 
     def _result(
         self,
@@ -173,6 +175,18 @@ class LispGuest:
         return f"{self._capabilities.engine}/{self._capabilities.version}"
 
 
+async def _call(machine: Machine, on_call: OnCall) -> Answer:
+    """Make the pending call. A text that takes too much memory is read as bytes."""
+    call = machine.pending_call
+    assert call is not None
+    answer = await on_call(call.operation, call.arguments)
+    if (arguments := read_as_bytes(call.operation, call.arguments, answer)) is None:
+        return answer
+    machine.meter.count_call()
+    machine.pending_call = HostCall(call.operation, arguments, is_base64=True)
+    return await on_call(call.operation, arguments)
+
+
 def _run_slice(machine: Machine, answer: Answer | None) -> tuple[Progress, Json]:
     """Pass in the answer to a call, if any, and run one slice. Returns the value if the program has ended.
 
@@ -184,7 +198,10 @@ def _run_slice(machine: Machine, answer: Answer | None) -> tuple[Progress, Json]
     progress = machine.advance(SLICE_STEPS)
     if progress == "memory-check":
         measure(machine)
-    value = to_json(machine.value, names_procedures=True) if progress == "done" else None
+    value: Json = None
+    if progress == "done":
+        value, machine.value = to_json(machine.value, names_procedures=True), None
+        check_saved_text(machine)
     machine.count_seconds(own=time.thread_time() - own, wall=time.perf_counter() - wall)
     return progress, value
 

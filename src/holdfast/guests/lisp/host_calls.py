@@ -5,11 +5,16 @@ Everything that touches files, a model or the session is a call that the gate ju
 before each round, because a round is an iteration of the session's budget.
 """
 
+import base64
 from collections.abc import Iterable, Mapping
 
-from holdfast.core import Amount, ArgumentRoles, Call, JsonObject, Performed, Tool, pluralize
+from holdfast.core import Amount, Answer, ArgumentRoles, Call, Failed, JsonObject, Performed, Tool, pluralize
 from holdfast.guests.lisp.data import Datum, Keyword, Operation
 from holdfast.guests.lisp.errors import LispError
+from holdfast.guests.lisp.long_text import LongText
+
+_TOO_WIDE = "of memory as one text"
+"""What `world.read` says of a text that takes more memory in Python than a call may carry."""
 
 _API: dict[str, tuple[str, tuple[str, ...]]] = {
     "world/read": ("world.read", ("path",)),
@@ -77,6 +82,24 @@ def name_arguments(name: str, positions: tuple[str, ...], given: list[Datum]) ->
             raise LispError("arity-error", f"{name} got {position} twice")
         named[position] = value
     return named
+
+
+def with_long_content(operation: str, arguments: Mapping[str, Datum]) -> Mapping[str, Datum]:
+    """The arguments of a call, with a long text that it writes to a file as base64."""
+    content = arguments.get("content")
+    is_written = operation in ("world.write", "world.append") and arguments.get("encoding") in (None, "utf-8")
+    if not is_written or not isinstance(content, LongText):
+        return arguments
+    return {**arguments, "content": base64.b64encode(content.content).decode(), "encoding": "base64"}
+
+
+def read_as_bytes(operation: str, arguments: JsonObject, answer: Answer) -> JsonObject | None:
+    """The arguments to read a file as base64, if it takes too much memory as text and is read whole; None otherwise."""
+    is_too_wide = isinstance(answer, Failed) and _TOO_WIDE in answer.reason
+    is_whole = (
+        operation == "world.read" and arguments.get("offset") in (None, 0) and arguments.get("length") is None
+    )
+    return {**arguments, "encoding": "base64"} if is_too_wide and is_whole else None
 
 
 def _argument_name(label: str, positions: tuple[str, ...]) -> str:

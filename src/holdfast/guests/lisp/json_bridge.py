@@ -1,8 +1,9 @@
 """Conversion between Lisp data and JSON, with limits on depth and size in both directions."""
 
+import binascii
 import sys
 
-from holdfast.core import Json
+from holdfast.core import Json, text_bytes
 from holdfast.guests.lisp.data import (
     EMPTY,
     Datum,
@@ -15,6 +16,7 @@ from holdfast.guests.lisp.data import (
     make_list,
 )
 from holdfast.guests.lisp.errors import LispError
+from holdfast.guests.lisp.long_text import SAVED_BYTES, LongText, as_text
 from holdfast.guests.lisp.vm.limits import LONG_TEXT_CHARACTERS, Meter
 
 MAX_DEPTH = 100
@@ -32,10 +34,10 @@ def to_json(datum: Datum, *, max_parts: int = MAX_PARTS, names_procedures: bool 
     return _ToJson(max_parts, names_procedures).convert(datum, 0)
 
 
-def from_json(value: Json, meter: Meter) -> Datum:
-    """Convert JSON to data, and charge its memory."""
+def from_json(value: Json, meter: Meter, *, is_base64: bool = False) -> Datum:
+    """Convert JSON, or the base64 of a text, to data, and charge its memory."""
     converter = _FromJson()
-    datum = converter.convert(value, 0)
+    datum = converter.decode(str(value)) if is_base64 else converter.convert(value, 0)
     meter.steps += converter.parts // 8 + converter.text_bytes // (8 * _PART_CHARACTERS)
     meter.new_bytes += converter.parts * _PART_BYTES
     meter.new_text_bytes += converter.text_bytes
@@ -70,6 +72,11 @@ class _ToJson:
                 return {"outcome": datum.tag, **fields}
         if datum is EMPTY:
             return []
+        if isinstance(datum, LongText):
+            described = f"a string of {len(datum):,} characters"
+            if self._names_procedures:
+                return f"#<{described}>"
+            raise LispError("too-large", f"{described}, some of them wide, can only be written to a file")
         if self._names_procedures and isinstance(datum, Procedure):
             return f"#<{kind_of(datum).removeprefix('a ')}>"
         raise LispError("type-error", f"{kind_of(datum)} cannot leave the program")
@@ -110,16 +117,30 @@ class _FromJson:
             )
         match value:
             case str():
-                if len(value) > LONG_TEXT_CHARACTERS:
-                    self.text_bytes += sys.getsizeof(value)
-                else:
-                    self.parts += len(value) // _PART_CHARACTERS
-                return _clean(value)
+                text = _clean(value)
+                if len(text) <= LONG_TEXT_CHARACTERS:
+                    self.parts += len(text) // _PART_CHARACTERS
+                    return text
+                if sys.getsizeof(text) - text_bytes(text) > SAVED_BYTES:
+                    return self._long(text.encode())
+                self.text_bytes += sys.getsizeof(text)
+                return text
             case list():
                 return make_list([self.convert(item, depth + 1) for item in value])
             case dict():
                 return {_clean(str(key)): self.convert(item, depth + 1) for key, item in value.items()}
         return value
+
+    def decode(self, value: str) -> Datum:
+        """The text that a value is the base64 of."""
+        try:
+            return self._long(binascii.a2b_base64(value))
+        except ValueError:
+            raise LispError("error", "the file changed while it was read; read it again") from None
+
+    def _long(self, content: bytes) -> Datum:
+        self.text_bytes += len(content)
+        return as_text(content)
 
 
 def _clean(text: str) -> str:

@@ -26,6 +26,8 @@ _UTF_8 = ("utf-8", "utf8")
 _PIECE_BYTES = 4 << 20
 _TOO_LARGE = "in pieces, with offset and length"
 """What `world.read` says of a file that is larger than one read returns."""
+_TOO_WIDE = "of memory as one text"
+"""What it says of a text that takes more memory in Python than a call may carry. The guest, where it takes less, decodes it."""
 _PROGRAMS = "shell."
 """The tools that run programs, which may see any file."""
 _NOT_UTF8 = "is not UTF-8 text"
@@ -46,8 +48,19 @@ class FileCalls:
     async def handle(self, args: list[Any]) -> Any:
         """The result of an operation of the file prelude. Raises GuestException. Takes large content out of `args`."""
         match args:
-            case ("open", int(id), str(path), str(kind), bool(can_read), bool(can_write), codec, str(errors)):
-                return await self._open(id, path, kind, can_read, can_write, codec, errors)
+            case (
+                "open" | "open to decode" as operation,
+                int(id),
+                str(path),
+                str(kind),
+                bool(can_read),
+                bool(can_write),
+                codec,
+                str(errors),
+            ):
+                # Versions of the prelude before 6 do not decode.
+                can_decode = operation == "open to decode"
+                return await self._open(id, path, kind, can_read, can_write, codec, errors, can_decode)
             case ("show", int(), str(), bool(), bool(), _, _, str(), bool()):
                 return await self._show(args)
             case ("hold", int(id)):
@@ -149,7 +162,15 @@ class FileCalls:
             await self._call(operation, {"path": held.path, **_arguments(content, is_text=held.is_text)})
 
     async def _open(
-        self, id: int, path: str, kind: str, can_read: bool, can_write: bool, codec: str | None, errors: str
+        self,
+        id: int,
+        path: str,
+        kind: str,
+        can_read: bool,
+        can_write: bool,
+        codec: str | None,
+        errors: str,
+        can_decode: bool,
     ) -> list[Any]:
         """Content, what is wrong with it, and whether the file exists. A file that is only written has no content."""
         if codec is not None:
@@ -161,7 +182,7 @@ class FileCalls:
             raise GuestException("FileExistsError", f"[Errno 17] File exists: {path!r}")
         if kind == "r" or (kind == "a" and can_read):
             try:
-                content, problem = await self._content(path, codec, errors)
+                content, problem = await self._content(path, codec, errors, can_decode=can_decode)
                 exists = True
             except GuestException as error:
                 if kind == "r" and not can_write and _TOO_LARGE in error.message:
@@ -183,7 +204,9 @@ class FileCalls:
             self._progress.has_opened = True
         return [content, problem, exists]
 
-    async def _content(self, path: str, codec: str | None, errors: str) -> tuple[str | bytes, str]:
+    async def _content(
+        self, path: str, codec: str | None, errors: str, *, can_decode: bool = False
+    ) -> tuple[str | bytes, str]:
         if codec is None:
             return await self.read(path), ""
         if codec in _UTF_8:
@@ -191,6 +214,8 @@ class FileCalls:
             try:
                 return str(await self._call("world.read", {"path": path})), ""
             except GuestException as error:
+                if _TOO_WIDE in error.message and can_decode:
+                    return await self.read(path), ""
                 if _NOT_UTF8 not in error.message:
                     raise
         content = await self.read(path)
@@ -237,7 +262,7 @@ class FileCalls:
             is_append = held.operation == "world.append"
             changed: dict[str, Any]
             if content is None:  # another write followed
-                changed = {"parts": [], "when": "never" if is_append else "touch"}
+                changed = {"parts": [], "more": [], "when": "never" if is_append else "touch"}
             elif is_append and codec in _WITHOUT_MARK:
                 return
             else:

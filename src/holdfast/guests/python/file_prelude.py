@@ -2,12 +2,12 @@
 
 The interpreter's own file object asks the host for every `write`, and has no `+` modes, encodings or newlines. This one keeps the
 content in the guest and asks the host when a file is opened, flushed or closed. The host decodes and encodes, because it has all
-codecs (`file_calls`). The guest loads this code before the first run that names `open`, or gives an encoding to `read_text`.
+codecs (`file_calls`), except for long texts in UTF-8, which take up to four times their bytes in the host and not here. The guest loads this code before the first run that names `open`, or gives an encoding to `read_text`.
 """
 
 import re
 
-VERSION = 5
+VERSION = 6
 """Of the code below. A session whose state has another version loads the code again."""
 
 HOST_FUNCTION = "_holdfast_file"
@@ -45,6 +45,7 @@ _holdfast_unseen = []
 _holdfast_here = None
 
 from pathlib import Path as _HoldfastPathType
+from re import search as _holdfast_find
 
 def _holdfast_unsupported(message):
     try:
@@ -97,11 +98,13 @@ class _HoldfastFile:
 
     def _start(self):
         options = (self._can_read, self._can_write, self._codec, self._errors)
-        data, self._problem, exists = _holdfast_file("open", self._id, self._path, self._kind, *options)
+        data, self._problem, exists = _holdfast_file("open to decode", self._id, self._path, self._kind, *options)
         if data is None and self._kind == "r":
             self._is_large = True
             self._refill()
         elif data is not None:
+            if not self._is_binary and isinstance(data, bytes):
+                data = data.decode("utf-8")
             self._data = data
             self._size = len(data)
             self._is_plain = self._is_binary or self._newline is not None or "\r" not in data
@@ -392,7 +395,7 @@ class _HoldfastFile:
         if is_all:
             self._join()
         content = self._empty.join(self._fresh) if not is_all else self._data if is_whole else self._data[self._written:]
-        options = (is_whole, is_all, content, self._codec, self._errors, self._can_hold)
+        options = (is_whole, is_all, self._sent(content), self._codec, self._errors, self._can_hold)
         _holdfast_file("show", self._id, self._path, *options)
         self._fresh = []
 
@@ -530,10 +533,18 @@ class _HoldfastFile:
             self._hold()
         return size
 
+    def _sent(self, content):
+        if not self._is_utf8 or len(content) < 29_000_000 or content.isascii():
+            return content
+        is_wide = _holdfast_find("[^\0-\uffff]", content) or (len(content) > 58_000_000 and _holdfast_find("[^\0-\xff]", content))
+        return content.encode() if is_wide else content
+
     def _send(self, is_kept):
         self._join()
         is_whole = self._written < 0
-        content = self._data if is_whole else self._data[self._written:]
+        content = self._sent(self._data if is_whole else self._data[self._written:])
+        if not self._is_binary and isinstance(content, bytes):
+            _holdfast_file("hold", self._id)
         _holdfast_file("write", self._id, self._path, is_whole, content, self._codec, self._errors, is_kept)
         self._written = self._size
         self._can_hold = False

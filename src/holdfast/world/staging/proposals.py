@@ -1,17 +1,11 @@
 """Proposals: staged changes that are not yet committed, shown as unified diffs."""
 
-import codecs
 import os
-import re
 from typing import Literal
 
-from holdfast.core import LINK_MODE, Value, pluralize, runs_when
+from holdfast.core import LINK_MODE, Value, pluralize, runs_when, text_memory
 from holdfast.world.contract import fingerprint_of
 from holdfast.world.staging.line_diff import MAX_TEXT_BYTES, unified_diff
-
-_PIECE_BYTES = 1 << 20
-_TWO_BYTES_WIDE, _FOUR_BYTES_WIDE = re.compile(rb"[\xc4-\xef]"), re.compile(rb"[\xf0-\xf4]")
-"""The first bytes of characters that make a text take two and four bytes a character in memory."""
 
 
 class Proposal(Value):
@@ -94,19 +88,13 @@ def _empty_file(path: str, kind: str, mode: int | None) -> str:
 
 
 def _text_bytes(content: bytes) -> int | None:
-    """How many bytes of memory a content takes as text; None if it is binary. It is decoded in pieces, to find out."""
+    """How many bytes of memory a content takes as text; None if it is binary."""
     if b"\0" in content:
         return None
-    decoder, characters = codecs.getincrementaldecoder("utf-8")(), 0
     try:
-        for start in range(0, len(content), _PIECE_BYTES):
-            characters += len(decoder.decode(content[start : start + _PIECE_BYTES]))
-        decoder.decode(b"", final=True)
+        return text_memory(content)
     except UnicodeDecodeError:
         return None
-    return characters * (
-        4 if _FOUR_BYTES_WIDE.search(content) else 2 if _TWO_BYTES_WIDE.search(content) else 1
-    )
 
 
 def _name_and_content(content: bytes | None, mode: int | None) -> str:

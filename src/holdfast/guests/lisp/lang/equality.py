@@ -10,6 +10,7 @@ import json
 
 from holdfast.guests.lisp.data import EMPTY, Datum, Empty, Keyword, LispOutcome, Pair, Procedure, Symbol
 from holdfast.guests.lisp.errors import LispError
+from holdfast.guests.lisp.long_text import LongText
 
 MAX_COMPARISONS = 1_500_000
 """Comparisons at once; a comparison cannot be interrupted."""
@@ -164,4 +165,6 @@ def _atom(datum: Datum) -> str:
             return f"key:{datum.name}"
         case Empty():
             return "[]"
+        case LongText():
+            raise LispError("too-large", f"a string of {len(datum):,} characters has no canonical form")
     raise LispError("type-error", "a procedure has no canonical form; use a symbol that names it")

@@ -11,6 +11,7 @@ from holdfast.guests.lisp.data import (
     Symbol,
 )
 from holdfast.guests.lisp.errors import LispError
+from holdfast.guests.lisp.long_text import LongText
 from holdfast.guests.lisp.vm.environment import Closure
 from holdfast.guests.lisp.vm.registers import Control
 
@@ -99,6 +100,10 @@ def _atom(datum: Datum, is_readable: bool) -> str:
             return repr(datum)
         case str():
             return _quoted(datum) if is_readable else datum
+        case LongText():
+            raise LispError(
+                "too-large", f"a string of {len(datum):,} characters cannot be printed; print a part of it"
+            )
         case Closure():
             return f"#<procedure {datum.template.node.name or 'without a name'}>"
         case Primitive() | Control() | Operation():

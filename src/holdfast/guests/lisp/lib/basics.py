@@ -16,6 +16,7 @@ from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.lang.equality import are_equal, are_same
 from holdfast.guests.lisp.lib.lists import PAIR_BYTES, list_items
 from holdfast.guests.lisp.lib.numbers import integer
+from holdfast.guests.lisp.long_text import LongText
 from holdfast.guests.lisp.vm.registers import Control, Registers
 
 NEEDS = ("evidence", "reframing", "primitive", "clarification", "approval")
@@ -51,8 +52,8 @@ def _is_nil(datum: Datum) -> bool:
     return datum is None
 
 
-def _of_type(name: str, kind: type) -> Primitive:
-    return Primitive(name, lambda datum: type(datum) is kind, 1, 1)
+def _of_type(name: str, *kinds: type) -> Primitive:
+    return Primitive(name, lambda datum: type(datum) in kinds, 1, 1)
 
 
 def _ok(value: Datum = None) -> LispOutcome:
@@ -147,7 +148,7 @@ BASICS = (
     Primitive("list?", _is_list, 1, 1),
     Primitive("procedure?", _is_procedure, 1, 1),
     Primitive("nil?", _is_nil, 1, 1),
-    _of_type("string?", str),
+    _of_type("string?", str, LongText),
     _of_type("symbol?", Symbol),
     _of_type("keyword?", Keyword),
     _of_type("boolean?", bool),

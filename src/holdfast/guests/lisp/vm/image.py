@@ -4,6 +4,7 @@ An image is a table of objects that refer to each other by number, so it preserv
 contain only the classes listed here, and reading it executes nothing. Procedures of the language are stored by name.
 """
 
+import base64
 import hashlib
 from dataclasses import fields
 from typing import Any
@@ -24,6 +25,7 @@ from holdfast.guests.lisp.data import (
 )
 from holdfast.guests.lisp.errors import LispError, SourcePlace
 from holdfast.guests.lisp.lang.trampoline import garbage_collection_paused
+from holdfast.guests.lisp.long_text import LongText
 from holdfast.guests.lisp.vm.environment import Cell, Closure, Level, Root, Template
 from holdfast.guests.lisp.vm.limits import ScopedBudget
 from holdfast.guests.lisp.vm.registers import Control
@@ -181,6 +183,8 @@ class _Writer:
             return ["list", *map(self._value, item)]
         if isinstance(item, dict):
             return ["dict", *(self._value(part) for entry in item.items() for part in entry)]
+        if isinstance(item, LongText):
+            return ["LongText", item.content]  # type: ignore[list-item]  # as base64, without another copy
         if isinstance(item, Root):
             return ["Root", self._value(item.defined()), self._value(item.macros)]
         if isinstance(item, ArtifactStore):
@@ -211,6 +215,8 @@ class _Reader:
     def _shell(self, kind: str, *parts: Any) -> Any:
         if kind == "str":
             return str(parts[0])
+        if kind == "LongText":
+            return LongText(base64.b64decode(parts[0]))
         if kind == "list":
             return []
         if kind == "dict":
@@ -223,7 +229,7 @@ class _Reader:
         return object.__new__(cls)
 
     def _fill(self, shell: Any, kind: str, parts: list[Any]) -> None:
-        if kind == "str":
+        if kind in ("str", "LongText"):
             pass  # complete already
         elif kind == "list":
             shell.extend(map(self.read, parts))

@@ -17,6 +17,8 @@ LONG_TEXT_CHARACTERS = 1000
 """A longer string counts as text: no collector traverses it."""
 MAX_TOTAL_BYTES = 128 << 20
 """Objects and text together. The interpreter runs in the process of the host, whose memory all sessions share."""
+MAX_SAVED_TEXT_BYTES = 64 << 20
+"""Long texts that a program keeps in variables, or while it waits: saving them takes two copies."""
 BYTES_PER_STEP = 64
 """An upper estimate of what an instruction allocates; anything larger is charged separately."""
 
@@ -89,6 +91,11 @@ class Meter:
             raise LimitReached("output_bytes", f"the run printed more than {self.limits.output_bytes} bytes")
         self.output.append(text)
         self.output_bytes += len(encoded)
+
+    @property
+    def may_exceed_saved_text(self) -> bool:
+        """Whether the long texts must be measured before they are saved."""
+        return self.text_bytes + self.new_text_bytes > MAX_SAVED_TEXT_BYTES
 
     @property
     def needs_memory_check(self) -> bool:

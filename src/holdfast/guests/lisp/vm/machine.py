@@ -148,7 +148,9 @@ class Machine(Registers):
                 if call.operation in LANGUAGE:
                     self.permitted.add(call.operation)
                 self._charge(answer.amount)
-                return True if call.operation == ROUND else from_json(answer.value, self.meter)
+                if call.operation == ROUND:
+                    return True
+                return from_json(answer.value, self.meter, is_base64=call.is_base64)
             case Refused() if call.operation == ROUND and answer.exhausted is not None:
                 return False
             case Refused():

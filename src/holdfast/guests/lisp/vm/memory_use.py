@@ -3,8 +3,10 @@
 import sys
 
 from holdfast.guests.lisp.data import Keyword, LispOutcome, Pair, Symbol
+from holdfast.guests.lisp.errors import LimitReached
+from holdfast.guests.lisp.long_text import LongText
 from holdfast.guests.lisp.vm.environment import Closure, Root, Template
-from holdfast.guests.lisp.vm.limits import LONG_TEXT_CHARACTERS, ScopedBudget
+from holdfast.guests.lisp.vm.limits import LONG_TEXT_CHARACTERS, MAX_SAVED_TEXT_BYTES, ScopedBudget
 from holdfast.guests.lisp.vm.registers import Registers
 from holdfast.guests.lisp.vm.state import Artifact, Context, Fact, FactStore, Tracker
 
@@ -28,9 +30,25 @@ def measure(*machines: Registers) -> None:
         if isinstance(item, str) and len(item) > LONG_TEXT_CHARACTERS:
             text += sys.getsizeof(item)
             continue
+        if isinstance(item, LongText):
+            text += len(item.content)
+            continue
         total += _size(item)
         _add_parts(item, pending)
     machines[0].meter.record_live_bytes(total, text=text)
+
+
+def check_saved_text(machine: Registers) -> None:
+    """Raise LimitReached if the long texts that a program keeps are too large to save."""
+    if not machine.meter.may_exceed_saved_text:
+        return
+    measure(machine)
+    if machine.meter.may_exceed_saved_text:
+        raise LimitReached(
+            "memory_bytes",
+            f"the program keeps {machine.meter.text_bytes:,} bytes of long texts, and {MAX_SAVED_TEXT_BYTES:,} can be saved. Its "
+            "variables are as they were before it; calls it made are not undone",
+        )
 
 
 def _roots(machine: Registers) -> list[object]:

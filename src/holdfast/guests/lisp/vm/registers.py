@@ -11,7 +11,7 @@ from typing import Any, final
 from holdfast.core import JsonObject
 from holdfast.guests.lisp.data import Datum, Frame, HostProcedure, Operation, Primitive, kind_of
 from holdfast.guests.lisp.errors import LimitReached, LispError, MemoryCheckNeeded
-from holdfast.guests.lisp.host_calls import name_arguments
+from holdfast.guests.lisp.host_calls import name_arguments, with_long_content
 from holdfast.guests.lisp.json_bridge import to_json
 from holdfast.guests.lisp.vm.compiler import BUDGET_END, CATCHER, HALTED
 from holdfast.guests.lisp.vm.environment import Closure, Root, Template
@@ -25,10 +25,12 @@ Continuation = tuple[Template, int, Frame | None, Context]
 class HostCall:
     """A call that waits for the host's answer."""
 
-    __slots__ = ("arguments", "operation")
+    __slots__ = ("arguments", "is_base64", "operation")
 
-    def __init__(self, operation: str, arguments: JsonObject) -> None:
+    def __init__(self, operation: str, arguments: JsonObject, is_base64: bool = False) -> None:
         self.operation, self.arguments = operation, arguments
+        self.is_base64 = is_base64
+        """Whether the answer is a text that travels as base64, because it would take too much memory as it is."""
 
 
 @final
@@ -157,7 +159,7 @@ class Registers(ABC):
         if self.is_pure:
             message = f"a macro cannot call {operation!r}; call it where the macro is used"
             raise LispError("macro-error", message)
-        payload = to_json(dict(arguments))
+        payload = to_json(dict(with_long_content(operation, arguments)))
         assert isinstance(payload, dict)
         if self.context.budget is not None:
             self.context.budget.reserve("calls")

@@ -44,7 +44,7 @@ def save_machine(machine: Machine) -> bytes:
         "registers": {name: getattr(machine, name) for name in _REGISTERS},
         "counts": {name: getattr(machine.meter, name) for name in _COUNTS},
         "permitted": sorted(machine.permitted),
-        "waiting": None if call is None else [call.operation, call.arguments],
+        "waiting": None if call is None else [call.operation, call.arguments, call.is_base64],
     }
     return encode_image(parts, natives=NATIVE)
 
