@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.guests.lisp.programs import Host, new_guest, run, value
 
-from holdfast.core import Answer, Failed, JsonObject, Parked, Returned
+from holdfast.core import Answer, EscalationId, Failed, JsonObject, Parked, Returned
 from holdfast.guests.contract import RunRequest
 from holdfast.guests.lisp import long_text
 from holdfast.guests.lisp.long_text import LongText, as_text
@@ -82,7 +82,11 @@ async def test_a_long_text_stays_in_a_variable_and_in_a_run_that_waits() -> None
     host = file_host(TEXT)
 
     async def park_bytes(operation: str, arguments: JsonObject) -> Answer:
-        return Parked(escalation="e") if arguments.get("encoding") else await host(operation, arguments)
+        return (
+            Parked(escalation=EscalationId("e"))
+            if arguments.get("encoding")
+            else await host(operation, arguments)
+        )
 
     parked = await guest.run(RunRequest(code='(define t (world/read "f"))'), park_bytes)
     assert parked.status == "parked"
