@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import signal
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 from tests.store.processes import answer, child, order, until_stopped
@@ -121,9 +121,10 @@ async def _fight(home: Home, *, fighters: int, rounds: int, stops: int) -> None:
         for _ in range(stops):
             victim = dice.choice(others)
             if victim.returncode is None:
-                os.kill(victim.pid, signal.SIGSTOP)
-                await asyncio.sleep(0.002)
-                os.kill(victim.pid, signal.SIGCONT)
+                with suppress(ProcessLookupError):  # it had ended, and nobody knew yet
+                    os.kill(victim.pid, signal.SIGSTOP)
+                    await asyncio.sleep(0.002)
+                    os.kill(victim.pid, signal.SIGCONT)
         answers = [(await other.communicate())[0].decode().split("\n") for other in others]
     for lines in answers:
         assert f"wrote {rounds}" in lines
