@@ -100,7 +100,12 @@ def test_output_that_the_code_printed_is_folded_once() -> None:
 def test_a_run_that_is_stopped_is_folded_with_what_its_program_printed_so_far() -> None:
     folds: list[tuple[str, str]] = []
     view = CommandOutputView(lambda _: None)
-    run = RunView(live=lambda _: None, fold=lambda *fold: folds.append(fold), take_output=view.take, after=0)
+    run = RunView(
+        live=lambda _: None,
+        fold=lambda title, text: folds.append((title, text)),
+        take_output=view.take,
+        after=0,
+    )
     run(recorded(RunStarted(turn=1, run=1, code="f()", engine="python", first_call=1, seed=0, started_ms=0)))
     view("half\n")
     view.end()
