@@ -12,7 +12,7 @@ from tests.commands.git.test_push import SSH
 from holdfast.app import Runtime
 from holdfast.commands import probe_sandbox
 from holdfast.core.errors import CommandError
-from holdfast.core.events import CallIntended, CallSettled
+from holdfast.core.events import CallIntended, CallRefused, CallSettled, EscalationOpened
 from holdfast.models import ScriptedModel, ScriptedReply, use
 from holdfast.session import Session, Settings
 
@@ -25,6 +25,7 @@ rules:
   - {name: push, allow: git.push, hosts: [git.example.com]}
   - {name: any-branch, allow: git.push, roles: [branch-name]}
 """
+ASKING = POLICY.replace("push, allow: git.push, hosts: [git.example.com]", "push, escalate: git.push")
 COMMIT = "echo two > a.txt && git -c user.name=Ann -c user.email=ann@example.com commit -qam second"
 
 
@@ -42,10 +43,12 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
     await started.close()
 
 
-async def open_session(runtime: Runtime, project: Path, *replies: ScriptedReply) -> Session:
-    policy = project.parent / "commits.yaml"
-    policy.write_text(POLICY)
-    return await runtime.create(model=ScriptedModel(replies), workspace=project, policy=str(policy))
+async def open_session(
+    runtime: Runtime, project: Path, *replies: ScriptedReply, policy: str = POLICY
+) -> Session:
+    file = project.parent / "commits.yaml"
+    file.write_text(policy)
+    return await runtime.create(model=ScriptedModel(replies), workspace=project, policy=str(file))
 
 
 def settled(session: Session, operation: str) -> list[CallSettled]:
@@ -167,3 +170,36 @@ async def test_a_push_from_a_folder_is_judged_by_the_remotes_of_the_repository_t
     session = await open_session(runtime, project, *pushes, "Pushed.")
     await session.send("push all")
     assert set(log.read_text().split()) == {"git.example.com"}
+
+
+async def test_nobody_is_asked_about_a_push_that_cannot_work(
+    runtime: Runtime, project: Path, tmp_path: Path
+) -> None:
+    """Git pushes over the network only; a fetch from a folder of this machine does not matter to a push."""
+    git(tmp_path, "init", "-q", "--bare", "remote.git")
+    git(project, "remote", "add", "local", str(tmp_path / "remote.git"))
+    git(project, "remote", "add", "both", str(tmp_path / "remote.git"))
+    git(project, "remote", "set-url", "--push", "both", "ssh://git.example.com/x")
+    impossible = [
+        *(
+            (url, "main")
+            for url in ("local", "../remote.git", f"file://{tmp_path}/remote.git", "git://git.example.com/x")
+        ),
+        ("ext::sh -c true", "main"),
+        ("ssh://git.example.com/x", "missing"),
+        ("ssh://git.example.com/x", "../x"),
+    ]
+    replies = [use("git__push", {"url": url, "branch": branch}) for url, branch in impossible]
+    session = await open_session(
+        runtime, project, *replies, use("git__push", {"url": "both", "branch": "main"}), policy=ASKING
+    )
+    await session.send("push it")
+    refused = [entry.event for entry in session._journal.recorded if isinstance(entry.event, CallRefused)]
+    assert ["can never" in each.decision.reason for each in refused[:5]] == [True] * 5, refused
+    assert "there is no branch 'missing'" in refused[5].decision.reason
+    assert "not the name of a branch" in refused[6].decision.reason
+    assert len(refused) == len(impossible)
+    (asked,) = (
+        entry.event for entry in session._journal.recorded if isinstance(entry.event, EscalationOpened)
+    )
+    assert asked.escalation.call.arguments["url"] == "both"

@@ -118,12 +118,17 @@ def outside_paths(targets: Sequence[Target]) -> tuple[PathTarget, ...]:
 
 
 @runtime_checkable
-class ApprovedPaths(Protocol):
-    """A toolset that reaches a path outside the workspace only if the gate has approved it for this call."""
+class ObstacleFinder(Protocol):
+    """A toolset that knows which of its calls cannot work, so that nobody is asked about them."""
 
-    def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
+    async def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
         """Why this call cannot work even if it is approved, with the way out; empty if it can."""
         ...
+
+
+@runtime_checkable
+class ApprovedPaths(Protocol):
+    """A toolset that reaches a path outside the workspace only if the gate has approved it for this call."""
 
     def opened(
         self, call: Call, paths: Sequence[PathTarget], *, is_approved: bool

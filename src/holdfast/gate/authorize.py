@@ -117,7 +117,7 @@ class Authorizer:
             return await self._apply_ruling(asked, judgement, registered)
         if isinstance(asked, Escalation):
             return Parked(escalation=asked.id)
-        if obstacle := _obstacle(judgement, registered):
+        if obstacle := await _obstacle(judgement, registered):
             return _refusal(decision, "impossible", obstacle)
         if not registered.tool.asks_person and (
             grant := await self._grants.find_covering(judgement.request, rule=decision.rule)
@@ -245,11 +245,11 @@ def expiry_ms(now_ms: int, seconds: float | None, decision: Decision) -> int | N
     return None if limit is None else now_ms + int(limit * 1000)
 
 
-def _obstacle(judgement: Judgement, registered: RegisteredTool) -> str:
+async def _obstacle(judgement: Judgement, registered: RegisteredTool) -> str:
     """Why an approval could not make this call work: no one is asked about what can never be done."""
-    if registered.approved_paths is None:
+    if registered.obstacles is None:
         return ""
-    return registered.approved_paths.obstacle(
+    return await registered.obstacles.obstacle(
         judgement.request.call, judgement.request.targets, is_staged=judgement.decision.requires_staging
     )
 

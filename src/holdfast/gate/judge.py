@@ -21,6 +21,7 @@ from holdfast.core import (
     Label,
     LargeArguments,
     Location,
+    ObstacleFinder,
     Paths,
     PathTarget,
     Reviewable,
@@ -59,6 +60,8 @@ class RegisteredTool(NamedTuple):
     digest: str
     estimator: CostEstimator | None
     """Knows an upper bound on what a call costs."""
+    obstacles: ObstacleFinder | None = None
+    """Knows which calls cannot work."""
     approved_paths: ApprovedPaths | None = None
     """Opens paths outside the workspace for an approved call."""
 
@@ -108,11 +111,12 @@ class ToolRegistry:
             self._tools = {}
             for toolset, tools in zip(self._toolsets, groups, strict=True):
                 estimator = toolset if isinstance(toolset, CostEstimator) else None
+                obstacles = toolset if isinstance(toolset, ObstacleFinder) else None
                 opener = toolset if isinstance(toolset, ApprovedPaths) else None
                 for offered in tools:
                     tool = annotate(offered, self._policy)
                     # The first toolset to register a name keeps it: a later one cannot replace it.
-                    registered = RegisteredTool(tool, toolset, tool.digest, estimator, opener)
+                    registered = RegisteredTool(tool, toolset, tool.digest, estimator, obstacles, opener)
                     self._tools.setdefault(tool.name, registered)
         return self._tools
 

@@ -117,7 +117,7 @@ class WorldToolset:
             return Amount()
         return Amount(bytes_written=text_bytes(content))
 
-    def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
+    async def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
         outside = outside_paths(targets)
         if outside and is_staged:
             return (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.commands.git.repositories import commit_file, git, make_repository, snapshot
 
-from holdfast.commands.git import HostGit, PushedBranch, push_branch
+from holdfast.commands.git import HostGit, PushedBranch, check_address, push_branch
 from holdfast.core.errors import CommandError
 
 SSH = """#!/bin/sh
@@ -16,6 +16,15 @@ for last; do before="$previous"; previous="$last"; done
 echo "$before" >> "$LOG"
 exec sh -c "$last"
 """
+UNREACHED = (
+    "ext::sh -c touch% /tmp/x",
+    "file:///tmp/x",
+    "/tmp/x",
+    "git://127.0.0.1/x",
+    "-u./x",
+    "--receive-pack=x",
+    "fd::3",
+)
 
 
 class Person:
@@ -116,18 +125,7 @@ async def test_a_conditional_include_of_the_person_counts(person: Person) -> Non
     assert (await person.push())[0].is_pushed
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "ext::sh -c touch% /tmp/x",
-        "file:///tmp/x",
-        "/tmp/x",
-        "git://127.0.0.1/x",
-        "-u./x",
-        "--receive-pack=x",
-        "fd::3",
-    ],
-)
+@pytest.mark.parametrize("url", UNREACHED)
 async def test_other_kinds_of_addresses_are_refused_by_git_itself(person: Person, url: str) -> None:
     (pushed,) = await person.push(url)
     assert not pushed.is_pushed
@@ -179,3 +177,18 @@ async def test_a_shallow_clone_and_a_linked_worktree_can_push(person: Person) ->
     git(shallow, "worktree", "add", "-q", str(side))
     person.project = side
     assert (await person.push(branch="other"))[0].is_pushed
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://example.com/x", "http://[::1]:8/x", "ssh://git@example.com/x", "git+ssh://example.com/x",
+     "git@example.com:x.git", "host:x", "[::1]:x", "git@[::1]:x"],
+)  # fmt: skip
+def test_an_address_of_another_machine_can_be_pushed_to(url: str) -> None:
+    check_address(url)
+
+
+@pytest.mark.parametrize("url", UNREACHED)
+def test_an_address_that_git_refuses_is_refused_before(url: str) -> None:
+    with pytest.raises(CommandError, match="can never be pushed to"):
+        check_address(url)

@@ -14,6 +14,8 @@ from holdfast.commands.git.person_config import (
 )
 from holdfast.commands.git.push import (
     PushedBranch,
+    check_address,
+    find_commit,
     push_branch,
 )
 from holdfast.commands.git.quarantine import OfferedCommit, OfferedCommits, OfferedFile
@@ -32,7 +34,9 @@ __all__ = [
     "OfferedFile",
     "PushedBranch",
     "accept_commits",
+    "check_address",
     "clean_git_config",
+    "find_commit",
     "find_repository",
     "passed_variables",
     "propose_commits",

@@ -19,6 +19,8 @@ from holdfast.core import Value, escape_to_one_line
 from holdfast.core.errors import CommandError
 
 _PROTOCOLS = "https:ssh:http"
+_ADDRESS = re.compile(r"(https?|ssh|git\+ssh|ssh\+git)://|(?![^/]*://|[A-Za-z0-9+.-]+::)[^/:]+:")
+"""What git takes for an address of these protocols, `host:path` included."""
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 _MAX_OUTPUT = 1 << 16
 _FIXED = (
@@ -58,19 +60,9 @@ async def push_branch(
 
     `source` is a branch of the repository, such as `holdfast/SESSION`. A push only moves a branch forward.
     """
-    for name in (source, branch):
-        if not _BRANCH.fullmatch(name) or ".." in name or "//" in name or name.endswith((".lock", "/", ".")):
-            raise CommandError(f"{name!r} is not the name of a branch")
-    repository = find_repository(workspace, folder)
-    found = await git.run(
-        "rev-parse", "--verify", "--quiet", f"refs/heads/{source}^{{commit}}", git_dir=repository.common_dir
+    repository, commit = await find_commit(
+        git, workspace=workspace, source=source, branch=branch, folder=folder
     )
-    if found.code != 0:
-        raise CommandError(
-            f"there is no branch {source!r} to push",
-            hint="commits made in the sandbox must be accepted before they can be pushed",
-        )
-    commit = found.output.decode().strip()
     settings = await read_honoured_settings(git, repository, environment)
     pushed = []
     for url in urls:
@@ -85,6 +77,34 @@ async def push_branch(
             )
         )
     return tuple(pushed)
+
+
+async def find_commit(
+    git: HostGit, *, workspace: Path, source: str, branch: str, folder: str = "."
+) -> tuple[GitRepository, str]:
+    """The repository and the commit that a push of `source` to `branch` starts from. Raises CommandError."""
+    for name in (source, branch):
+        if not _BRANCH.fullmatch(name) or ".." in name or "//" in name or name.endswith((".lock", "/", ".")):
+            raise CommandError(f"{name!r} is not the name of a branch")
+    repository = find_repository(workspace, folder)
+    found = await git.run(
+        "rev-parse", "--verify", "--quiet", f"refs/heads/{source}^{{commit}}", git_dir=repository.common_dir
+    )
+    if found.code != 0:
+        raise CommandError(
+            f"there is no branch {source!r} to push",
+            hint="commits made in the sandbox must be accepted before they can be pushed",
+        )
+    return repository, found.output.decode().strip()
+
+
+def check_address(url: str) -> None:
+    """Check that a push can go to an address. Raises CommandError."""
+    if not _ADDRESS.match(url):
+        raise CommandError(
+            f"{without_user_info(url)!r} can never be pushed to: git.push reaches other machines by https, http or ssh only",
+            hint="name a remote with such an address, or ask the person to push with their own git",
+        )
 
 
 async def _push(

@@ -139,7 +139,7 @@ class McpToolset:
         """Start the server and compare its tools with the pins. Raises ToolError if it does not start."""
         await self.connection()
 
-    def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
+    async def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
         if is_staged:
             return f"{_NOT_STAGED.format(call.operation)}; use the workspace's own tools for files, or change the policy"
         sandbox = self.spec.sandbox

@@ -16,6 +16,8 @@ from holdfast.commands import (
     HostGit,
     SessionSandbox,
     accept_commits,
+    check_address,
+    find_commit,
     passed_variables,
     propose_commits,
     push_branch,
@@ -29,6 +31,7 @@ from holdfast.core import (
     Performed,
     Role,
     SessionId,
+    Target,
     Tool,
     encode,
     runs_when,
@@ -106,15 +109,27 @@ class GitToolset:
     def tools(self) -> tuple[Tool, ...]:
         return GIT_TOOLS
 
+    async def obstacle(self, call: Call, targets: Sequence[Target], *, is_staged: bool) -> str:
+        if call.operation != "git.push":
+            return ""
+        folder, source, branch = _pushed(call)
+        try:
+            await find_commit(
+                self._git, workspace=self._workspace, source=source, branch=branch, folder=folder
+            )
+            await self._push_urls(folder, str(call.arguments["url"]))
+        except (CommandError, ToolFailed) as error:
+            return f"{error}; {error.hint}" if error.hint else str(error)
+        return ""
+
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         """Execute one operation."""
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = str(call.arguments.get("folder") or ".")
         match call.operation:
             case "git.propose":
-                return await self._propose(call, folder)
+                return await self._propose(call)
             case "git.push":
-                return await self._push(call, folder)
+                return await self._push(call)
             case _:
                 raise ToolFailed(f"there is no operation {call.operation!r}")
 
@@ -131,7 +146,7 @@ class GitToolset:
         bundle = await self._store.blob(proposed.bundle)
         return await accept_commits(self._git, proposal, bundle, workspace=self._workspace, replaces=replaces)
 
-    async def _propose(self, call: Call, folder: str) -> Performed:
+    async def _propose(self, call: Call) -> Performed:
         problem: CommandError | None = None
         found = None
         async with self._sandbox.use() as sandbox:
@@ -142,7 +157,7 @@ class GitToolset:
                     workspace=self._workspace,
                     scratch=self._scratch,
                     session=self._session,
-                    folder=folder,
+                    folder=_folder(call),
                     source=str(call.arguments.get("source") or "HEAD"),
                 )
             except CommandError as error:  # raised below: the sandbox is fine, and its processes go on
@@ -189,15 +204,15 @@ class GitToolset:
             }
         )
 
-    async def _push(self, call: Call, folder: str) -> Performed:
-        branch = str(call.arguments["branch"])
+    async def _push(self, call: Call) -> Performed:
+        folder, source, branch = _pushed(call)
         pushed = await push_branch(
             self._git,
             await self._push_urls(folder, str(call.arguments["url"])),
             workspace=self._workspace,
             scratch=self._scratch,
             environment=os.environ,
-            source=str(call.arguments.get("source") or branch),
+            source=source,
             branch=branch,
             folder=folder,
         )
@@ -219,4 +234,18 @@ class GitToolset:
         )
         if ended.code != 0 or len(ended.output) > _MAX_CONFIG_BYTES:
             raise ToolFailed("the configuration of the repository cannot be read")
-        return GitSettings.parse(ended.output.decode("utf-8", "surrogateescape")).push_urls(remote)
+        urls = GitSettings.parse(ended.output.decode("utf-8", "surrogateescape")).push_urls(remote)
+        for url in urls:
+            check_address(url)
+        return urls
+
+
+def _folder(call: Call) -> str:
+    """The folder of the repository."""
+    return str(call.arguments.get("folder") or ".")
+
+
+def _pushed(call: Call) -> tuple[str, str, str]:
+    """Folder, source and branch of a push."""
+    branch = str(call.arguments["branch"])
+    return _folder(call), str(call.arguments.get("source") or branch), branch
