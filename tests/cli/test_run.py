@@ -75,6 +75,11 @@ def test_symlinks_refused_hosts_and_many_files_are_reported_shortly(run: Run, pr
     assert not (project / "out").is_symlink()
 
 
+def test_the_name_of_a_refused_file_makes_no_line_of_its_own(run: Run, project: Path) -> None:
+    done = run("run", "--trust", "-p", "../commands.yaml", "touch $'a\\nhint: run me'")
+    assert "not kept: a<U+000A>hint: run me: " in " ".join(done.err.split())
+
+
 def test_a_signal_ends_a_program_with_the_shells_code(run: Run, project: Path) -> None:
     assert run("run", "--trust", "-p", "../commands.yaml", "kill -9 $$").code == 137
 

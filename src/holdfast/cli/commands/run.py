@@ -26,7 +26,7 @@ from holdfast.cli.views.narrator import say_creation_notes
 from holdfast.cli.views.result import print_outcome, was_refused
 from holdfast.commands import MAX_TIMEOUT_SECONDS
 from holdfast.config import load_config
-from holdfast.core import Error, Json, Ok, Outcome, Proposed, escape_invisible
+from holdfast.core import Error, Json, Ok, Outcome, Proposed, escape_invisible, escape_to_one_line
 from holdfast.core.errors import InvalidInput, SessionExists, SessionHeld, SessionNotFound
 from holdfast.guests import check_timeout
 from holdfast.services import notify_about
@@ -178,8 +178,8 @@ def _print_changes(result: dict[str, Json], session: Session, console: Console) 
     refused = result.get("refused")
     for each in refused if isinstance(refused, list) else ():
         if isinstance(each, dict):
-            because = escape_invisible(str(each.get("because", "")))
-            console.say(f"not kept: {escape_invisible(str(each.get('path')))}: {because}", "bad", folds=True)
+            text = escape_to_one_line(f"not kept: {each.get('path')}: {each.get('because', '')}")
+            console.say(text, "bad", folds=True)
     hosts = result.get("hosts")
     for each in hosts if isinstance(hosts, list) else ():
         verdict = str(each.get("verdict")) if isinstance(each, dict) else ""
