@@ -47,6 +47,15 @@ def test_a_narrow_audit_table_keeps_who_denied_the_call(waiting: Path) -> None:
     assert len(call) <= 80
 
 
+@pytest.mark.parametrize(("variables", "columns"), [({}, 80), ({"COLUMNS": "60"}, 60)])
+def test_a_chart_in_a_pipe_is_as_wide_as_the_terminal_or_80_columns(
+    variables: dict[str, str], columns: int, waiting: Path
+) -> None:
+    for command in ("timeline", "usage"):
+        lines = holdfast(command, home=waiting, **variables).stdout.splitlines()
+        assert max(map(len, lines)) in range(columns - 12, columns + 1), lines
+
+
 def test_a_search_hit_shows_the_message(waiting: Path) -> None:
     assert shown("search", "clean", home=waiting)[0].endswith(": clean up")
 

@@ -29,8 +29,8 @@ def discard_output() -> None:
 
 
 def output_columns(default: int) -> int:
-    """The width of the terminal that stdout writes to; `default` where stdout is not a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else default
+    """The width of COLUMNS, or of the terminal that stdout writes to; `default` where there is neither."""
+    return shutil.get_terminal_size((default, 24)).columns
 
 
 def _repair(stream: TextIO | None, number: int, mode: str, errors: str) -> TextIO:

@@ -80,7 +80,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 def _print_result(console: Console, result: CheckResult) -> None:
     mark, tone = _MARKS[result.state]
-    width = output_columns(default=100)
+    width = output_columns(default=80)
     is_narrow = width < _INDENT + _LEAST_WIDTH
     indent = _NARROW_INDENT if is_narrow else _INDENT
     lines = wrap(escape_invisible(result.detail), width - indent)

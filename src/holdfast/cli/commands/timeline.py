@@ -35,6 +35,6 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.json(chosen.entries)
     else:
-        for line in timeline_lines(chosen, width=output_columns(default=100)):
+        for line in timeline_lines(chosen, width=output_columns(default=80)):
             console.show(line)
     return exit_codes.OK

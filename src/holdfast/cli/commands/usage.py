@@ -51,6 +51,6 @@ async def run(arguments: argparse.Namespace) -> int:
         writer.writerow(fields)
         writer.writerows([getattr(row, field) for field in fields] for row in rows)
     else:
-        for line in usage_lines(rows, by=arguments.by, width=output_columns(default=100)):
+        for line in usage_lines(rows, by=arguments.by, width=output_columns(default=80)):
             console.show(line)
     return exit_codes.OK
