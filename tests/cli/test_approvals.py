@@ -89,6 +89,7 @@ def test_enter_alone_is_not_an_answer_but_a_typed_deny_is(tmp_path: Path) -> Non
             user.type("\r")
         press(user, "y\r", "press the key alone, without Enter; nothing was done")
         press(user, "/approve\r", "too fast to have been typed")
+        assert user.wait_for(QUESTION), "it scrolled away from what was typed, so it is shown again"
         press(user, "/deny keep it\r", "answer  denied")
         assert user.wait_for("Kept.")
         assert (tmp_path / "work" / "a.txt").exists()

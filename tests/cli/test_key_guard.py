@@ -11,6 +11,7 @@ from holdfast.cli.approvals.key_guard import (
     APPROVING,
     QUIET_SECONDS,
     SETTLE_SECONDS,
+    SHOW_AGAIN,
     SLOW_TYPING_SECONDS,
     AccidentGuard,
     KeyInput,
@@ -112,6 +113,19 @@ def approvals_of_random_typing(keystrokes: int, *, slowest: float, seed: int) ->
 @pytest.mark.parametrize("slowest", [0.15, SLOW_TYPING_SECONDS - 0.01])
 def test_5_000_random_keystrokes_fast_or_slow_approve_nothing(slowest: float) -> None:
     assert approvals_of_random_typing(5_000, slowest=slowest, seed=7) == []
+
+
+def test_a_command_that_arrived_too_fast_shows_the_question_again() -> None:
+    clock = FakeClock()
+    keys = KeyInput(clock, Console(err=io.StringIO()), is_by_line=False)
+    clock.advance(2 * SETTLE_SECONDS)
+    assert keys.answer({"y"}) is None, "the loop was away"
+    for _ in range(20):
+        clock.advance(TICK_SECONDS)
+        assert keys.answer({"y"}) is None
+    for key in "/approve\r":
+        keys.press(key)
+    assert keys.answer({"y"}) == SHOW_AGAIN
 
 
 @pytest.mark.soak

@@ -65,6 +65,8 @@ def _approves(key: str) -> bool:
 MIN_TYPING_SECONDS = 0.3
 """A command that arrives faster than this was not typed by someone who read the question."""
 INTERRUPT, LEAVE, SUSPEND = "\x03", "\x04", "\x1a"
+SHOW_AGAIN = "\x0c"
+"""Not an answer: what was typed was ignored, so the question is to be shown again."""
 _ENTER = ("\r", "\n")
 _ANSWERS = tuple("yanrev1234")
 
@@ -141,6 +143,7 @@ class KeyInput:
             self._console.say()
             if now - self._typing_started < MIN_TYPING_SECONDS and not line.startswith("/deny"):
                 self._console.say("  ignored: that arrived too fast to have been typed; nothing was done")
+                self._answer = SHOW_AGAIN
             else:
                 self._answer = line
         elif key in ("\x7f", "\b"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.cli.approvals.key_guard import INTERRUPT, LEAVE, SUSPEND, KeyInput
+from holdfast.cli.approvals.key_guard import INTERRUPT, LEAVE, SHOW_AGAIN, SUSPEND, KeyInput
 from holdfast.cli.approvals.text import (
     HELP,
     choices,
@@ -105,6 +105,8 @@ class TerminalApprover:
                 case "?":
                     for line in HELP:
                         self._console.say(f"  {line}", folds=True)
+                case _ if said == SHOW_AGAIN:
+                    pass
                 case _ if said == SUSPEND:
                     os.kill(0, signal.SIGTSTP)  # after the return, the question is shown again
                 case _ if edited is not None and said.split()[:1] == ["/approve"]:
