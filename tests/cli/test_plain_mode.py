@@ -15,7 +15,6 @@ TRANSCRIPT = """\
 session ID; /help lists commands, Ctrl-D quits
 remove it
   ask     world.delete path=/workspace/a.txt
-          rule ask-delete: deleting is yours to decide
 
   The agent wants to delete WORK/a.txt
     world.delete

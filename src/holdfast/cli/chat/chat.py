@@ -158,7 +158,7 @@ class Chat:
         )
         session.follow(self._run_view)
         session.follow(self._live_output.follow)
-        session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq))
+        session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq, asks=True))
         session.follow(partial(self._notify_about, session.last_seq))
         session.on_piece = self._show_piece
         session.on_output = self._show_output

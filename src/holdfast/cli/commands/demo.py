@@ -50,7 +50,7 @@ async def run(arguments: argparse.Namespace) -> int:
     try:
         session = await runtime.create(model=demo_model(), workspace=project, policy=str(DEMO_POLICY))
         console.show(f"you     {TASK}", "strong", folds=True)
-        session.follow(Narrator(partial(console.show, folds=True), after=1, shows_code=True))
+        session.follow(Narrator(partial(console.show, folds=True), after=1, shows_code=True, asks=True))
         session.approver = TerminalApprover(console, session=session) if is_asked else DemoAnswers(console)
         session.approver_name = "terminal" if is_asked else DEMO_ANSWERS
         with progress_of(session):

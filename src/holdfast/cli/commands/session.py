@@ -283,10 +283,13 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         from holdfast.cli.chat.chat import chat_at_terminal
 
         return await chat_at_terminal(runtime, session, is_plain=arguments.plain)
-    session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
+    asks = console.is_interactive and not arguments.no_escalations
+    session.follow(
+        Narrator(partial(console.say, folds=True), after=session.last_seq, asks=asks and not arguments.yes_to)
+    )
     check_rule_names(arguments.yes_to, session.policy)
     preapproved = PreApproved(session, arguments.yes_to)
-    if console.is_interactive and not arguments.no_escalations:
+    if asks:
         session.approver = preapproved.before(TerminalApprover(console, session=session))
         session.approver_name = "terminal"
     elif session.status.model == DEMO_MODEL:

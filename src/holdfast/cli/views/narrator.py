@@ -61,16 +61,24 @@ MAX_SHOWN_PATHS = 50
 class Narrator:
     """Prints each event after a given sequence number.
 
-    `prints_outcome` says that the outcome of a run is printed after it: an error of one line is left to it.
+    `prints_outcome` says that the outcome of a run is printed after it: an error of one line is left to it. `asks` says that
+    the question about a waiting call is printed after it: the reason is left to that.
     """
 
     def __init__(
-        self, say: Say, *, after: int = 0, shows_code: bool = False, prints_outcome: bool = False
+        self,
+        say: Say,
+        *,
+        after: int = 0,
+        shows_code: bool = False,
+        prints_outcome: bool = False,
+        asks: bool = False,
     ) -> None:
         self._say = say
         self._after = after
         self._shows_code = shows_code
         self._prints_outcome = prints_outcome
+        self._asks = asks
         self._call_error = ""
 
     def __call__(self, entry: RecordedEvent) -> None:
@@ -101,7 +109,9 @@ class Narrator:
                 if event.status != "ok":
                     self._say(f"  {event.status:<7} {_shown(event.error)}", "bad")
             case EscalationOpened():
-                self._print_decision(event.escalation.decision, event.escalation.call)
+                self._print_decision(
+                    event.escalation.decision, event.escalation.call, has_reason=not self._asks
+                )
             case EscalationAnswered():
                 verdict = "approved" if event.response.verdict == "approve" else "denied"
                 self._say(
@@ -155,10 +165,10 @@ class Narrator:
             case _:
                 pass
 
-    def _print_decision(self, decision: Decision, call: Call) -> None:
+    def _print_decision(self, decision: Decision, call: Call, *, has_reason: bool = True) -> None:
         tone = _tone(decision.verdict)
         self._say(f"  {_verdict_label(decision.verdict):<8}{describe_call(call)}", tone)
-        if restricts(decision.verdict):
+        if has_reason and restricts(decision.verdict):
             self._say(f"          rule {decision.rule}: {_shown(decision.reason)}", tone)
 
 
