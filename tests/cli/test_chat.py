@@ -155,6 +155,8 @@ def test_a_call_can_be_approved_for_a_number_of_times(tmp_path: Path) -> None:
         press(user, "a", "what to approve")
         press(user, "1", "N times")
         press(user, "n", "how many times")
+        offered = user.seen[user.seen.rindex("what to approve") :]
+        assert "/approve" not in offered, "commands answer the question, and not what is offered below it"
         user.type("3\r")
         assert user.wait_for("answer  approved (times), by terminal")
         assert user.wait_for("Gone.")

@@ -128,12 +128,15 @@ class TerminalApprover:
             for line in lines:
                 self._console.say(f"    {line}", folds=True)
             show_choices(
-                self._console, [(f"1-{len(lines)}", "what to approve"), ("b", "back")], how=self._how
+                self._console,
+                [(f"1-{len(lines)}", "what to approve"), ("b", "back")],
+                how=self._how,
+                has_commands=False,
             )
             return {*numbers, "b"}
 
         def show_lengths() -> set[str]:
-            show_choices(self._console, [*lengths(), ("b", "back")], how=self._how)
+            show_choices(self._console, [*lengths(), ("b", "back")], how=self._how, has_commands=False)
             return {key for key, _ in lengths()} | {"b"}
 
         offer = await self._read_key(show_offers)
@@ -185,7 +188,7 @@ class TerminalApprover:
                 self._console,
                 offered,
                 how=self._how,
-                is_question=is_question(escalation),
+                has_commands=not is_question(escalation),
                 number=ids.index(escalation.id) + 1 if escalation.id in ids else 1,
                 waiting=len(ids),
             )

@@ -98,13 +98,13 @@ def show_choices(
     offered: Sequence[tuple[str, str]],
     *,
     how: str,
-    is_question: bool = False,
+    has_commands: bool = True,
     number: int = 1,
     waiting: int = 1,
 ) -> None:
     """Show the possible answers in one line."""
     keys = "  ".join(f"[{key}] {words}" for key, words in offered)
-    commands = "" if is_question else ", or /approve or /deny REASON"
+    commands = ", or /approve or /deny REASON" if has_commands else ""
     console.say(f"  {keys}", "strong", folds=True)
     if waiting > 1:
         ways = f"call {number} of {waiting} that wait: /approve N, or holdfast waiting"
