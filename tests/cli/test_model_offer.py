@@ -53,6 +53,21 @@ async def test_at_a_terminal_anything_else_is_a_no_and_nothing_is_sent(
     assert ollama.requests == []
 
 
+async def test_a_server_whose_model_was_declined_is_not_said_to_be_missing(
+    ollama: StubServer, tmp_path: Path
+) -> None:
+    def sit() -> int:
+        with terminal("--scratch", home=tmp_path, OLLAMA_HOST=address(ollama), COLUMNS="300") as user:
+            assert user.wait_for("Use it for this session? [y/N]"), user.seen
+            user.type("\r")
+            assert user.wait_for("servers  Ollama on this machine has one: holdfast -m server:"), user.seen
+            assert user.wait_for("Watch the demo? [y/N]"), user.seen
+            user.type("\r")
+            return user.end()
+
+    assert await asyncio.to_thread(sit) == MISSING_MODEL
+
+
 async def test_in_a_script_the_hint_is_the_exact_option_and_it_works(
     ollama: StubServer, tmp_path: Path
 ) -> None:

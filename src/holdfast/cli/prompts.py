@@ -61,12 +61,16 @@ async def offer_local_model(missing: ModelMissing, console: Console) -> str:
     return model
 
 
-async def offer_demo(console: Console) -> bool:
-    """Say what was looked for where no model was found, and whether the user wants to see the demo instead."""
+async def offer_demo(console: Console, *, servers: str | None) -> bool:
+    """Say what was looked for where no model is configured, and whether the user wants to see the demo instead.
+
+    `servers` says how to use the local model that the user declined; None if no server was found.
+    """
     console.say("  No model is configured yet.", "ask")
     *most, last = (f"${name}" for name in usual_key_variables())
     console.say(f"  keys     none is set: {', '.join(most)} or {last}")
-    console.say("  servers  none answers on this machine: Ollama, llama-server, LM Studio")
+    servers = servers or "none answers on this machine: Ollama, llama-server, LM Studio"
+    console.say(f"  servers  {servers}", folds=True)
     console.say("  demo     a whole session without a key or network, in its own folder")
     return await confirm("Watch the demo?", console)
 

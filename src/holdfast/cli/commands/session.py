@@ -165,9 +165,10 @@ async def run(arguments: argparse.Namespace) -> int:
                 raise
             try:
                 arguments.model = await offer_local_model(missing, console)
-            except ModelMissing:
-                is_demo_wanted = not arguments.task and console.is_interactive and await offer_demo(console)
-                if not is_demo_wanted:
+            except ModelMissing as declined:
+                if arguments.task or not console.is_interactive:
+                    raise
+                if not await offer_demo(console, servers=None if declined is missing else declined.hint):
                     raise
                 from holdfast.cli.commands.demo import run as run_demo
 
