@@ -57,6 +57,19 @@ def test_accepted_edits_are_committed_at_the_end_of_the_turn_and_undone_by_undo(
         assert user.end("\x04") == 0
 
 
+def test_an_undo_says_which_older_changes_stay_committed(tmp_path: Path) -> None:
+    write = runs("open('a.txt', 'w').write('changed\\n')")
+    with terminal(*prepared(tmp_path, write, "Done.", "Nothing to do."), home=tmp_path) as user:
+        assert user.wait_for(READY)
+        say(user, "change it", "1 staged (/diff, /commit or /reject): a.txt")
+        say(user, "and now?", "Nothing to do.")
+        say(user, "/commit", "commit  a.txt")
+        say(user, "/undo", "stays committed, because an older turn changed it: a.txt")
+        assert user.wait_for("rewound to the end of turn 1")
+        assert (tmp_path / "work" / "a.txt").read_text() == "changed\n"
+        assert user.end("\x04") == 0
+
+
 def test_an_undo_asks_before_it_drops_what_someone_else_changed(tmp_path: Path) -> None:
     file = tmp_path / "work" / "a.txt"
     with terminal(

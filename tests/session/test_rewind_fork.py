@@ -255,7 +255,7 @@ async def test_an_undo_leaves_a_commit_of_older_changes_committed(runtime: Runti
     session = await staged_turns(runtime, "open('a.txt', 'w').write('one')", "1 + 1")
     await session.commit()
     plan = await session.undo()
-    assert plan.changes == ()
+    assert (plan.changes, plan.kept) == ((), ("a.txt",))
     assert files(session) == {"a.txt": b"one"}
     assert session.proposals() == ()
     assert len(session.history()) == 1

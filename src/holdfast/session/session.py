@@ -591,20 +591,6 @@ class Session:
 
     async def plan_undo(self) -> RewindPlan:
         """What `undo` would change, and what cannot be undone. Raises InvalidInput if there is no turn."""
-        return (await self._plan_undo())[0]
-
-    async def undo(self, *, principal: Principal = PERSON) -> RewindPlan:
-        """Undo the last turn and what was committed of it. Older changes that were committed since then stay committed."""
-        async with self._lock.acquire():
-            plan, kept = await self._plan_undo()
-            await self._rewind(plan, principal)
-            if kept:
-                changes = self._staged.commit(kept)
-                await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
-                await self._restore_points.make(plan.turn)
-        return plan
-
-    async def _plan_undo(self) -> tuple[RewindPlan, tuple[str, ...]]:
         if not self.status.turns:
             raise InvalidInput("there is no turn to undo")
         recorded = self._journal.recorded
@@ -613,8 +599,19 @@ class Session:
         kept = committed_since(recorded, plan.seq)
         shown = await self._restore_points.preview(plan)
         changes = tuple(change for change in shown.changes if change.path not in kept)
-        plan = msgspec.structs.replace(shown, changes=changes)
-        return msgspec.structs.replace(plan, by_others=changed_by_others(recorded, plan)), kept
+        plan = msgspec.structs.replace(shown, changes=changes, kept=kept)
+        return msgspec.structs.replace(plan, by_others=changed_by_others(recorded, plan))
+
+    async def undo(self, *, principal: Principal = PERSON) -> RewindPlan:
+        """Undo the last turn and what was committed of it. Older changes that were committed since then stay committed."""
+        async with self._lock.acquire():
+            plan = await self.plan_undo()
+            await self._rewind(plan, principal)
+            if plan.kept:
+                changes = self._staged.commit(plan.kept)
+                await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
+                await self._restore_points.make(plan.turn)
+        return plan
 
     @property
     def _has_open_ports(self) -> bool:

@@ -52,6 +52,8 @@ class RewindPlan(Value):
     """Calls since then whose effects cannot be undone."""
     by_others: tuple[str, ...] = ()
     """For an undo: files that changed since then other than by the turn, for example in an editor. Those changes go as well."""
+    kept: tuple[str, ...] = ()
+    """For an undo: files that were committed since then. Older turns changed them, so they stay committed."""
 
     def check(self, shown: str, *others: "RewindPlan") -> None:
         """Raise CommitConflict unless `shown` is the digest of this plan, or of another wording of it."""

@@ -192,6 +192,11 @@ def _say_plan(chat: ChatContext, plan: RewindPlan, *, again: str) -> None:
         chat.screen.say(
             f"  {drops} a change that the turn did not make: {escape_invisible(path)}", "bad", folds=True
         )
+    for path in plan.kept:
+        stays = "would stay" if again else "stays"
+        chat.screen.say(
+            f"  {stays} committed, because an older turn changed it: {escape_invisible(path)}", folds=True
+        )
     for effect in plan.stays:
         chat.screen.say(f"  cannot be undone: {escape_invisible(effect)}", "bad", folds=True)
     done = f"  rewound to the end of turn {plan.turn}"
