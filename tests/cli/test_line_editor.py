@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import threading
@@ -311,6 +312,24 @@ def test_alt_enter_works_while_the_editor_is_suspended(tmp_path: Path) -> None:
         assert user.wait_for("Here.")
         assert user.end("\x04") == 0
     assert asked(tmp_path) == ["first\nsecond"]
+
+
+def test_what_is_typed_while_the_session_opens_is_shown_in_the_prompt_alone(tmp_path: Path) -> None:
+    words = prepared(tmp_path)
+    script = tmp_path / "script.json"
+    script.unlink()
+    os.mkfifo(script)
+    with terminal(*words, home=tmp_path) as user:
+        with script.open("w") as replies:  # waits until the session, which is being opened, reads them
+            user.type("typed early")
+            replies.write('["Heard."]')
+        assert user.wait_for(READY)
+        assert "typed early" not in user.seen[: user.seen.index(READY)]
+        assert user.wait_for("typed early")
+        user.type("\r")
+        assert user.wait_for("Heard.")
+        assert user.end("\x04") == 0
+    assert asked(tmp_path) == ["typed early"]
 
 
 def test_ctrl_d_is_kept_while_the_editor_is_interrupted_to_print_a_line(tmp_path: Path) -> None:

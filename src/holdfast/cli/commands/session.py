@@ -13,7 +13,7 @@ Exit codes: 0 success, 1 error, 2 usage, 3 denied, 4 budget, 5 waits for approva
 import argparse
 import asyncio
 import sys
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,8 @@ from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.option_types import add_added_folders, add_wait_for, seconds
 from holdfast.cli.prompts import ensure_trusted, offer_demo, offer_local_model
 from holdfast.cli.shared_store import add_store_option
-from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.console import Console, wants_plain
+from holdfast.cli.terminal.keyboard import hidden_typing
 from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.narrator import Narrator, describe_call, say_creation_notes
 from holdfast.cli.views.result import report
@@ -174,12 +175,13 @@ async def run(arguments: argparse.Namespace) -> int:
 
                 return await run_demo(argparse.Namespace(yes=False))
             session = await _open(runtime, arguments, left)
-        if left is not None:
-            console.say(left.notice, "dim")
-        else:
-            say_creation_notes(session, partial(console.say, folds=True))
-        async with _notifications(runtime, settings, home):
-            return await _work(runtime, session, arguments, console)
+        with _typing_until_prompt(arguments):
+            if left is not None:
+                console.say(left.notice, "dim")
+            else:
+                say_creation_notes(session, partial(console.say, folds=True))
+            async with _notifications(runtime, settings, home):
+                return await _work(runtime, session, arguments, console)
     finally:
         await runtime.close()
 
@@ -247,7 +249,10 @@ def _check_unchanged(arguments: argparse.Namespace, left: "Resumable") -> None:
 
 async def _open(runtime: Runtime, arguments: argparse.Namespace, left: "Resumable | None") -> Session:
     can_ask = not arguments.no_escalations
-    with ProgressIndicator(lambda: "opening the session", is_plain=arguments.plain):
+    with (
+        _typing_until_prompt(arguments),
+        ProgressIndicator(lambda: "opening the session", is_plain=arguments.plain),
+    ):
         if left is not None:
             model: Model | str | None = demo_model() if left.summary.model == DEMO_MODEL else arguments.model
             return await runtime.resume(
@@ -268,6 +273,12 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace, left: "Resumabl
             sandbox=arguments.sandbox,
             dirs=arguments.add_dir,
         )
+
+
+def _typing_until_prompt(arguments: argparse.Namespace) -> AbstractContextManager[None]:
+    """Leave what is typed before the prompt of a chat to the prompt."""
+    has_prompt = not arguments.task and not wants_plain(arguments.plain)
+    return hidden_typing() if has_prompt else nullcontext()
 
 
 async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespace, console: Console) -> int:

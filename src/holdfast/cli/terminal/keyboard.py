@@ -40,6 +40,19 @@ class Keyboard(Protocol):
         ...
 
 
+@contextmanager
+def hidden_typing(descriptor: int = 0) -> Iterator[None]:
+    """Do not echo what is typed while the block runs: a line editor that starts in it shows it in its prompt."""
+    before = termios.tcgetattr(descriptor)
+    hidden = termios.tcgetattr(descriptor)
+    hidden[_LOCAL_FLAGS] &= ~termios.ECHO
+    termios.tcsetattr(descriptor, termios.TCSANOW, hidden)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+
 class RawKeyboard:
     """Reads single keys from a terminal, without echo. Ctrl-C and Ctrl-D arrive as keys."""
 
