@@ -130,13 +130,17 @@ async def test_what_a_key_sends_is_recorded_with_its_owner(servers: Servers) -> 
     assert found == dict.fromkeys(kinds, "person:build-server")
 
 
-async def test_an_invalid_key_is_refused_like_none(servers: Servers) -> None:
+async def test_an_invalid_key_is_refused_and_named(servers: Servers) -> None:
     good = await servers.with_key("alice", "operate")
     assert (await good.get("/api/sessions")).status == 200
-    for wrong in ("", "hf_", good.token[:-1], f"{good.token}x", "hf_\u00e9_x", "hf_0123456789_"):
+    for wrong in ("hf_", good.token[:-1], f"{good.token}x", "hf_\u00e9_x", "hf_0123456789_"):
         program = Program(good.app, good.context, wrong)
-        assert (await program.get("/api/sessions")).status == 401
-        assert (await program.post("/api/devices/link", {})).status in (401, 403)
+        for refused in (await program.get("/api/sessions"), await program.post("/api/devices/link", {})):
+            assert refused.status == 401
+            assert "API key is not valid" in refused.data["text"], "a program never opened a page"
+    without = Program(good.app, good.context, "")
+    assert (await without.get("/api/sessions")).status == 401
+    assert (await without.post("/api/devices/link", {})).status == 403
 
 
 async def test_a_page_of_another_site_cannot_use_a_key(servers: Servers) -> None:

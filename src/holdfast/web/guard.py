@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from holdfast.core import Value
+from holdfast.store import API_KEY_PREFIX
 
 SAFE_METHODS = ("GET", "HEAD")
 MAX_BODY_BYTES = 1 << 20
@@ -72,6 +73,13 @@ def find_refusal(
         return None
     if any(given not in ("same-origin", "none") for given in site):
         return Refusal(status=403, code="foreign-site", text="the request comes from another site")
+    given_key = bearer(found.get(b"authorization", [])).startswith(API_KEY_PREFIX.encode())
+    if given_key and not has_api_key:
+        return Refusal(
+            status=401,
+            code="no-key",
+            text="this API key is not valid here: it was mistyped or revoked, or is one of another tenant",
+        )
     if method not in SAFE_METHODS:
         if not has_api_key and (site != ["same-origin"] or len(found.get(b"origin", ())) != 1):
             return Refusal(status=403, code="not-our-page", text="only our own page may do this")
