@@ -425,13 +425,16 @@ def _edit(folder: Path, piece: bytes, count: int, read: str, write: str) -> None
     """Let code copy a file that consists of equal pieces."""
     from holdfast.app import Runtime
     from holdfast.core import Ok
+    from holdfast.guests import GuestLimits
     from holdfast.policy import FixedPolicy
     from holdfast.session import Settings
 
+    # Generous times, as below.
+    settings = Settings(code=GuestLimits(seconds=120, wall_seconds=240))
     code = f"def edit():\n    with open('f', {read!r}) as f: t = f.read()\n    with open('g', {write!r}) as f: f.write(t)\nedit()"
 
     async def work() -> None:
-        runtime = await Runtime.start(home=folder / "home", settings=Settings(), servers=())
+        runtime = await Runtime.start(home=folder / "home", settings=settings, servers=())
         try:
             session = await runtime.create(policy=FixedPolicy(default="allow"), needs_model=False)
             place = folder / "home" / "sessions" / session.id / "workspace"

@@ -121,11 +121,15 @@ def text_memory(content: bytes) -> int:
 
     It is decoded in pieces, to find out.
     """
-    decoder, characters = codecs.getincrementaldecoder("utf-8")(), 0
+    if content.isascii():
+        return len(content)
+    decoder, characters, width = codecs.getincrementaldecoder("utf-8")(), 0, 1
     for start in range(0, len(content), _PIECE):
-        characters += len(decoder.decode(content[start : start + _PIECE]))
+        piece = content[start : start + _PIECE]
+        characters += len(decoder.decode(piece))
+        if width < 4 and (wide := piece.translate(None, _NARROW)):
+            width = 4 if wide.translate(None, _TWO_BYTES_WIDE) else 2
     decoder.decode(b"", final=True)
-    width = 4 if _FOUR_BYTES_WIDE.search(content) else 2 if _TWO_BYTES_WIDE.search(content) else 1
     return width * characters
 
 
@@ -145,8 +149,8 @@ def _json_length(text: str) -> int:
 
 
 _PIECE = 1 << 20
-_TWO_BYTES_WIDE, _FOUR_BYTES_WIDE = re.compile(rb"[\xc4-\xef]"), re.compile(rb"[\xf0-\xf4]")
-"""The first bytes of characters that make a text take two and four bytes a character in memory."""
+_NARROW, _TWO_BYTES_WIDE = bytes(range(0xC4)), bytes(range(0xC4, 0xF0))
+"""Bytes of UTF-8 that are not the first of a character beyond Latin-1; and first ones of characters that take two bytes in memory."""
 
 canonical: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic").encode
 """Encode a value to JSON that is equal exactly if the values are: sorted keys, no white space."""

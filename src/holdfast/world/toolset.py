@@ -303,7 +303,9 @@ def _read(arguments: _Arguments, world: World, *, max_bytes: int) -> str:
     if not is_text:
         return base64.b64encode(content).decode()
     try:
-        memory = len(content) if content.isascii() else text_memory(content)
+        if 4 * len(content) <= max_text_memory(max_bytes):
+            return content.decode()
+        memory = text_memory(content)
         if memory <= max_text_memory(max_bytes):
             return content.decode()
     except UnicodeDecodeError:
