@@ -212,6 +212,10 @@ def test_a_weaker_command_sandbox_is_named_with_both_ways_out() -> None:
     assert (found.state, found.fix) == ("note", "sudo sysctl x=1")
     assert "only the copy sandbox" in found.detail
     assert "enabled = true under [shell]" in found.detail
+    enabled = describe_command_sandbox(status, is_enabled=True)
+    assert "only the copy sandbox" in enabled.detail
+    assert "as your policy decides" in enabled.detail
+    assert "only with" not in enabled.detail
 
 
 def test_commands_that_are_switched_off_are_named(run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import secrets
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 from holdfast.commands import SandboxStatus, probe_sandbox
 from holdfast.config import load_config
@@ -32,7 +33,8 @@ async def check_engines(home: Home) -> list[CheckResult]:
 
 async def check_commands(home: Home) -> list[CheckResult]:
     """Report the sandbox for programs: its tier and walls, or what prevents it."""
-    if _is_switched_off(home):
+    enabled = _enabled(home)
+    if enabled is False:
         detail = "switched off: agents cannot run programs (enabled = false under [shell] in config.toml)"
         fix = "holdfast config set shell.enabled auto"
         return [CheckResult(part="commands", state="note", detail=detail, fix=fix)]
@@ -42,18 +44,21 @@ async def check_commands(home: Home) -> list[CheckResult]:
     else:
         with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
             status = await probe_sandbox(Path(name))
-    return [describe_command_sandbox(status)]
+    return [describe_command_sandbox(status, is_enabled=enabled is True)]
 
 
-def _is_switched_off(home: Home) -> bool:
+def _enabled(home: Home) -> bool | Literal["auto"]:
     try:
-        return load_config(home).shell.enabled is False
+        return load_config(home).shell.enabled
     except HoldfastError:
-        return False  # the configuration is checked separately
+        return "auto"  # the configuration is checked separately
 
 
-def describe_command_sandbox(status: SandboxStatus) -> CheckResult:
-    """The finding of a probe, with the way to a stronger sandbox, or to use a weaker one."""
+def describe_command_sandbox(status: SandboxStatus, *, is_enabled: bool = False) -> CheckResult:
+    """The finding of a probe, with the way to a stronger sandbox, or to use a weaker one.
+
+    `is_enabled` if the configuration lets agents use a weaker one.
+    """
     if status.tier == "full":
         detail = f"full sandbox (kernel {status.kernel}; {', '.join(status.walls)})"
         return CheckResult(part="commands", state="ok", detail=detail)
@@ -61,10 +66,12 @@ def describe_command_sandbox(status: SandboxStatus) -> CheckResult:
     if status.tier == "none":
         detail = f"no command sandbox is available, so agents cannot run programs; it would need: {missing}"
     else:
-        detail = (
-            f"only the {status.tier} sandbox is available; the full one would need: {missing}; agents run programs in it "
-            "only with enabled = true under [shell] in config.toml"
+        use = (
+            "agents run programs in it as your policy decides"
+            if is_enabled
+            else "agents run programs in it only with enabled = true under [shell] in config.toml"
         )
+        detail = f"only the {status.tier} sandbox is available; the full one would need: {missing}; {use}"
     return CheckResult(
         part="commands", state="note", detail=detail, fix=status.hint or "see docs/guides/run-commands.md"
     )
