@@ -31,6 +31,28 @@ asyncio.run(main())
 """
 
 
+STOPPED = """
+import asyncio, sys
+from holdfast.models import create_model, preload
+
+async def main():
+    model = create_model("openai:gpt-6.1-terra", environ={"OPENAI_API_KEY": "a-key-for-tests"})
+    loading = asyncio.create_task(preload(model))
+    while "pydantic_ai" not in sys.modules:
+        await asyncio.sleep(0)
+    loading.cancel()
+    await asyncio.wait({loading})
+    await model.close()
+    print("stopped", loading.cancelled(), "openai" in sys.modules)
+    again = create_model("openai:gpt-6.1-terra", environ={"OPENAI_API_KEY": "a-key-for-tests"})
+    await preload(again)
+    print("again", "openai" in sys.modules, [type(each).__name__ for each in sys.meta_path if "holdfast" in type(each).__module__])
+    await again.close()
+
+asyncio.run(main())
+"""
+
+
 @pytest.fixture(scope="module")
 def printed() -> list[str]:
     """What a fresh process printed: loading the library takes two seconds."""
@@ -76,3 +98,8 @@ async def test_closing_a_model_that_was_never_used_builds_nothing() -> None:
         raise AssertionError("built without need")
 
     await DeferredModel("scripted:x", key=None, context_tokens=lambda: None, build=build).close()
+
+
+def test_a_cancelled_preload_stops_at_the_next_module_and_can_be_repeated() -> None:
+    done = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, check=True)
+    assert (done.stdout.splitlines(), done.stderr) == (["stopped True False", "again True []"], "")
