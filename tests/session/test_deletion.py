@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from tests.cli.commands import Run, holdfast, holdfast_process, run
@@ -79,6 +81,23 @@ async def test_f06_the_log_of_the_database_is_emptied_while_another_process_has_
     assert holding(home.root) == []
     await store.close()
     await other.close()
+
+
+async def test_f06_the_database_is_rebuilt_without_the_pages_of_what_was_deleted(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.prepare()
+    store = await open_store(home, clock=SystemClock())
+    journals = [await store.create(opened()) for _ in range(2)]
+    for journal in journals:
+        await journal.append(*turn(1, WORD.decode() * 3000))
+    await journals[0].release()
+    await store.delete(journals[0].session)
+    await journals[1].append(*turn(2, "more"))
+    await journals[1].release()
+    assert (await store.verify(journals[1].session)).is_intact
+    await store.close()
+    with closing(sqlite3.connect(home.database)) as database:
+        assert database.execute("PRAGMA freelist_count").fetchone() == (0,)
 
 
 async def test_f06_a_deleted_session_of_a_team_leaves_neither_transcript_nor_queue(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from holdfast.store.sqlite.transaction import Transaction
 
 ORPHAN_GRACE_MS = 60 * 60 * 1000
 """An unreferenced blob is kept this long, because the event that refers to it may be about to be written."""
+_QUICKLY_REBUILT_BYTES = 64_000_000
+"""A file of this size is rebuilt in about a second, a small part of the time that a writer waits for the lock."""
 
 
 def write_tombstone(
@@ -65,12 +67,17 @@ def remove_leftovers(home: Home, connection: sqlite3.Connection) -> None:
         remove_session_files(home, session)
 
 
-def empty_log(home: Home) -> None:
-    """Write the log of the database back and empty it, because deleted rows stay in it until they are overwritten.
+def erase_traces(home: Home, is_idle: Callable[[Connection], bool]) -> None:
+    """Erase what deletion leaves in the database file and in its log.
 
-    While another process reads, its part of the log stays.
+    Both the log and the unused part of a page keep copies of rows that SQLite has moved: `secure_delete` erases a row where it is, and
+    not where it was. Rebuilding the file holds up every writer, so a large file is rebuilt only if no session is open anywhere. While
+    another process reads, its part of the log stays.
     """
     with suppress(sqlite3.Error), closing(database.connect(home.database)) as connection:
+        if home.database.stat().st_size <= _QUICKLY_REBUILT_BYTES or is_idle(connection):
+            with suppress(sqlite3.Error):  # locked, or no space for the copy: the log is emptied all the same
+                connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

@@ -47,7 +47,7 @@ from holdfast.store.home import Home
 from holdfast.store.names import IdTaken
 from holdfast.store.sqlite.blob_store import SqliteBlobStore
 from holdfast.store.sqlite.deletion import (
-    empty_log,
+    erase_traces,
     remove_files,
     remove_leftovers,
     remove_strays,
@@ -229,7 +229,7 @@ class SqliteStore(SqliteBlobStore):
 
     async def delete(self, session: SessionId) -> None:
         await self.sweep_blobs(await self.remove(session, reason="deleted"))
-        await self._reader.call(partial(empty_log, self._home))
+        await self._reader.call(partial(erase_traces, self._home, self._is_idle))
 
     async def remove(self, session: SessionId, *, reason: str) -> frozenset[str]:
         key = check_session_id(session)
@@ -250,7 +250,7 @@ class SqliteStore(SqliteBlobStore):
         await self.reading(partial(remove_strays, self.blobs, now_ms))
         settled = await self.reading(lambda connection: settled_blobs(connection, now_ms=now_ms))
         swept = await self.sweep_blobs(settled | removed)
-        await self._reader.call(partial(empty_log, self._home))
+        await self._reader.call(partial(erase_traces, self._home, self._is_idle))
         return swept
 
     async def verify(self, session: SessionId) -> Inspection:
