@@ -172,6 +172,7 @@ def test_a_wrong_value_is_refused_and_nothing_is_written(
         ("polcy = 'x'\n", "1:9: there is no field 'polcy'"),
         ("# a\n\n[budget]\ntokens = 'many'\n", "4:10: 'many' is not a quantity of tokens"),
         ("[budget]\ntokns = 4\n", "2:9: there is no field 'budget.tokns'"),
+        ("budget = 'usd=1'\n", "1:10: budget is a table of limits, not text"),
         ("budget = {calls = -3}\n", "1:10: a limit is 0 or more, but calls is -3"),
         ("[budget]\n\ntime = -3\n", "3:8: a limit is 0 or more, but time is -3"),
         ("[model_requests]\nmax_attempts = true\n", "2:16: Expected `int`"),

@@ -183,7 +183,9 @@ def test_messages_and_usage_are_shown(
     assert (usage["messages"], usage["failed"], usage["messages_a_pair"]) == (4, 0, 2.0)
     assert usage["lifetimes"] == {"hour": 2, "day": 0, "week": 0, "month": 0, "longer": 0}
     assert usage["tokens_a_pair"] == usage["tokens"] / 2
-    assert usage["median_lifetime_seconds"] >= 0
+    lifetimes = [each["lifetime_seconds"] for each in usage["pairs"]]
+    assert usage["median_lifetime_seconds"] == pytest.approx(sum(lifetimes) / 2)
+    assert sum(lifetimes) > 0
     busiest = usage["pairs"][0]
     assert busiest["lifetime_seconds"] >= 0
     assert (busiest["pair"], busiest["messages"]) == ("a -> b", 3)

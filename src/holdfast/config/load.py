@@ -139,6 +139,11 @@ def _with_budget_fields(
     named = dict(table)
     for field in msgspec.structs.fields(kind):
         given = table.get(field.name)
+        if field.type is Limits and isinstance(given, str):
+            raise InvalidConfig(
+                f"{locate(field.name)}: {field.name} is a table of limits, not text",
+                hint=f'for example: {field.name} = {{usd = 1, tokens = "50k"}}',
+            )
         if field.type is not Limits or not isinstance(given, dict):
             continue
         limits: dict[str, object] = {}

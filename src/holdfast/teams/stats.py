@@ -1,6 +1,7 @@
 """Statistics computed from the journals: messages, tokens, cost and answer times of every pair."""
 
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
@@ -69,7 +70,7 @@ def teams_stats(histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Seque
         cost_usd=_total([each.cost_usd for each in pairs]),
         messages_a_pair=round(messages / len(pairs), 2) if pairs else 0.0,
         tokens_a_pair=round(tokens / len(pairs), 2) if pairs else 0.0,
-        median_lifetime_seconds=_quantile(sorted(each.lifetime_seconds for each in pairs), 0.5),
+        median_lifetime_seconds=_median([each.lifetime_seconds for each in pairs]),
         lifetimes=_distribution([each.lifetime_seconds for each in pairs]),
         damaged=tuple(damaged),
     )
@@ -84,8 +85,8 @@ def _pair_stats(pair: Pair, history: PairHistory) -> PairStats:
         failed=sum(turn.ended is None or not is_success(turn.ended.outcome) for turn in turns),
         tokens=sum(turn.usage.input_tokens + turn.usage.output_tokens for turn in turns),
         cost_usd=_total([turn.usage.cost_usd for turn in turns]),
-        median_seconds=_quantile(times, 0.5),
-        slow_seconds=_quantile(times, 0.95),
+        median_seconds=_median(times),
+        slow_seconds=_slow(times),
         generations=history.generation,
         summaries=history.summaries,
         lifetime_seconds=(turns[-1].at_ms - turns[0].at_ms) / 1000,
@@ -101,8 +102,13 @@ def _distribution(lifetimes: Sequence[float]) -> dict[str, int]:
     return found
 
 
-def _quantile(times: Sequence[float], share: float) -> float | None:
-    return times[min(len(times) - 1, math.ceil(share * len(times)) - 1)] if times else None
+def _median(times: Sequence[float]) -> float | None:
+    return statistics.median(times) if times else None
+
+
+def _slow(times: Sequence[float]) -> float | None:
+    """The time that 95 % of sorted times do not exceed."""
+    return times[math.ceil(0.95 * len(times)) - 1] if times else None
 
 
 def _total(costs: Sequence[Decimal | None]) -> Decimal | None:
