@@ -69,7 +69,7 @@ def _permissions(home: Home) -> Iterator[CheckResult]:
     elif mode & 0o077:
         yield _bad(f"other users can read {home.root} (mode {mode:04o})", f"chmod 700 {home.root}")
     elif not os.access(home.root, os.W_OK | os.X_OK):
-        yield _bad(f"{home.root} is not writable", f"chmod 700 {home.root}")
+        yield _bad(f"{home.root} is not writable", "make it writable, or set HOLDFAST_HOME to another folder")
     else:
         yield CheckResult(part="home", state="ok", detail=f"{home.root}, private (mode {mode:04o})")
     for path in (home.database, home.config, home.grants, home.key_file, home.export_key_file):
