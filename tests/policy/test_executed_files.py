@@ -77,6 +77,22 @@ def test_a_rule_can_name_the_whole_set(path: str, verdict: str) -> None:
     assert policy.judge(Request(call=call, tool=tool, targets=targets)).verdict == verdict
 
 
+@pytest.mark.parametrize("verb", ["deny", "escalate", "stage", "allow"])
+def test_the_set_of_a_rule_is_what_is_marked_whatever_the_rule_does(verb: str) -> None:
+    document = CAREFUL.replace("escalate: world.write", f"{verb}: world.write")
+    policy = RulePolicy(parse_policy(document, source="test"))
+    tool = KNOWN_TOOLS["world.write"]
+    for each in EXECUTED_FILES:
+        if each.pattern == "**/.git":
+            continue
+        named = each.pattern.removeprefix("**/").replace("[cm]", "c").replace("*", "x")
+        for path in (named, f"a/{named}", f"{named}/in/it"):
+            assert runs_when(path)
+            call = Call(id=call_id(1, 1), operation="world.write", arguments={"path": path, "content": "x"})
+            targets = targets_of(tool, call.arguments, LexicalPaths())
+            assert policy.judge(Request(call=call, tool=tool, targets=targets)).rule == "what-runs", path
+
+
 def test_a_proposal_says_when_its_file_runs() -> None:
     world = StagedWorld(MemoryWorld())
     world.write("Makefile", b"all:\n\techo\n")

@@ -186,7 +186,9 @@ class _Parser:
         if not given:
             return None
         is_executed = "executes" in fields and fields["executes"].node.boolean()
-        executed = tuple(each.pattern for each in EXECUTED_FILES) if is_executed else ()
+        # Some name a folder, whose files run; only in rules that restrict does a glob cover them by itself.
+        patterns = [each.pattern for each in EXECUTED_FILES] if is_executed else []
+        executed = (*patterns, *(f"{pattern}/**" for pattern in patterns))
         spend_globs(given[0].node, executed)
         test = PathTest(
             roles=tuple(role for role in roles if role in PATH_ROLES) or PATH_ROLES,
