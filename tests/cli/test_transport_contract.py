@@ -13,6 +13,7 @@ from holdfast.cli.terminal.keyboard import LineKeyboard
 from holdfast.cli.terminal.line_editor import PlainLines
 from holdfast.cli.terminal.screen import PlainScreen
 from holdfast.core import Ok
+from holdfast.core.errors import StoreUnavailable
 from holdfast.core.events import MessagePosted, TurnEnded
 from holdfast.models import ScriptedModel
 from holdfast.session import Session, Settings
@@ -97,4 +98,31 @@ async def test_a_slash_command_waits_for_the_restore_point_of_a_turn_that_has_an
     assert await waiting
     os.close(writing)
     assert await chat_task == 0
+    os.close(reading)
+
+
+async def test_a_turn_is_shown_as_starting_while_the_first_restore_point_is_made(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    making, made = asyncio.Event(), asyncio.Event()
+
+    async def fail_late(points: TurnRestorePoints, turns: int) -> None:
+        making.set()
+        await made.wait()
+        raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(TurnRestorePoints, "make_missing", fail_late)
+    session = await runtime.create(model=ScriptedModel(["Done."]))
+    reading, writing = os.pipe()
+    lines, screen = LineKeyboard(reading, write=lambda _: None), PlainScreen()
+    chat = Chat(runtime=runtime, screen=screen, keyboard=lines)
+    chat.source = PlainLines(screen, lines)
+    chat_task = asyncio.create_task(chat.run(session))
+    os.write(writing, b"hello\n")
+    await making.wait()
+    assert "starting" in chat.status()
+    made.set()
+    os.close(writing)
+    assert await chat_task == 0
+    assert chat.activity.doing == ""
     os.close(reading)

@@ -28,6 +28,7 @@ from holdfast.session import Session
 FINISHING = "finishing"
 """The answer is complete; the turn ends once its restore point is saved."""
 
+_STARTING = "starting"
 _RECEIVED: dict[PieceKind, str] = {"text": "answering", "thinking": "thinking", "retry": "retrying"}
 
 
@@ -38,15 +39,15 @@ class Activity:
         self.doing = ""
         self.context_tokens = 0
         self._since = time.monotonic()
-        self._is_in_turn = False
+        self.is_in_turn = False
 
     def __call__(self, entry: RecordedEvent) -> None:
         match event := entry.event:
             case MessagePosted() | CodePosted() | TurnReopened():
-                self._is_in_turn = True
-                self._since, self.doing = time.monotonic(), "starting"
+                self.begin()
+                self.is_in_turn = True
             case ModelAsked():
-                if not self._is_in_turn:
+                if not self.is_in_turn:
                     self._since = time.monotonic()
                 self.doing = "waiting for the model"
             case ModelReplied():
@@ -61,14 +62,24 @@ class Activity:
             case CallSettled() | RunEnded():
                 self.doing = "continuing"
             case HistoryCompacted() | ModelFailed() | SessionTitled():
-                self.doing = "continuing" if self._is_in_turn else ""
+                self.doing = "continuing" if self.is_in_turn else ""
             case TurnEnded():
-                self._is_in_turn = False
+                self.is_in_turn = False
                 self.doing = ""
             case SessionRewound():
                 self.context_tokens = 0  # unknown until the next model reply
             case _:
                 pass
+
+    def begin(self) -> None:
+        """A turn was asked for. Its first event comes when the restore point before it is made, which takes a while at first."""
+        if self.doing != _STARTING:
+            self._since, self.doing = time.monotonic(), _STARTING
+
+    def give_up(self) -> None:
+        """The turn that was asked for is over, even if it never began."""
+        if not self.is_in_turn:
+            self.doing = ""
 
     def receive(self, kind: PieceKind) -> None:
         """The model sent a piece of its reply."""

@@ -238,7 +238,7 @@ class Chat:
         the time that its restore point takes."""
         if self._turn is not None and not self._turn.done() and not self.session.escalations():
             await asyncio.wait({self._turn}, timeout=_TURN_CLOSE_SECONDS)
-            if self.activity.doing in (FINISHING, ""):
+            if self.activity.doing == FINISHING or not self.activity.is_in_turn:
                 await asyncio.wait({self._turn}, timeout=_RESTORE_POINT_SECONDS)
         return not self.is_busy
 
@@ -311,6 +311,7 @@ class Chat:
 
     async def _one(self, turn: asyncio.Task[Outcome | None]) -> None:
         self._turn = turn
+        self.activity.begin()
         ticker = asyncio.create_task(self._redraw_regularly())
         # In plain mode there is no status line, so progress is printed.
         with (
@@ -320,6 +321,7 @@ class Chat:
         ):
             await asyncio.wait({turn})
         ticker.cancel()
+        self.activity.give_up()
         self._stream.end()
         self._output.end()
         self._live_output.end()
