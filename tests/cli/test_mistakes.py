@@ -108,7 +108,7 @@ MISTAKES = (
     ("import nowhere.zip", 2, "there is no file 'nowhere.zip'", "hint: "),
     ("import a-file", 2, "is not a readable export", "hint: "),
     ("budget add", 1, "there are no sessions yet", "hint: start one with: holdfast"),
-    ("proposals", 2, "arguments are required: action\n", "hint: holdfast proposals --help"),
+    ("proposals", 1, "there are no sessions yet", "hint: start one with: holdfast"),
     ("rename only", 2, "give a new name", "hint: for example: holdfast rename"),
     ("mcp annotate nosuch", 2, "there is no server 'nosuch'", "hint: holdfast mcp list"),
     ("install emacs", 2, "invalid choice: 'emacs'", "hint: holdfast install --help"),

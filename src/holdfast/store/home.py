@@ -187,7 +187,6 @@ class Home(Value, kw_only=False):
                 hint="use a data directory for each tenant: set HOLDFAST_HOME",
             )
 
-    @property
     def serves_shared_store(self) -> bool:
         """Whether a process of this data directory used a store that machines share: then the folder of a session need not be of one here."""
         return (self.root / "tenant").exists()

@@ -136,7 +136,9 @@ class _FromJson:
         try:
             return self._long(binascii.a2b_base64(value))
         except ValueError:
-            raise LispError("error", "the file changed while it was read; read it again") from None
+            raise LispError(
+                "type-error", "the file is not UTF-8 text: it changed while it was read; read it again"
+            ) from None
 
     def _long(self, content: bytes) -> Datum:
         self.text_bytes += len(content)

@@ -30,7 +30,7 @@ def sessions_with_folders(home: Home) -> dict[SessionId, SummaryState]:
     None where the folder may be of a session in a store that machines share.
     """
     lines: dict[SessionId, SummaryState] = {}
-    if home.serves_shared_store:
+    if home.serves_shared_store():
         return lines
     for folder in sorted((home.root / "sessions").glob("*/")):
         try:
